@@ -1,0 +1,7 @@
+//! The `ccm` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ccm::main()
+}
