@@ -1,0 +1,107 @@
+//! The functions of the language, except those that take a predicate.
+
+mod bits;
+mod convert;
+mod encoding;
+mod lists;
+mod maps;
+mod numbers;
+mod strings;
+mod times;
+
+use crate::ast::Predicate;
+use crate::budget::{Budget, Exhausted};
+use crate::environment::{CallError, Environment};
+use crate::value::Value;
+
+/// What a function may use besides its arguments.
+pub(crate) struct Context<'a> {
+    pub(crate) budget: &'a mut Budget,
+    pub(crate) environment: &'a dyn Environment,
+}
+
+pub(crate) type Outcome = Result<Value, CallError>;
+
+/// A function of the language.
+#[derive(Debug)]
+pub(crate) struct Builtin {
+    pub(crate) name: &'static str,
+    least: usize,
+    most: usize,
+    pub(crate) run: fn(&mut Context<'_>, &[Value]) -> Outcome,
+}
+
+/// Any number of arguments from the least on.
+const ANY: usize = usize::MAX;
+
+const fn builtin(
+    name: &'static str,
+    least: usize,
+    most: usize,
+    run: fn(&mut Context<'_>, &[Value]) -> Outcome,
+) -> Builtin {
+    Builtin { name, least, most, run }
+}
+
+static TABLES: &[&[Builtin]] = &[
+    strings::TABLE,
+    lists::TABLE,
+    maps::TABLE,
+    numbers::TABLE,
+    bits::TABLE,
+    times::TABLE,
+    convert::TABLE,
+    encoding::TABLE,
+];
+
+pub(crate) fn find(name: &str) -> Option<&'static Builtin> {
+    TABLES.iter().copied().flatten().find(|builtin| builtin.name == name)
+}
+
+/// The names of all functions of the language.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let plain = TABLES.iter().copied().flatten().map(|builtin| builtin.name);
+    plain.chain(Predicate::NAMES.iter().map(|(name, _)| *name))
+}
+
+impl Builtin {
+    /// Checks the number of arguments.
+    pub(crate) fn check(&self, count: usize) -> Result<(), String> {
+        if (self.least..=self.most).contains(&count) {
+            return Ok(());
+        }
+        let wanted = match (self.least, self.most) {
+            (1, 1) => "1 argument".to_owned(),
+            (least, ANY) => format!("at least {least} argument{}", if least == 1 { "" } else { "s" }),
+            (least, most) if least == most => format!("{least} arguments"),
+            (least, most) => format!("{least} to {most} arguments"),
+        };
+        Err(format!("`{}` takes {wanted}, found {count}", self.name))
+    }
+}
+
+impl From<Exhausted> for CallError {
+    fn from(problem: Exhausted) -> Self {
+        Self::new(problem.to_string())
+    }
+}
+
+fn wrong(place: usize, wanted: &str, found: &Value) -> CallError {
+    let error = CallError::at(place, format!("expected {wanted}, found {}", found.type_name()));
+    if found.is_null() { error.with_help("give a default with `??`") } else { error }
+}
+
+fn text(arguments: &[Value], place: usize) -> Result<&str, CallError> {
+    arguments[place].as_str().ok_or_else(|| wrong(place, "a string", &arguments[place]))
+}
+
+fn list(arguments: &[Value], place: usize) -> Result<&[Value], CallError> {
+    arguments[place].as_list().ok_or_else(|| wrong(place, "an array", &arguments[place]))
+}
+
+fn whole(arguments: &[Value], place: usize) -> Result<i64, CallError> {
+    match &arguments[place] {
+        Value::Int(number) => Ok(*number),
+        other => Err(wrong(place, "an int", other)),
+    }
+}

@@ -1,0 +1,92 @@
+//! What the host lends to expressions: variables, functions and a clock.
+
+use jiff::Timestamp;
+
+use crate::error::Error;
+use crate::value::{Map, Value};
+
+/// The names that expressions can use besides the language's own.
+///
+/// Names are checked before anything is evaluated, so a variable in a branch that is never taken has to exist
+/// as well. The language's own functions cannot be replaced.
+pub trait Environment {
+    /// The value of a variable, or `None` when there is no such variable.
+    fn variable(&self, name: &str) -> Option<Value>;
+
+    /// The names of all variables.
+    fn variable_names(&self) -> Vec<String>;
+
+    /// The names of all functions.
+    fn function_names(&self) -> &[&str] {
+        &[]
+    }
+
+    /// Calls one of the functions in [`Environment::function_names`].
+    ///
+    /// # Errors
+    ///
+    /// What went wrong and what to do about it; the caller knows where in the text the call is.
+    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, CallError> {
+        let _ = arguments;
+        Err(CallError::new(format!("unknown function `{name}`")))
+    }
+
+    /// The present moment, for `now()`.
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+/// Why a function of the host could not give a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallError {
+    /// What is wrong, lower case.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The argument that is to blame, counted from zero, when it is one argument alone.
+    pub argument: Option<usize>,
+}
+
+impl CallError {
+    /// A problem with the call as a whole.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None, argument: None }
+    }
+
+    /// A problem with one argument, counted from zero.
+    pub fn at(argument: usize, message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None, argument: Some(argument) }
+    }
+
+    /// The same problem with advice.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// The place in the inner text is dropped: the caller's place is that of the call.
+impl From<Error> for CallError {
+    fn from(error: Error) -> Self {
+        Self { message: error.message, help: error.help, argument: None }
+    }
+}
+
+impl From<String> for CallError {
+    fn from(message: String) -> Self {
+        Self::new(message)
+    }
+}
+
+/// A map is an environment of its entries, without functions.
+impl Environment for Map {
+    fn variable(&self, name: &str) -> Option<Value> {
+        self.get(name).cloned()
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        self.keys().map(|name| name.as_ref().to_owned()).collect()
+    }
+}

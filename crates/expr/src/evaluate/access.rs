@@ -1,0 +1,137 @@
+//! Members, indexes, slices and methods of values.
+
+use std::sync::Arc;
+
+use super::ranges::{place, slice, whole};
+use super::{Evaluation, at, exhausted};
+use crate::ast::{Kind, Link, Node, Span};
+use crate::dates;
+use crate::error::{Error, Result};
+use crate::suggest::did_you_mean;
+use crate::value::{Place, Value};
+
+impl<'a> Evaluation<'a> {
+    /// The value of a row of members, or nothing when a `?.` cut it short.
+    pub(super) fn chained(&mut self, node: &'a Node) -> Result<Option<Place<'a>>> {
+        self.budget.steps(1).map_err(exhausted(node.span))?;
+        match &node.kind {
+            Kind::Member { base, name, link } => {
+                if matches!(base.kind, Kind::Env) {
+                    return Ok(Some(Place::Owned(self.environment.variable(name).unwrap_or_default())));
+                }
+                let Some(value) = self.base(base, *link)? else { return Ok(None) };
+                if value.is_null() {
+                    return Err(self.nil_has_no(name, base));
+                }
+                member(value, name, base.span, node.span).map(Some)
+            }
+            Kind::Index { pair, link } => {
+                let [base, index] = pair.as_ref();
+                let Some(value) = self.base(base, *link)? else { return Ok(None) };
+                let index_value = self.place(index)?;
+                self.index(value, &index_value, base.span, index.span).map(Some)
+            }
+            Kind::Slice { base, from, to } => {
+                let Some(value) = self.base(base, Link::Plain)? else { return Ok(None) };
+                let from = self.bound(from.as_deref())?;
+                let to = self.bound(to.as_deref())?;
+                let part = slice(&value, from, to, base.span)?;
+                if let Value::List(items) = &part {
+                    self.budget.elements(items.len()).map_err(exhausted(node.span))?;
+                } else if let Value::Str(text) = &part {
+                    self.budget.bytes(text.len()).map_err(exhausted(node.span))?;
+                }
+                Ok(Some(Place::Owned(part)))
+            }
+            Kind::Method { base, name, arguments, link } => {
+                let Some(value) = self.base(base, *link)? else { return Ok(None) };
+                let arguments = arguments.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
+                method(&value, name, &arguments, node.span).map(|value| Some(Place::Owned(value)))
+            }
+            _ => self.place(node).map(Some),
+        }
+    }
+
+    /// What stands before the dot or bracket; nothing if the row ends here.
+    fn base(&mut self, node: &'a Node, link: Link) -> Result<Option<Place<'a>>> {
+        Ok(self.chained(node)?.filter(|value| !(link == Link::Optional && value.is_null())))
+    }
+
+    /// The problem with reading a member of nil, which mostly is a mistyped name just before it.
+    fn nil_has_no(&mut self, name: &str, base: &'a Node) -> Error {
+        let error = at(base.span, format!("cannot read `{name}` of nil"));
+        if let Kind::Member { base: owner, name: mistyped, .. } = &base.kind
+            && let Ok(Some(owner)) = self.chained(owner)
+        {
+            let names = owner.member_names();
+            if !names.iter().any(|known| known == mistyped)
+                && let Some(help) = did_you_mean(mistyped, names)
+            {
+                return error.with_help(format!("there is no `{mistyped}`; {help}"));
+            }
+        }
+        error.with_help(format!("write `?.{name}` if it may be missing"))
+    }
+
+    fn bound(&mut self, node: Option<&'a Node>) -> Result<Option<i64>> {
+        node.map(|node| whole(&*self.place(node)?, node.span)).transpose()
+    }
+
+    fn index(&mut self, value: Place<'a>, index: &Value, base: Span, span: Span) -> Result<Place<'a>> {
+        match &*value {
+            Value::Map(_) | Value::Object(_) => match index {
+                Value::Str(name) => member(value, &Arc::clone(name), base, span),
+                other => {
+                    let name = self.key(other, span)?;
+                    member(value, &name, base, span)
+                }
+            },
+            Value::List(items) => {
+                let place = position(whole(index, span)?, items.len(), span)?;
+                Ok(value.element(place).unwrap_or(Place::Owned(Value::Null)))
+            }
+            Value::Str(text) => {
+                let place = position(whole(index, span)?, text.chars().count(), span)?;
+                let letter = text.chars().nth(place).map(String::from).unwrap_or_default();
+                Ok(Place::Owned(Value::from(letter)))
+            }
+            Value::Null => {
+                Err(at(base, "cannot read an element of nil")
+                    .with_help("write `?.[...]` if it may be missing"))
+            }
+            other => Err(at(base, format!("{} has no elements", other.type_name()))),
+        }
+    }
+}
+
+fn member<'a>(value: Place<'a>, name: &str, base: Span, span: Span) -> Result<Place<'a>> {
+    match &*value {
+        // A member that is not there is nil, so that `??` can give a default.
+        Value::Map(_) | Value::Object(_) => Ok(value.member(name).unwrap_or(Place::Owned(Value::Null))),
+        Value::Null => Err(at(base, format!("cannot read `{name}` of nil"))
+            .with_help(format!("write `?.{name}` if it may be missing"))),
+        Value::List(_) => Err(at(span, format!("array has no member `{name}`"))
+            .with_help(format!("`map(list, .{name})` reads it of every element, `[0]` is the first"))),
+        other => Err(at(span, format!("{} has no member `{name}`", other.type_name()))),
+    }
+}
+
+fn position(index: i64, length: usize, span: Span) -> Result<usize> {
+    place(index, length).ok_or_else(|| {
+        at(span, format!("index {index} is out of range of {length} elements"))
+            .with_help("`get(list, index)` gives nil instead")
+    })
+}
+
+fn method(value: &Value, name: &str, arguments: &[Value], span: Span) -> Result<Value> {
+    if value.is_null() {
+        return Err(at(span, format!("cannot call `{name}` of nil"))
+            .with_help(format!("write `?.{name}(...)` if it may be missing")));
+    }
+    if let Some(result) = dates::method(value, name, arguments) {
+        return result.map_err(|message| at(span, format!("{name}: {message}")));
+    }
+    let help = did_you_mean(name, dates::method_names(value))
+        .unwrap_or_else(|| format!("functions are called as `{name}(value)` or `value | {name}()`"));
+    Err(at(span, format!("{} has no method `{name}`", value.type_name())).with_help(help))
+}

@@ -1,0 +1,260 @@
+//! Evaluates the tree.
+//!
+//! Values that come from the host or from constants are looked at where they are: `Data.a.b` copies nothing but
+//! the reference to what it finds.
+
+mod access;
+mod operators;
+mod predicates;
+mod ranges;
+
+pub(crate) use predicates::Direction;
+pub(crate) use ranges::place;
+
+use std::ops::Range;
+
+use regex::Regex;
+
+use crate::ast::{Binary, Kind, Node, Pointer, Span, Unary};
+use crate::budget::{Budget, Exhausted};
+use crate::builtins::{Builtin, Context};
+use crate::environment::{CallError, Environment};
+use crate::error::{Error, Result};
+use crate::parser::Reference;
+use crate::value::{Map, Place, Value, key_text};
+
+/// One run of a program.
+pub(crate) struct Evaluation<'a> {
+    globals: &'a [Value],
+    functions: &'a [Reference],
+    environment: &'a dyn Environment,
+    locals: Vec<Value>,
+    elements: Vec<Element>,
+    patterns: Vec<(String, Regex)>,
+    budget: Budget,
+}
+
+/// What a predicate is looking at.
+struct Element {
+    item: Value,
+    index: usize,
+    accumulator: Option<Value>,
+}
+
+/// The text of a problem that belongs to the node at `span`.
+fn at(span: Span, message: impl Into<String>) -> Error {
+    Error::new(message, Range::from(span))
+}
+
+fn exhausted(span: Span) -> impl FnOnce(Exhausted) -> Error {
+    move |problem| at(span, problem.to_string())
+}
+
+impl<'a> Evaluation<'a> {
+    pub(crate) fn new(
+        globals: &'a [Value],
+        functions: &'a [Reference],
+        environment: &'a dyn Environment,
+    ) -> Self {
+        Self {
+            globals,
+            functions,
+            environment,
+            locals: Vec::new(),
+            elements: Vec::new(),
+            patterns: Vec::new(),
+            budget: Budget::new(),
+        }
+    }
+
+    /// Whether a value that was built here is small enough to hand out.
+    pub(crate) fn affordable(&mut self, value: &Value, node: &Node) -> Result<()> {
+        self.budget.walk(value).map_err(exhausted(node.span))
+    }
+
+    pub(crate) fn value(&mut self, node: &'a Node) -> Result<Value> {
+        self.place(node).map(Place::into_value)
+    }
+
+    fn place(&mut self, node: &'a Node) -> Result<Place<'a>> {
+        match &node.kind {
+            Kind::Constant(value) => Ok(Place::Borrowed(value)),
+            Kind::Global(place) => Ok(Place::Borrowed(&self.globals[*place])),
+            Kind::Member { .. } | Kind::Index { .. } | Kind::Method { .. } | Kind::Slice { .. } => {
+                // A row that is cut short has no value.
+                Ok(self.chained(node)?.unwrap_or(Place::Owned(Value::Null)))
+            }
+            Kind::Chain(inner) => Ok(self.chained(inner)?.unwrap_or(Place::Owned(Value::Null))),
+            _ => self.made(node).map(Place::Owned),
+        }
+    }
+
+    /// The value of a node that makes one.
+    fn made(&mut self, node: &'a Node) -> Result<Value> {
+        self.budget.steps(1).map_err(exhausted(node.span))?;
+        match &node.kind {
+            Kind::Local(place) => Ok(self.locals.get(*place).cloned().unwrap_or_default()),
+            Kind::Env => self.env(node.span),
+            Kind::Pointer(pointer) => self.pointer(*pointer, node.span),
+            Kind::Unary(unary, operand) => self.unary(*unary, operand),
+            Kind::Binary(binary, pair) => self.binary(*binary, pair, node.span),
+            Kind::Comparison(first, rest) => self.comparison(first, rest),
+            Kind::Matches(pair, regex) => self.matches(pair, regex.as_ref()),
+            Kind::Conditional(nodes) => {
+                let [condition, then, otherwise] = nodes.as_ref();
+                let chosen = if self.truth(condition)? { then } else { otherwise };
+                self.value(chosen)
+            }
+            Kind::Elvis(nodes) => {
+                let [condition, otherwise] = nodes.as_ref();
+                if self.truth(condition)? { Ok(Value::Bool(true)) } else { self.value(otherwise) }
+            }
+            Kind::Let(nodes) => self.declaration(&nodes[0], &nodes[1]),
+            Kind::Sequence(nodes) => nodes.iter().try_fold(Value::Null, |_, node| self.value(node)),
+            Kind::List(items) => self.list(items, node.span),
+            Kind::Map(entries) => self.map(entries, node.span),
+            Kind::Builtin(builtin, arguments) => self.builtin(builtin, arguments, node.span),
+            Kind::Predicate { predicate, list, body, extra } => {
+                self.predicate(*predicate, list, body.as_deref(), extra.as_deref(), node.span)
+            }
+            Kind::Call(place, arguments) => self.call(*place, arguments, node.span),
+            _ => self.value(node),
+        }
+    }
+
+    /// The value of a node that has to be a boolean.
+    fn truth(&mut self, node: &'a Node) -> Result<bool> {
+        let value = self.place(node)?;
+        value.as_bool().ok_or_else(|| {
+            at(node.span, format!("expected a bool, found {}", value.type_name()))
+                .with_help("compare it with something, for example `!= nil` or `== \"\"`")
+        })
+    }
+
+    fn pointer(&mut self, pointer: Pointer, span: Span) -> Result<Value> {
+        // The reader refuses pointers outside of predicates.
+        let element = self.elements.last().ok_or_else(|| at(span, "`#` has no element to refer to here"))?;
+        match pointer {
+            Pointer::Item => Ok(element.item.clone()),
+            Pointer::Index => Ok(Value::Int(i64::try_from(element.index).unwrap_or(i64::MAX))),
+            Pointer::Accumulator => {
+                element.accumulator.clone().ok_or_else(|| at(span, "`#acc` exists only in `reduce`"))
+            }
+        }
+    }
+
+    fn unary(&mut self, unary: Unary, operand: &'a Node) -> Result<Value> {
+        if unary == Unary::Not {
+            return Ok(Value::Bool(!self.truth(operand)?));
+        }
+        let value = self.value(operand)?;
+        match (unary, &value) {
+            (Unary::Plus, Value::Int(_) | Value::Float(_) | Value::Duration(_)) => Ok(value),
+            (Unary::Minus, Value::Float(number)) => Ok(Value::Float(-number)),
+            (Unary::Minus, Value::Int(number)) => {
+                number.checked_neg().map(Value::Int).ok_or_else(|| operators::overflow(operand.span))
+            }
+            (Unary::Minus, Value::Duration(length)) => {
+                length.checked_neg().map(Value::Duration).ok_or_else(|| operators::overflow(operand.span))
+            }
+            _ => Err(at(operand.span, format!("expected a number, found {}", value.type_name()))),
+        }
+    }
+
+    fn binary(&mut self, binary: Binary, pair: &'a [Node; 2], span: Span) -> Result<Value> {
+        let [left, right] = pair;
+        match binary {
+            Binary::And if !self.truth(left)? => Ok(Value::Bool(false)),
+            Binary::Or if self.truth(left)? => Ok(Value::Bool(true)),
+            Binary::And | Binary::Or => self.value(right),
+            Binary::Coalesce => {
+                let value = self.value(left)?;
+                if value.is_null() { self.value(right) } else { Ok(value) }
+            }
+            Binary::In if matches!(right.kind, Kind::Env) => {
+                let name = self.place(left)?;
+                let known = name.as_str().is_some_and(|name| self.environment.variable(name).is_some());
+                Ok(Value::Bool(known))
+            }
+            _ => {
+                let left_value = self.place(left)?;
+                let right_value = self.place(right)?;
+                operators::apply(
+                    binary,
+                    &left_value,
+                    &right_value,
+                    &mut self.budget,
+                    [left.span, right.span, span],
+                )
+            }
+        }
+    }
+
+    fn declaration(&mut self, value: &'a Node, body: &'a Node) -> Result<Value> {
+        let value = self.value(value)?;
+        self.locals.push(value);
+        let result = self.value(body);
+        self.locals.pop();
+        result
+    }
+
+    fn list(&mut self, items: &'a [Node], span: Span) -> Result<Value> {
+        self.budget.elements(items.len()).map_err(exhausted(span))?;
+        items.iter().map(|item| self.value(item)).collect::<Result<Vec<_>>>().map(Value::from)
+    }
+
+    fn map(&mut self, entries: &'a [(Node, Node)], span: Span) -> Result<Value> {
+        self.budget.elements(entries.len()).map_err(exhausted(span))?;
+        let mut map = Map::with_capacity(entries.len());
+        for (key, value) in entries {
+            let key = self.place(key)?;
+            let name = match &*key {
+                Value::Str(name) => name.clone(),
+                other => self.key(other, span)?.into(),
+            };
+            let value = self.value(value)?;
+            map.insert(name, value);
+        }
+        Ok(map.into())
+    }
+
+    /// The name under which a map holds what belongs to a value.
+    fn key(&mut self, value: &Value, span: Span) -> Result<String> {
+        self.budget.walk(value).map_err(exhausted(span))?;
+        let text = key_text(value);
+        self.budget.bytes(text.len()).map_err(exhausted(span))?;
+        Ok(text)
+    }
+
+    fn env(&mut self, span: Span) -> Result<Value> {
+        let names = self.environment.variable_names();
+        self.budget.elements(names.len()).map_err(exhausted(span))?;
+        let variables = names.into_iter().filter_map(|name| {
+            let value = self.environment.variable(&name)?;
+            Some((name.into(), value))
+        });
+        Ok(variables.collect::<Map>().into())
+    }
+
+    fn builtin(&mut self, builtin: &Builtin, arguments: &'a [Node], span: Span) -> Result<Value> {
+        let values = arguments.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
+        let mut context = Context { budget: &mut self.budget, environment: self.environment };
+        (builtin.run)(&mut context, &values).map_err(|error| blamed(error, builtin.name, arguments, span))
+    }
+
+    fn call(&mut self, place: usize, arguments: &'a [Node], span: Span) -> Result<Value> {
+        let values = arguments.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
+        let name = &self.functions[place].name;
+        self.environment.call(name, &values).map_err(|error| blamed(error, name, arguments, span))
+    }
+}
+
+/// A failed call, placed at the argument that is to blame.
+fn blamed(error: CallError, name: &str, arguments: &[Node], span: Span) -> Error {
+    let culprit = error.argument.and_then(|place| arguments.get(place));
+    Error {
+        message: format!("{name}: {}", error.message),
+        span: culprit.map_or(span, |node| node.span).into(),
+        help: error.help,
+    }
+}

@@ -1,0 +1,170 @@
+//! Texts with expressions in them.
+
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use crate::environment::Environment;
+use crate::error::{Error, Result};
+use crate::program::Program;
+use crate::value::{JsonStyle, Value, json};
+
+pub use scan::has_template;
+
+/// The longest text that a template may come to, in bytes.
+const LONGEST: usize = 64 << 20;
+
+/// A text with expressions in `{{ }}` and `${ }`, read once and evaluated as often as needed.
+///
+/// Values are put in as they are: text that came out of an expression is never looked at again.
+#[derive(Debug)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    Expression(Expression),
+}
+
+#[derive(Debug)]
+struct Expression {
+    program: Program,
+    source: String,
+    /// Where it stands in the template, with its brackets.
+    whole: Range<usize>,
+    /// Where the source begins.
+    offset: usize,
+    /// How its opener is written when it is meant as text.
+    escape: &'static str,
+}
+
+impl Template {
+    /// Reads a text.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the first expression that cannot be read, and where in the text.
+    pub fn parse(text: &str) -> Result<Self> {
+        let part = |part| match part {
+            scan::Part::Text(text) => Ok(Part::Text(text)),
+            scan::Part::Expression { whole, inner } => expression(text, whole, inner).map(Part::Expression),
+        };
+        Ok(Self { parts: scan::parts(text)?.into_iter().map(part).collect::<Result<_>>()? })
+    }
+
+    /// The expressions in the text.
+    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.expressions().map(|expression| &expression.program)
+    }
+
+    /// All names that the environment does not know. Evaluates nothing.
+    #[must_use]
+    pub fn check(&self, environment: &dyn Environment) -> Vec<Error> {
+        let placed = |expression: &Expression| {
+            let errors = expression.program.check(environment);
+            errors.into_iter().map(|error| expression.placed(error, environment)).collect::<Vec<_>>()
+        };
+        self.expressions().flat_map(placed).collect()
+    }
+
+    /// The value: that of the expression if the text is exactly one, otherwise text.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong in the first expression that has no value, and where in the text.
+    pub fn evaluate(&self, environment: &dyn Environment) -> Result<Value> {
+        match self.parts.as_slice() {
+            [Part::Expression(only)] => only.evaluate(environment),
+            _ => self.render(environment).map(Value::from),
+        }
+    }
+
+    /// The text, also if it is exactly one expression. Lists and maps become JSON.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Template::evaluate`]; `nil` has no text.
+    pub fn render(&self, environment: &dyn Environment) -> Result<String> {
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Expression(expression) => expression.render(environment, &mut out)?,
+            }
+        }
+        Ok(out)
+    }
+
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.parts
+            .iter()
+            .filter_map(|part| if let Part::Expression(expression) = part { Some(expression) } else { None })
+    }
+}
+
+fn expression(text: &str, whole: Range<usize>, inner: Range<usize>) -> Result<Expression> {
+    let escape = if text[whole.start..].starts_with('$') { "$${" } else { "{{{{" };
+    let source = &text[inner.clone()];
+    let program = Program::compile(source).map_err(|error| {
+        let error = error.shifted(inner.start);
+        if error.help.is_some() { error } else { error.with_help(escaped(escape)) }
+    })?;
+    Ok(Expression { program, source: source.trim().to_owned(), whole, offset: inner.start, escape })
+}
+
+fn escaped(escape: &str) -> String {
+    format!("if this is meant as text and not as an expression, begin it with `{escape}`")
+}
+
+impl Expression {
+    fn evaluate(&self, environment: &dyn Environment) -> Result<Value> {
+        match self.program.evaluate(environment) {
+            // In the language a division by zero is infinite; nobody means to write that into a text.
+            Ok(Value::Float(number)) if !number.is_finite() => {
+                Err(Error::new(format!("`{}` is not a finite number", self.source), self.whole.clone())
+                    .with_help("is something divided by zero?"))
+            }
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.placed(error, environment)),
+        }
+    }
+
+    fn render(&self, environment: &dyn Environment, out: &mut String) -> Result<()> {
+        let room = LONGEST.saturating_sub(out.len());
+        let too_long = || Error::new(format!("the text is longer than {LONGEST} bytes"), self.whole.clone());
+        let value = self.evaluate(environment)?;
+        let text = match &value {
+            Value::Null => {
+                return Err(Error::new(format!("`{}` has no value", self.source), self.whole.clone())
+                    .with_help("give a default with `??`, for example `?? \"\"`"));
+            }
+            Value::List(_) | Value::Map(_) | Value::Object(_) => {
+                json(&value, JsonStyle::Compact, room).map_err(|_| too_long())?
+            }
+            other => other.to_text(),
+        };
+        if text.len() > room {
+            return Err(too_long());
+        }
+        out.push_str(&text);
+        Ok(())
+    }
+
+    /// An error of the expression as one of the template.
+    fn placed(&self, error: Error, environment: &dyn Environment) -> Error {
+        let error = error.shifted(self.offset);
+        // Shell variables look like expressions: `${HOME}`.
+        let unknown = || self.program.variables().any(|name| environment.variable(name).is_none());
+        let shell = self.escape == "$${"
+            && self.source.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+        if shell && unknown() && !error.help.as_deref().is_some_and(|help| help.starts_with("did you mean")) {
+            return error
+                .with_help(format!("write `$${{{}}}` for the text `${{{}}}`", self.source, self.source));
+        }
+        error
+    }
+}

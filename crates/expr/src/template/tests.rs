@@ -1,0 +1,128 @@
+//! What texts with expressions come to.
+
+use super::{Template, has_template};
+use crate::value::{Map, Value};
+
+fn environment() -> Map {
+    let json = r#"{"x": 1, "name": "web", "list": [1, "a"], "map": {"a": {"b": 2}}, "nothing": null,
+                   "evil": "{{ x }} ${ x }"}"#;
+    serde_json::from_str::<Value>(json).unwrap().as_map().unwrap().clone()
+}
+
+fn value(text: &str) -> Value {
+    Template::parse(text).unwrap().evaluate(&environment()).unwrap()
+}
+
+#[test]
+fn texts_come_to_what_the_contract_says() {
+    let cases = [
+        ("", ""),
+        ("plain", "plain"),
+        ("a {{ x }} b", "a 1 b"),
+        ("a ${ x } b", "a 1 b"),
+        ("${x}${x}", "11"),
+        ("{{{{ x }}", "{{ x }}"),
+        ("$${ x }", "${ x }"),
+        ("$$${ x }", "$${ x }"),
+        ("${{ x }}", "$1"),
+        ("${{ x }} and {{x}}", "$1 and 1"),
+        ("{{ x", "{{ x"),
+        ("${ x", "${ x"),
+        ("a {{ b ${ x }", "a {{ b 1"),
+        ("${ don't }", "${ don't }"),
+        ("$x {y} {", "$x {y} {"),
+        ("$", "$"),
+        ("{{ '}}' }}!", "}}!"),
+        ("{{ \"\\\"}}\" }}!", "\"}}!"),
+        ("${ '}' }!", "}!"),
+        ("${ `}` }!", "}!"),
+        ("${ {a: {b: name}}.a.b }!", "web!"),
+        ("{{ {a: {b: name}}.a.b }}!", "web!"),
+        ("{{ {a: 1}}}!", "{\"a\":1}!"),
+        ("{{{a: 1}}}!", "{\"a\":1}!"),
+        ("${ map.a }!", "{\"b\":2}!"),
+        ("list: {{ list }}", "list: [1,\"a\"]"),
+        ("{{ evil }}!", "{{ x }} ${ x }!"),
+        ("\u{e9}{{ x }}\u{1f600}", "\u{e9}1\u{1f600}"),
+        ("{{ 7 / 2 }} {{ 4 / 2 }} {{ true }}", "3.5 2 true"),
+        ("${{{{", "${{"),
+        ("{{ x }}\n", "1\n"),
+    ];
+    for (text, want) in cases {
+        assert_eq!(value(text), Value::from(want), "{text}");
+    }
+}
+
+#[test]
+fn exactly_one_expression_keeps_its_type() {
+    assert_eq!(value("{{ x }}"), Value::Int(1));
+    assert_eq!(value("${ list }"), Value::from(vec![Value::Int(1), "a".into()]));
+    assert_eq!(value("{{ nothing }}"), Value::Null);
+    assert_eq!(value(" {{ x }}"), Value::from(" 1"));
+    assert_eq!(value("{{ evil }}"), Value::from("{{ x }} ${ x }"));
+    assert_eq!(Template::parse("{{ x }}").unwrap().render(&environment()).unwrap(), "1");
+}
+
+#[test]
+fn a_division_by_zero_names_the_expression() {
+    for text in ["a {{ x / 0 }}", "a {{ -x / 0 }}", "a {{ 0.0 / 0 }}", "{{ x / 0 }}"] {
+        let error = Template::parse(text).unwrap().evaluate(&environment()).unwrap_err();
+        assert!(error.message.ends_with("` is not a finite number"), "{error}");
+        assert_eq!(error.span.end, text.len());
+    }
+}
+
+#[test]
+fn nil_within_text_names_the_expression() {
+    let error = Template::parse("a {{ nothing }}").unwrap().evaluate(&environment()).unwrap_err();
+    assert_eq!(error.message, "`nothing` has no value");
+    assert_eq!(error.span, 2..15);
+}
+
+#[test]
+fn errors_are_placed_in_the_whole_text() {
+    let error = Template::parse("ab {{ 1 + }}").unwrap_err();
+    assert_eq!((error.message.as_str(), error.span), ("expected an expression, found the end", 10..10));
+    let error = Template::parse("ab ${ nmae }").unwrap().evaluate(&environment()).unwrap_err();
+    assert_eq!((error.message.as_str(), error.span), ("unknown variable `nmae`", 6..10));
+    assert_eq!(error.help.as_deref(), Some("did you mean `name`?"));
+    let error = Template::parse("x {{ map.a.b.c }}").unwrap().evaluate(&environment()).unwrap_err();
+    assert_eq!((error.message.as_str(), error.span), ("int has no member `c`", 5..14));
+}
+
+#[test]
+fn a_shell_variable_gets_told_how_to_stay_text() {
+    let error = Template::parse("echo ${HOME}").unwrap().evaluate(&environment()).unwrap_err();
+    assert_eq!(error.help.as_deref(), Some("write `$${HOME}` for the text `${HOME}`"));
+    let error = Template::parse("{{ }}").unwrap_err();
+    assert!(error.help.unwrap().contains("`{{{{`"));
+}
+
+#[test]
+fn all_unknown_names_are_found_without_evaluating() {
+    let template = Template::parse("{{ a ?? b }} ${ c() } {{ x }}").unwrap();
+    let errors = template.check(&environment());
+    let messages: Vec<_> = errors.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(messages, ["unknown variable `a`", "unknown variable `b`", "unknown function `c`"]);
+    assert_eq!(errors[2].span, 16..17);
+}
+
+#[test]
+fn the_quick_check_misses_no_template() {
+    for text in ["{{", "${", "a{{b", "a${b", "{ {{", "$${", "{{{{"] {
+        assert!(has_template(text), "{text}");
+    }
+    for text in ["", "{", "$", "{ {", "$ {", "}}", "a{b}c"] {
+        assert!(!has_template(text), "{text}");
+    }
+}
+
+#[test]
+fn a_text_of_openers_takes_no_time() {
+    let text = "{{ ${ ".repeat(300);
+    assert_eq!(value(&text), Value::from(text.as_str()));
+    for text in ["{{ ${ ".repeat(1_000_000), "${ { ".repeat(100_000) + "}", "${ '".repeat(100_001) + "}"] {
+        let error = Template::parse(&text).unwrap_err();
+        assert!(error.message.contains("never close"), "{error}");
+    }
+}
