@@ -1,0 +1,275 @@
+//! Rust values from nodes, strict about types, with errors that say where.
+//!
+//! A number is no string and a string is no number: what was meant is for the author to say, with quotes.
+
+mod access;
+mod error;
+
+pub(crate) use error::NodeError;
+
+use super::{Node, Scalar, Typed, Value};
+use access::{Entries, Items, Variant};
+use error::{found, integer_range};
+use serde::de::value::BorrowedStrDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, Expected, Visitor};
+
+/// The name under which a newtype struct asks for the text of a scalar exactly as it was written, whatever its type:
+/// `deserialize_newtype_struct(RAW_SCALAR, visitor)` hands the visitor a deserializer of a string.
+pub(crate) const RAW_SCALAR: &str = "$ccm::raw_scalar";
+
+/// A `T` from a node.
+pub(crate) fn from_node<T: DeserializeOwned>(node: &Node) -> Result<T, NodeError> {
+    T::deserialize(Reader { node })
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'de> {
+    node: &'de Node,
+}
+
+impl<'de> Reader<'de> {
+    fn mismatch(self, expected: &dyn Expected, fallback: &str) -> NodeError {
+        let mut error = NodeError::mismatch(&error::wanted(expected, fallback), &found(&self.node.value));
+        if let Value::Scalar(scalar) = &self.node.value
+            && fallback == A_STRING
+            && !scalar.is_null()
+        {
+            error.help = Some(format!("quote it: \"{}\"", scalar.text));
+        }
+        error.at(self.node.span)
+    }
+
+    fn scalar(self) -> Option<&'de Scalar> {
+        if let Value::Scalar(scalar) = &self.node.value { Some(scalar) } else { None }
+    }
+
+    fn typed(self) -> Option<Typed<'de>> {
+        self.scalar().map(Scalar::typed)
+    }
+
+    fn integer<V: Visitor<'de>>(self, visitor: V, type_name: &str) -> Result<V::Value, NodeError> {
+        match self.typed() {
+            Some(Typed::Int(value)) => {
+                visitor.visit_i64(value).map_err(|error: NodeError| error.at(self.node.span))
+            }
+            Some(Typed::UInt(value)) => {
+                visitor.visit_u64(value).map_err(|error: NodeError| error.at(self.node.span))
+            }
+            _ => Err(self.mismatch(&visitor, &integer_range(type_name))),
+        }
+    }
+
+    fn text<V: Visitor<'de>>(self, visitor: V, fallback: &str) -> Result<V::Value, NodeError> {
+        match self.typed() {
+            Some(Typed::Str(text)) => {
+                visitor.visit_borrowed_str(text).map_err(|error: NodeError| error.at(self.node.span))
+            }
+            _ => Err(self.mismatch(&visitor, fallback)),
+        }
+    }
+
+    fn items<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match &self.node.value {
+            Value::Seq(items) => {
+                let mut access = Items::new(items);
+                let value = visitor.visit_seq(&mut access).map_err(|error| error.at(self.node.span))?;
+                access.finish(self.node.span).map(|()| value)
+            }
+            _ => Err(self.mismatch(&visitor, "a list")),
+        }
+    }
+
+    fn entries<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match &self.node.value {
+            Value::Map(entries) => {
+                let mut access = Entries::new(entries);
+                visitor.visit_map(&mut access).map_err(|error| access.locate(error).at(self.node.span))
+            }
+            _ => Err(self.mismatch(&visitor, "a map")),
+        }
+    }
+}
+
+const A_STRING: &str = "a string";
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = NodeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        let typed = match &self.node.value {
+            Value::Seq(_) => return self.items(visitor),
+            Value::Map(_) => return self.entries(visitor),
+            Value::Scalar(scalar) => scalar.typed(),
+        };
+        let value = match typed {
+            Typed::Null => visitor.visit_unit(),
+            Typed::Bool(value) => visitor.visit_bool(value),
+            Typed::Int(value) => visitor.visit_i64(value),
+            Typed::UInt(value) => visitor.visit_u64(value),
+            Typed::Float(value) => visitor.visit_f64(value),
+            Typed::Str(text) => visitor.visit_borrowed_str(text),
+        };
+        value.map_err(|error: NodeError| error.at(self.node.span))
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match self.typed() {
+            Some(Typed::Bool(value)) => {
+                visitor.visit_bool(value).map_err(|error: NodeError| error.at(self.node.span))
+            }
+            _ => Err(self.mismatch(&visitor, "true or false")),
+        }
+    }
+
+    fn deserialize_i8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.integer(visitor, "i8")
+    }
+
+    fn deserialize_i16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.integer(visitor, "i16")
+    }
+
+    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.integer(visitor, "i32")
+    }
+
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.integer(visitor, "i64")
+    }
+
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.integer(visitor, "u8")
+    }
+
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.integer(visitor, "u16")
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.integer(visitor, "u32")
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.integer(visitor, "u64")
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        match self.typed() {
+            Some(Typed::Int(_) | Typed::UInt(_) | Typed::Float(_)) => self.deserialize_any(visitor),
+            _ => Err(self.mismatch(&visitor, "a number")),
+        }
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.text(visitor, A_STRING)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.text(visitor, A_STRING)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.text(visitor, A_STRING)
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.text(visitor, A_STRING)
+    }
+
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.text(visitor, A_STRING)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        let value = if self.node.is_null() { visitor.visit_none() } else { visitor.visit_some(self) };
+        value.map_err(|error| error.at(self.node.span))
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        if self.node.is_null() { visitor.visit_unit() } else { Err(self.mismatch(&visitor, "nothing")) }
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        self.deserialize_unit(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        let value = match self.scalar() {
+            _ if name != RAW_SCALAR => visitor.visit_newtype_struct(self),
+            Some(scalar) if !scalar.is_null() => {
+                visitor.visit_newtype_struct(BorrowedStrDeserializer::new(&scalar.text))
+            }
+            _ => Err(self.mismatch(&visitor, "a value")),
+        };
+        value.map_err(|error: NodeError| error.at(self.node.span))
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.items(visitor)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, NodeError> {
+        self.items(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        self.items(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.entries(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        self.entries(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
+        let span = self.node.span;
+        let access = match &self.node.value {
+            Value::Scalar(scalar) if !scalar.is_null() => {
+                Variant { name: &scalar.text, name_span: span, value: None }
+            }
+            Value::Map(entries) if let [entry] = entries.as_slice() => {
+                Variant { name: &entry.key, name_span: entry.key_span, value: Some(&entry.value) }
+            }
+            _ => return Err(self.mismatch(&visitor, &error::one_of(variants))),
+        };
+        visitor.visit_enum(access).map_err(|error: NodeError| error.at(span))
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        self.text(visitor, A_STRING)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
+        visitor.visit_unit()
+    }
+}

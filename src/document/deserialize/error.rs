@@ -1,0 +1,159 @@
+//! What did not fit, where, and under which property.
+
+use super::access::unexpected;
+use crate::document::{Problem, Span, Typed, Value, closest};
+use serde::de::{Error, Expected, Unexpected};
+use std::fmt;
+
+/// Why a node is not the value that was asked for.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct NodeError {
+    pub(crate) message: String,
+    pub(crate) span: Option<Span>,
+    /// The first map key below the root on the way to the place: the property.
+    pub(crate) key: Option<String>,
+    pub(crate) help: Option<String>,
+}
+
+impl NodeError {
+    pub(super) fn mismatch(wanted: &str, found: &str) -> Self {
+        NodeError::custom(format!("expected {wanted}, found {found}"))
+    }
+
+    /// Places the error, unless something further in already did.
+    pub(super) fn at(mut self, span: Span) -> Self {
+        self.span.get_or_insert(span);
+        self
+    }
+
+    /// Notes the key that leads to the place. The outermost is noted last and stays.
+    pub(super) fn below(self, key: &str) -> Self {
+        NodeError { key: Some(key.to_owned()), ..self }
+    }
+
+    fn with_help(self, help: Option<String>) -> Self {
+        NodeError { help, ..self }
+    }
+}
+
+impl From<NodeError> for Problem {
+    fn from(error: NodeError) -> Self {
+        Problem { span: error.span, help: error.help, ..Problem::new(error.message) }
+    }
+}
+
+impl Error for NodeError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        NodeError { message: message.to_string(), span: None, key: None, help: None }
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        NodeError::mismatch(&wanted(expected, "something else"), &unexpected(found))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+
+    fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
+        NodeError::mismatch(&wanted(expected, "a list of another length"), &format!("a list of {length}"))
+    }
+
+    fn unknown_variant(found: &str, variants: &'static [&'static str]) -> Self {
+        let meant = closest(found, variants.iter().copied());
+        NodeError::mismatch(&one_of(variants), &quoted(found)).with_help(meant.map(did_you_mean))
+    }
+
+    fn unknown_field(found: &str, fields: &'static [&'static str]) -> Self {
+        let help = match closest(found, fields.iter().copied()) {
+            Some(field) => did_you_mean(field),
+            None if fields.is_empty() => "no key is known here".to_owned(),
+            None => format!("known keys are {}", list(fields)),
+        };
+        NodeError::custom(format!("unknown key `{found}`")).with_help(Some(help))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        NodeError::custom(format!("the key `{field}` is missing"))
+    }
+
+    fn duplicate_field(field: &'static str) -> Self {
+        NodeError::custom(format!("`{field}` is given twice, under two names"))
+    }
+}
+
+fn did_you_mean(word: &str) -> String {
+    format!("did you mean `{word}`?")
+}
+
+/// A node in the words of a message, its text quoted.
+pub(super) fn found(value: &Value) -> String {
+    match value {
+        Value::Scalar(scalar) => match scalar.typed() {
+            Typed::Null => "nothing".to_owned(),
+            Typed::Bool(_) => format!("the boolean {}", scalar.text),
+            Typed::Int(_) | Typed::UInt(_) | Typed::Float(_) => format!("the number {}", scalar.text),
+            Typed::Str(text) => quoted(text),
+        },
+        other => other.kind().to_owned(),
+    }
+}
+
+const LONGEST_QUOTE: usize = 60;
+
+/// A user's string, shortened to its beginning when it is long.
+pub(super) fn quoted(text: &str) -> String {
+    if text.len() <= LONGEST_QUOTE {
+        format!("the string {text:?}")
+    } else {
+        format!("the string {:?}...", &text[..text.floor_char_boundary(LONGEST_QUOTE)])
+    }
+}
+
+/// What a visitor expects, unless it says so in the names of Rust's types.
+pub(super) fn wanted(expected: &dyn Expected, fallback: &str) -> String {
+    let text = expected.to_string();
+    if let Some(length) = text.strip_prefix("a tuple of size ") {
+        return format!("a list of {length}");
+    }
+    let is_internal =
+        ["struct ", "enum ", "tuple ", "unit", "newtype ", "option", "variant ", "field ", "internally"]
+            .iter()
+            .any(|prefix| text.starts_with(prefix));
+    match text.as_str() {
+        "i8" | "i16" | "i32" | "i64" | "isize" | "u8" | "u16" | "u32" | "u64" | "usize" => {
+            integer_range(&text)
+        }
+        _ if text.starts_with("a nonzero ") => "a whole number from 1".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        _ if is_internal => fallback.to_owned(),
+        _ => text,
+    }
+}
+
+pub(super) fn integer_range(type_name: &str) -> String {
+    match type_name {
+        "u8" => format!("a whole number from 0 to {}", u8::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" | "usize" => "a whole number that is not negative".to_owned(),
+        "i8" => format!("a whole number from {} to {}", i8::MIN, i8::MAX),
+        "i16" => format!("a whole number from {} to {}", i16::MIN, i16::MAX),
+        _ => "a whole number".to_owned(),
+    }
+}
+
+pub(super) fn one_of(words: &[&str]) -> String {
+    match words {
+        [] => "nothing".to_owned(),
+        [word] => format!("`{word}`"),
+        _ => format!("one of {}", list(words)),
+    }
+}
+
+fn list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}

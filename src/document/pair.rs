@@ -1,0 +1,107 @@
+//! `key=value` as people type it on a command line.
+
+use std::sync::Arc;
+
+use ccm_expr::{Map, Value};
+
+use super::{Node, Scalar, Source, Span, Style, parse, to_value};
+
+/// Why a text is no pair.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum PairError {
+    #[error("\"{text}\" is not of the form KEY=VALUE")]
+    NoValue { text: String },
+    #[error("\"{key}\" is no key: a name is missing before or after a dot")]
+    NoName { key: String },
+    #[error("the value of \"{key}\" begins like YAML but is not: {message}; quote it to mean the text")]
+    NotYaml { key: String, message: String },
+}
+
+/// The map that a pair means. Dots in the key make maps in maps; `\.` is a dot in a name. The value has the type that
+/// YAML gives it (`8080` is a number, `true` a boolean, `yes` a text); one that begins with a quote or bracket is read
+/// as YAML, so that `"8080"` is a text and `[a, b]` a list. Nothing after the `=` is the empty text.
+pub(crate) fn pair(text: &str) -> Result<Map, PairError> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err(PairError::NoValue { text: text.to_owned() });
+    };
+    let names = names(key).ok_or_else(|| PairError::NoName { key: key.to_owned() })?;
+    let value = typed(key, value)?;
+    let nested = |inner: Value, name: &String| Map::from_iter([(Arc::from(name.as_str()), inner)]).into();
+    match names.iter().rev().fold(value, nested) {
+        Value::Map(map) => Ok(Arc::unwrap_or_clone(map)),
+        _ => Err(PairError::NoName { key: key.to_owned() }),
+    }
+}
+
+fn names(key: &str) -> Option<Vec<String>> {
+    let mut names = vec![String::new()];
+    let mut letters = key.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, names.last_mut()) {
+            ('.', _) => names.push(String::new()),
+            ('\\', Some(last)) => last.push(letters.next()?),
+            (_, Some(last)) => last.push(letter),
+            (_, None) => {}
+        }
+    }
+    names.iter().all(|name| !name.is_empty()).then_some(names)
+}
+
+fn typed(key: &str, value: &str) -> Result<Value, PairError> {
+    if value.starts_with(['"', '\'', '[', '{']) {
+        let source = Source { name: key.to_owned(), text: value.to_owned() };
+        return parse(&source).map(|node| to_value(&node)).map_err(|problems| {
+            let message = problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
+            PairError::NotYaml { key: key.to_owned(), message }
+        });
+    }
+    if value.is_empty() {
+        return Ok("".into());
+    }
+    let scalar = Scalar { text: value.to_owned(), style: Style::Plain };
+    Ok(to_value(&Node { value: super::Value::Scalar(scalar), span: Span::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_is_a_map_with_a_typed_value() {
+        for (text, expected) in [
+            ("role=web", r#"{"role":"web"}"#),
+            ("a.b.c=1", r#"{"a":{"b":{"c":1}}}"#),
+            (r"a\.b=1", r#"{"a.b":1}"#),
+            ("on=true", r#"{"on":true}"#),
+            ("word=yes", r#"{"word":"yes"}"#),
+            ("none=~", r#"{"none":null}"#),
+            ("empty=", r#"{"empty":""}"#),
+            ("sum=1+1=2", r#"{"sum":"1+1=2"}"#),
+            ("half=0.5", r#"{"half":0.5}"#),
+            ("text='1.10'", r#"{"text":"1.10"}"#),
+            ("list=[a, 1]", r#"{"list":["a",1]}"#),
+            ("map={a: {b: c}}", r#"{"map":{"a":{"b":"c"}}}"#),
+            ("template=${ x }", r#"{"template":"${ x }"}"#),
+            ("note=a: b # c", r#"{"note":"a: b # c"}"#),
+        ] {
+            assert_eq!(Value::from(pair(text).unwrap()).to_string(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pair_is_refused() {
+        for (text, part) in [
+            ("role", "not of the form"),
+            ("=x", "is no key"),
+            ("a..b=x", "is no key"),
+            (".a=x", "is no key"),
+            ("a.=x", "is no key"),
+            ("a\\=x", "is no key"),
+            ("a=[1, 2", "begins like YAML"),
+            ("a='x", "begins like YAML"),
+        ] {
+            let message = pair(text).unwrap_err().to_string();
+            assert!(message.contains(part), "{text:?}: {message}");
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! From text to tree: YAML events (`saphyr-parser`) put together, JSON read by its own reader.
+//!
+//! What YAML leaves open: keys are text (`8080:` is the key `8080`), a key given twice is a problem, tags other than
+//! those of the core schema are problems, and one source is one document. The merge key `<<` of YAML 1.1 takes a map
+//! or a list of maps: their entries stand where `<<` stood, written keys win, and so do earlier maps of the list;
+//! a quoted `"<<"` is an ordinary key.
+
+use super::limits::{Copies, MAX_DEPTH, Weight, check_length, too_deep};
+use super::{Entry, Node, Problem, Scalar, Source, Span, Style, Typed, Value, json, syntax};
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+/// The one document of a source. A text with nothing in it is a null node.
+pub(crate) fn parse(source: &Source) -> Result<Node, Vec<Problem>> {
+    let text = source.text.as_str();
+    check_length(text).map_err(|problem| vec![problem])?;
+    if !json::may_be_json(text) {
+        return yaml(text);
+    }
+    match json::parse(text) {
+        Ok(node) => Ok(node),
+        Err(json::Refusal::Problems(problems)) => Err(problems),
+        // Braces are YAML as well. When it is neither, the reader that understood more of it has the better message.
+        Err(json::Refusal::NotJson(problem)) => yaml(text).map_err(|problems| {
+            let furthest = |problem: &Problem| problem.span.map_or(0, |span| span.start);
+            let of_yaml = problems.iter().map(furthest).max();
+            if of_yaml.is_some_and(|at| at <= furthest(&problem)) { vec![problem] } else { problems }
+        }),
+    }
+}
+
+fn yaml(text: &str) -> Result<Node, Vec<Problem>> {
+    if let Some(problem) = syntax::unknown_directive(text) {
+        return Err(vec![problem]);
+    }
+    let mut builder = Builder::new(text);
+    if let Err(problem) = builder.run() {
+        builder.problems.push(problem);
+    }
+    if builder.problems.is_empty() {
+        Ok(builder.root.unwrap_or_else(|| Node::null(Span::default())))
+    } else {
+        Err(builder.problems)
+    }
+}
+
+/// A list or map whose end has not been reached.
+struct Open {
+    items: Items,
+    start: u32,
+    written: Written,
+    anchor: usize,
+}
+
+/// Where its items begin among those of all that is open.
+enum Items {
+    Seq { first: usize },
+    Map { first: usize, key: Key, merge: Option<usize> },
+}
+
+/// Whether a list or map is in brackets, and so has an end that can be seen.
+#[derive(Clone, Copy, PartialEq)]
+enum Written {
+    Flow,
+    Block,
+}
+
+/// The key whose value comes next.
+enum Key {
+    Awaited,
+    Text(String, Span),
+    /// A problem was reported; its value is read and dropped.
+    Refused,
+}
+
+struct Anchored {
+    node: Node,
+    weight: Weight,
+}
+
+struct Builder<'a> {
+    text: &'a str,
+    marks: Marks<'a>,
+    open: Vec<Open>,
+    /// Items of open lists and entries of open maps, the innermost last. What is complete moves into a vector of its
+    /// exact size: most have few items, and there are many.
+    items: Vec<Node>,
+    entries: Vec<Entry>,
+    root: Option<Node>,
+    anchors: HashMap<usize, Anchored>,
+    copies: Copies,
+    problems: Vec<Problem>,
+    /// Where the last value ended: the end of the block that it closes.
+    last_end: u32,
+}
+
+impl<'a> Builder<'a> {
+    fn new(text: &'a str) -> Self {
+        Builder {
+            text,
+            marks: Marks::new(text),
+            open: Vec::new(),
+            items: Vec::new(),
+            entries: Vec::new(),
+            root: None,
+            anchors: HashMap::new(),
+            copies: Copies::default(),
+            problems: Vec::new(),
+            last_end: 0,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Problem> {
+        let mut documents = 0;
+        for event in Parser::new_from_str(self.text) {
+            let (event, span) = event.map_err(|error| {
+                let at = self.marks.byte(error.marker().index());
+                syntax::problem(self.text, error.info(), at)
+            })?;
+            match event {
+                Event::DocumentStart(_) => {
+                    documents += 1;
+                    if documents > 1 {
+                        let span = self.marks.span(&span);
+                        return Err(Problem::new("a second document begins here")
+                            .at(span)
+                            .with_help("a source holds one document: remove the `---` and what follows it"));
+                    }
+                }
+                Event::Scalar(text, style, anchor, tag) => {
+                    let span = self.marks.span(&span);
+                    self.scalar(&text, style, anchor, tag, span)?;
+                }
+                Event::SequenceStart(anchor, tag) => {
+                    let span = self.marks.span(&span);
+                    self.begin(Items::Seq { first: self.items.len() }, anchor, tag, span)?;
+                }
+                Event::MappingStart(anchor, tag) => {
+                    let span = self.marks.span(&span);
+                    let items = Items::Map { first: self.entries.len(), key: Key::Awaited, merge: None };
+                    self.begin(items, anchor, tag, span)?;
+                }
+                Event::SequenceEnd | Event::MappingEnd => self.end(&span)?,
+                Event::Alias(anchor) => {
+                    let span = self.marks.span(&span);
+                    self.alias(anchor, span)?;
+                }
+                Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        written: ScalarStyle,
+        anchor: usize,
+        tag: Option<Cow<'a, Tag>>,
+        span: Span,
+    ) -> Result<(), Problem> {
+        let is_empty = written == ScalarStyle::Plain && text.is_empty();
+        let has_properties = anchor > 0 || tag.is_some();
+        let properties = has_properties.then(|| syntax::properties(self.text, span.start));
+        let start = match &properties {
+            Some(properties) if !is_empty => properties.end,
+            None if matches!(written, ScalarStyle::Literal | ScalarStyle::Folded) => {
+                syntax::indicator(self.text, self.last_end, b"|>").unwrap_or(span.start)
+            }
+            _ => span.start,
+        };
+        let span = match written {
+            ScalarStyle::Plain if is_empty && !has_properties => self.nothing(span),
+            ScalarStyle::Plain => Span { start, ..span },
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => syntax::quoted(self.text, start),
+            ScalarStyle::Literal | ScalarStyle::Folded => {
+                syntax::without_blank_tail(self.text, start, span.end)
+            }
+        };
+        let style = if written == ScalarStyle::Plain { Style::Plain } else { Style::Quoted };
+        // The parser's buffers have room for 128 more bytes, which adds up in a large document. A copy of the right
+        // size leaves the buffer to the next scalar; shrinking it would leave splinters.
+        let text = text.to_owned();
+        let mut scalar = Scalar { text, style };
+        if let Some(tag) = tag {
+            let tag_span = properties.and_then(|properties| properties.tag).unwrap_or(span);
+            if let Err(problem) =
+                retype(&mut scalar, &tag, &self.text[tag_span.start as usize..tag_span.end as usize])
+            {
+                self.problems.push(problem.at(tag_span));
+            }
+        }
+        self.last_end = span.end;
+        self.finish(Node { value: Value::Scalar(scalar), span }, anchor)
+    }
+
+    /// Where to point for a value that is not there: behind the `:` or `-` that asked for it.
+    fn nothing(&self, span: Span) -> Span {
+        if self.open.is_empty() {
+            return Span::empty(span.start);
+        }
+        Span::empty(syntax::indicator_end(self.text, self.last_end).unwrap_or(self.last_end))
+    }
+
+    fn begin(
+        &mut self,
+        items: Items,
+        anchor: usize,
+        tag: Option<Cow<'a, Tag>>,
+        span: Span,
+    ) -> Result<(), Problem> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(too_deep(Span::empty(span.start)));
+        }
+        let mut start = span.start;
+        if anchor > 0 || tag.is_some() {
+            let properties = syntax::properties(self.text, start);
+            start = properties.end;
+            if let (Some(tag), Some(place)) = (tag, properties.tag) {
+                let fitting = if matches!(items, Items::Seq { .. }) { "seq" } else { "map" };
+                if core_tag(&tag) != Some(fitting) {
+                    self.problems
+                        .push(unknown_tag(&self.text[place.start as usize..place.end as usize]).at(place));
+                }
+            }
+        }
+        // A block's event ends where its first item begins, one in brackets ends behind its bracket.
+        let is_bracket = matches!(self.text.as_bytes().get(start as usize), Some(b'[' | b'{'));
+        let written = if is_bracket && start < span.end { Written::Flow } else { Written::Block };
+        // A list that is not indented under its key is reported from behind its first `-`.
+        let is_under_key = matches!(self.open.last(), Some(Open { items: Items::Map { .. }, .. }));
+        if written == Written::Block && is_under_key && matches!(items, Items::Seq { .. }) {
+            start = syntax::indicator(self.text, self.last_end, b"-").unwrap_or(start);
+        }
+        self.last_end = start;
+        self.open.push(Open { items, start, written, anchor });
+        Ok(())
+    }
+
+    fn end(&mut self, span: &saphyr_parser::Span) -> Result<(), Problem> {
+        let Some(Open { items, start, written, anchor }) = self.open.pop() else { return Ok(()) };
+        if written == Written::Flow {
+            self.last_end = self.marks.span(span).start + 1;
+        }
+        let value = match items {
+            Items::Seq { first } => Value::Seq(self.items.drain(first..).collect()),
+            Items::Map { first, merge, .. } => {
+                let mut entries: Vec<Entry> = self.entries.drain(first..).collect();
+                self.problems.extend(duplicates(&entries));
+                if let Some(at) = merge {
+                    match merged(entries, at) {
+                        Ok(all) => entries = all,
+                        Err(problem) => {
+                            self.problems.push(problem);
+                            entries = Vec::new();
+                        }
+                    }
+                }
+                Value::Map(entries)
+            }
+        };
+        self.finish(Node { value, span: Span { start, end: self.last_end } }, anchor)
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Problem> {
+        self.last_end = span.end;
+        let Some(anchored) = self.anchors.get(&anchor) else {
+            return Err(Problem::new("the alias stands within the value that it repeats").at(span));
+        };
+        self.copies.charge(anchored.weight, span)?;
+        if self.open.len() + anchored.weight.depth > MAX_DEPTH {
+            return Err(too_deep(span));
+        }
+        let value = anchored.node.value.clone();
+        self.finish(Node { value, span }, 0)
+    }
+
+    /// Puts a complete value into the list or map it belongs to.
+    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+        if anchor > 0 {
+            let weight = Weight::of(&node);
+            self.copies.charge(weight, node.span)?;
+            self.anchors.insert(anchor, Anchored { node: node.clone(), weight });
+        }
+        match self.open.last_mut().map(|open| &mut open.items) {
+            None => self.root = Some(node),
+            Some(Items::Seq { .. }) => self.items.push(node),
+            Some(Items::Map { first, key, merge }) => match std::mem::replace(key, Key::Awaited) {
+                Key::Text(key, key_span) => self.entries.push(Entry { key, key_span, value: node }),
+                Key::Refused => {}
+                Key::Awaited => {
+                    if matches!(&node.value, Value::Scalar(Scalar { text, style: Style::Plain }) if text == "<<")
+                    {
+                        merge.get_or_insert(self.entries.len() - *first);
+                    }
+                    *key = key_of(node).unwrap_or_else(|problem| {
+                        self.problems.push(problem);
+                        Key::Refused
+                    });
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+fn key_of(node: Node) -> Result<Key, Problem> {
+    let span = node.span;
+    match node.value {
+        Value::Scalar(scalar) if !scalar.is_null() => Ok(Key::Text(scalar.text, span)),
+        Value::Scalar(_) => {
+            Err(Problem::new("a key is missing").at(span).with_help("quote a key that is empty or `null`"))
+        }
+        value @ (Value::Seq(_) | Value::Map(_)) => {
+            let problem = Problem::new(format!("a key must be text, this is {}", value.kind())).at(span);
+            Err(problem.with_help("quote it if it is text, as in `\"{{ name }}\": ...`"))
+        }
+    }
+}
+
+/// Up to this many entries it is quicker to compare each with each than to hash them.
+const FEW: usize = 12;
+
+/// A problem for every entry whose key was there before.
+pub(super) fn duplicates(entries: &[Entry]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut report = |first: &Entry, second: &Entry| {
+        let problem = Problem::new(format!("the key `{}` is given twice", second.key)).at(second.key_span);
+        problems.push(problem.with_label("given again").with_also(first.key_span, "first given here"));
+    };
+    if entries.len() <= FEW {
+        for (at, second) in entries.iter().enumerate() {
+            if let Some(first) = entries[..at].iter().find(|first| first.key == second.key) {
+                report(first, second);
+            }
+        }
+    } else {
+        let mut seen = HashMap::<&str, &Entry>::with_capacity(entries.len());
+        for entry in entries {
+            let first = *seen.entry(entry.key.as_str()).or_insert(entry);
+            if !std::ptr::eq(first, entry) {
+                report(first, entry);
+            }
+        }
+    }
+    problems
+}
+
+/// The entries of a map whose entry number `at` is a merge key.
+fn merged(mut entries: Vec<Entry>, at: usize) -> Result<Vec<Entry>, Problem> {
+    if at >= entries.len() {
+        return Ok(entries);
+    }
+    let after = entries.split_off(at + 1);
+    let Some(merge) = entries.pop() else { return Ok(after) };
+    let span = merge.value.span;
+    let refuse = |found: &Node| {
+        let message = format!("the merge key `<<` takes a map or a list of maps, not {}", found.kind());
+        Problem::new(message).at(found.span)
+    };
+    let sources = match merge.value.value {
+        Value::Seq(items) => items,
+        value => vec![Node { value, span }],
+    };
+    let mut known: HashSet<String> = entries.iter().chain(&after).map(|entry| entry.key.clone()).collect();
+    for source in sources {
+        let Value::Map(more) = source.value else { return Err(refuse(&source)) };
+        entries.extend(more.into_iter().filter(|entry| known.insert(entry.key.clone())));
+    }
+    entries.extend(after);
+    Ok(entries)
+}
+
+/// Applies a tag to a scalar.
+fn retype(scalar: &mut Scalar, tag: &Tag, written: &str) -> Result<(), Problem> {
+    let is_not_specific = tag.handle.is_empty() && tag.suffix == "!";
+    let wanted = core_tag(tag).unwrap_or_default();
+    if is_not_specific || wanted == "str" {
+        scalar.style = Style::Quoted;
+        return Ok(());
+    }
+    scalar.style = Style::Plain;
+    let fits = match (wanted, scalar.typed()) {
+        ("null", Typed::Null)
+        | ("bool", Typed::Bool(_))
+        | ("int", Typed::Int(_) | Typed::UInt(_))
+        | ("float", Typed::Float(_)) => return Ok(()),
+        ("float", Typed::Int(value)) => Ok(format!("{value}.0")),
+        ("float", Typed::UInt(value)) => Ok(format!("{value}.0")),
+        ("null" | "bool" | "int" | "float" | "map" | "seq", _) => {
+            Err(Problem::new(format!("this value is not what its tag `{written}` says")))
+        }
+        _ => Err(unknown_tag(written)),
+    };
+    scalar.text = fits?;
+    Ok(())
+}
+
+/// `int` for `!!int` and for its long form `!<tag:yaml.org,2002:int>`.
+fn core_tag(tag: &Tag) -> Option<&str> {
+    if tag.is_yaml_core_schema() {
+        return Some(&tag.suffix);
+    }
+    tag.suffix.strip_prefix("tag:yaml.org,2002:").filter(|_| tag.handle.is_empty())
+}
+
+fn unknown_tag(written: &str) -> Problem {
+    Problem::new(format!("the tag `{written}` is not known here"))
+        .with_help("quote the value if it is text that begins with `!`, else remove the tag")
+}
+
+/// Turns the parser's character counts into byte offsets. Asked for places in almost ascending order, it walks the
+/// text once.
+struct Marks<'a> {
+    text: &'a str,
+    is_ascii: bool,
+    characters: usize,
+    bytes: usize,
+}
+
+impl<'a> Marks<'a> {
+    fn new(text: &'a str) -> Self {
+        Marks { text, is_ascii: text.is_ascii(), characters: 0, bytes: 0 }
+    }
+
+    fn byte(&mut self, character: usize) -> usize {
+        if self.is_ascii {
+            return character.min(self.text.len());
+        }
+        if let Some(ahead) = character.checked_sub(self.characters) {
+            let rest = &self.text[self.bytes..];
+            self.bytes += rest.char_indices().nth(ahead).map_or(rest.len(), |(at, _)| at);
+        } else {
+            let back = self.characters - character - 1;
+            self.bytes = self.text[..self.bytes].char_indices().rev().nth(back).map_or(0, |(at, _)| at);
+        }
+        self.characters = character;
+        self.bytes
+    }
+
+    fn span(&mut self, span: &saphyr_parser::Span) -> Span {
+        let start = self.byte(span.start.index());
+        let end = self.byte(span.end.index().max(span.start.index()));
+        Span::new(start, end)
+    }
+}

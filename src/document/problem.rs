@@ -1,0 +1,203 @@
+//! Problems in a source, and how people get to read them.
+
+use super::{Source, Span};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use std::ops::Range;
+
+/// Something wrong in a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) message: String,
+    pub(crate) span: Option<Span>,
+    /// Stands under the marked text; may be empty.
+    pub(crate) label: String,
+    pub(crate) help: Option<String>,
+    /// Other places that matter, each with its label.
+    pub(crate) also: Vec<(Span, String)>,
+    pub(crate) excerpt: Excerpt,
+}
+
+/// Whether the text at the place may be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Excerpt {
+    Shown,
+    /// A secret may be in it: only the place is named.
+    Hidden,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Problem {
+            message: message.into(),
+            span: None,
+            label: String::new(),
+            help: None,
+            also: Vec::new(),
+            excerpt: Excerpt::Shown,
+        }
+    }
+
+    pub(crate) fn at(self, span: Span) -> Self {
+        Problem { span: Some(span), ..self }
+    }
+
+    /// Where it begins, to put several in order.
+    pub(crate) fn start(&self) -> u32 {
+        self.span.map_or(0, |span| span.start)
+    }
+
+    pub(crate) fn with_label(self, label: impl Into<String>) -> Self {
+        Problem { label: label.into(), ..self }
+    }
+
+    pub(crate) fn with_help(self, help: impl Into<String>) -> Self {
+        Problem { help: Some(help.into()), ..self }
+    }
+
+    pub(crate) fn with_also(mut self, span: Span, label: impl Into<String>) -> Self {
+        self.also.push((span, label.into()));
+        self
+    }
+}
+
+/// Whether rendered problems carry terminal colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    On,
+    Off,
+}
+
+/// The problems as text: message, place, the line with the mark, help; a blank line between two.
+pub(crate) fn render(problems: &[Problem], source: &Source, colour: Colour) -> String {
+    let renderer = match colour {
+        Colour::On => Renderer::styled(),
+        Colour::Off => Renderer::plain(),
+    };
+    let lines = Lines::of(&source.text);
+    let reports = problems.iter().map(|problem| renderer.render(&[report(problem, source, &lines)]));
+    reports.map(|report| report + "\n").collect::<Vec<_>>().join("\n")
+}
+
+/// Two places share one excerpt unless so much text lies between them that reading it would cost.
+const EXCERPT_BYTES: usize = 64 * 1024;
+
+fn report<'a>(problem: &'a Problem, source: &'a Source, lines: &Lines) -> Group<'a> {
+    let mut group = Group::with_title(Level::ERROR.primary_title(visible(&problem.message)));
+    let mut places = Vec::new();
+    if let Some(span) = problem.span {
+        places.push((span, AnnotationKind::Primary, &problem.label));
+    }
+    places.extend(problem.also.iter().map(|(span, label)| (*span, AnnotationKind::Context, label)));
+    let marks: Vec<_> = places
+        .into_iter()
+        .map(|(span, kind, label)| (lines.mark(&source.text, span), kind, visible(label)))
+        .collect();
+    let start = marks.iter().map(|(mark, ..)| mark.start).min().unwrap_or(0);
+    let end = marks.iter().map(|(mark, ..)| mark.end).max().unwrap_or(0);
+    let groups = if end - start <= EXCERPT_BYTES {
+        vec![marks]
+    } else {
+        marks.into_iter().map(|mark| vec![mark]).collect()
+    };
+    for marks in groups {
+        let Some((first, ..)) = marks.first() else { continue };
+        if problem.excerpt == Excerpt::Shown && lines.longest(&marks, source.text.len()) <= LONGEST_LINE {
+            group = group.element(excerpt(source, lines, marks));
+        } else {
+            let (line, column) = source.line_column(Span::new(first.start, first.start).start);
+            group = group.element(Origin::path(&source.name).line(line).char_column(column));
+        }
+    }
+    match &problem.help {
+        Some(help) => group.element(Level::HELP.message(visible(help))),
+        None => group,
+    }
+}
+
+/// Of a longer line only the place is told: the line helps nobody, and laying it out takes long.
+const LONGEST_LINE: usize = 4096;
+
+type Mark = (Range<usize>, AnnotationKind, String);
+
+/// The lines that hold the marks. Only they are given to the renderer: it reads all that it is given.
+fn excerpt<'a>(source: &'a Source, lines: &Lines, marks: Vec<Mark>) -> Snippet<'a, Annotation<'a>> {
+    let first = marks.iter().map(|(mark, ..)| lines.number(mark.start)).min().unwrap_or(0);
+    let last = marks.iter().map(|(mark, ..)| lines.number(mark.end)).max().unwrap_or(0);
+    let text = lines.starts[first]..lines.end(last, source.text.len());
+    let offset = text.start;
+    Snippet::source(&source.text[text]).path(&source.name).line_start(first + 1).annotations(
+        marks.into_iter().map(|(mark, kind, label)| {
+            let annotation = kind.span(mark.start - offset..mark.end - offset);
+            if label.is_empty() { annotation } else { annotation.label(label) }
+        }),
+    )
+}
+
+/// Where the lines of a text begin.
+struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        // A byte order mark is not part of what people see of the first line.
+        let first = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        let rest = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at + 1);
+        Lines { starts: std::iter::once(first).chain(rest).collect() }
+    }
+
+    /// The line, counted from 0, that holds an offset.
+    fn number(&self, at: usize) -> usize {
+        self.starts.partition_point(|&start| start <= at).saturating_sub(1)
+    }
+
+    /// The length of the longest line that holds one of the marks.
+    fn longest(&self, marks: &[Mark], length: usize) -> usize {
+        let lines = marks.iter().map(|(mark, ..)| self.number(mark.start));
+        lines.map(|line| self.end(line, length) - self.starts[line]).max().unwrap_or(0)
+    }
+
+    fn end(&self, line: usize, length: usize) -> usize {
+        self.starts.get(line + 1).copied().unwrap_or(length)
+    }
+
+    /// The part of a span that gets marked: within the text, on its first line only.
+    fn mark(&self, text: &str, span: Span) -> Range<usize> {
+        let start = text.floor_char_boundary(span.start as usize).max(self.starts[0]);
+        let line = &text[start..self.end(self.number(start), text.len())];
+        let line_end = start + line.trim_end_matches(['\n', '\r']).len();
+        start..text.floor_char_boundary(span.end as usize).clamp(start, line_end)
+    }
+}
+
+/// Text of a user without what would move a terminal's cursor.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() && character != '\n' {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Longer words are not typing mistakes, and comparing them takes the product of their lengths.
+const LONGEST_WORD: usize = 100;
+
+/// The candidate that `word` was probably meant to be.
+pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST_WORD {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    let tolerance = lower.chars().count() / 3;
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len() <= LONGEST_WORD)
+        .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|&(distance, candidate)| distance <= tolerance && candidate != word)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, candidate)| candidate)
+}

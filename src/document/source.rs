@@ -1,0 +1,143 @@
+//! A text with a name, and places in it.
+
+use super::Problem;
+
+/// A text that was read, and what to call it in messages (`site.yaml`, `<stdin>`).
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// Where in a source: byte offsets, the end exclusive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+impl Source {
+    /// Takes bytes as they were read. A byte order mark is dropped; anything that is not UTF-8 is a problem whose
+    /// message names the line.
+    pub(crate) fn read(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Problem> {
+        let name = name.into();
+        match String::from_utf8(bytes) {
+            Ok(mut text) => {
+                if text.starts_with(BYTE_ORDER_MARK) {
+                    text.drain(..BYTE_ORDER_MARK.len_utf8());
+                }
+                Ok(Source { name, text })
+            }
+            Err(error) => {
+                let good = error.utf8_error().valid_up_to();
+                let bytes = error.as_bytes();
+                let line = bytes[..good].split(|&byte| byte == b'\n').count();
+                let message = format!("{name}:{line}: not UTF-8 text (byte 0x{:02x})", bytes[good]);
+                Err(Problem::new(message).with_help("save the file in the UTF-8 encoding"))
+            }
+        }
+    }
+
+    /// The line and the column in characters of a byte offset, both counted from 1.
+    pub(crate) fn line_column(&self, at: u32) -> (usize, usize) {
+        let before = &self.text[..self.text.floor_char_boundary(at as usize)];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();
+        // A byte order mark occupies no column in anybody's editor.
+        let column = before[line_start..].trim_start_matches(BYTE_ORDER_MARK).chars().count();
+        (line, column + 1)
+    }
+}
+
+impl Source {
+    /// The place of a part of a scalar. What is written differs from the scalar's text by quotes, indentation and
+    /// escapes; where the two cannot be brought together, the place of the whole scalar is given.
+    pub(crate) fn within(&self, span: Span, text: &str, part: std::ops::Range<usize>) -> Span {
+        let whole = self.text.get(span.start as usize..span.end as usize).unwrap_or_default();
+        let is_block = whole.starts_with(['|', '>']);
+        let header = if is_block { whole.find('\n').map_or(0, |newline| newline + 1) } else { 0 };
+        let offset = |at| aligned(&whole[header..], text, at).map(|at| span.start as usize + header + at);
+        match (offset(part.start), offset(part.end.max(part.start + 1) - 1)) {
+            (Some(start), Some(last)) => {
+                let last = &self.text[last..];
+                let width = last.chars().next().map_or(0, char::len_utf8);
+                Span::new(start, self.text.len() - last.len() + if part.is_empty() { 0 } else { width })
+            }
+            _ => span,
+        }
+    }
+}
+
+/// Where in `written` the byte `at` of `text` is, when `written` is `text` with more white space, quotes and escapes.
+fn aligned(written: &str, text: &str, at: usize) -> Option<usize> {
+    let mut rest = written.char_indices();
+    if written.starts_with(['"', '\'']) {
+        rest.next();
+    }
+    for (offset, character) in text.char_indices() {
+        let place = loop {
+            let (place, other) = rest.next()?;
+            if other == '\\' && written.starts_with('"') {
+                match escaped(&mut rest.by_ref().map(|(_, character)| character))? {
+                    '\n' if character != '\n' => continue,
+                    meant if meant == character => break place,
+                    _ => return None,
+                }
+            }
+            if other == character || (character.is_whitespace() && other.is_whitespace()) {
+                break place;
+            }
+            if !other.is_whitespace() && !matches!(other, '"' | '\'' | '\\') {
+                return None;
+            }
+        };
+        if offset + character.len_utf8() > at {
+            return Some(place);
+        }
+    }
+    None
+}
+
+/// The character that an escape in double quotes stands for; a line that is continued gives its line break.
+fn escaped(rest: &mut impl Iterator<Item = char>) -> Option<char> {
+    let digits = match rest.next()? {
+        'n' => return Some('\n'),
+        't' => return Some('\t'),
+        'r' => return Some('\r'),
+        '0' => return Some('\0'),
+        'a' => return Some('\u{7}'),
+        'b' => return Some('\u{8}'),
+        'e' => return Some('\u{1b}'),
+        'f' => return Some('\u{c}'),
+        'v' => return Some('\u{b}'),
+        '_' => return Some('\u{a0}'),
+        'N' => return Some('\u{85}'),
+        'L' => return Some('\u{2028}'),
+        'P' => return Some('\u{2029}'),
+        'x' => 2,
+        'u' => 4,
+        'U' => 8,
+        itself => return Some(itself),
+    };
+    let digits: String = rest.take(digits).collect();
+    u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32)
+}
+
+impl Span {
+    /// Sources are limited to `u32::MAX` bytes before any offset is made, so nothing is lost here.
+    #[expect(clippy::cast_possible_truncation, reason = "parse refuses longer sources")]
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    /// Whether the other place lies within this one.
+    pub(crate) fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    pub(crate) fn empty(at: u32) -> Self {
+        Span { start: at, end: at }
+    }
+}

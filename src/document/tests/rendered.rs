@@ -1,0 +1,184 @@
+//! Problems as people read them.
+
+use super::{problems, source};
+use crate::document::{Colour, Problem, Span, closest, render};
+
+fn rendered(text: &str) -> String {
+    render(&problems(text), &source(text), Colour::Off)
+}
+
+#[test]
+fn a_problem_shows_its_line_and_marks_the_place() {
+    assert_eq!(
+        format!("\n{}", rendered("a: 1\nb: 'x\n")),
+        r"
+error: this quote is never closed
+ --> site.yaml:2:4
+  |
+2 | b: 'x
+  |    ^
+"
+    );
+}
+
+#[test]
+fn a_key_given_twice_shows_both_places() {
+    assert_eq!(
+        format!("\n{}", rendered("owner: root\nmode: '1'\nowner: app\n")),
+        r"
+error: the key `owner` is given twice
+ --> site.yaml:3:1
+  |
+1 | owner: root
+  | ----- first given here
+2 | mode: '1'
+3 | owner: app
+  | ^^^^^ given again
+"
+    );
+}
+
+#[test]
+fn places_far_apart_are_shown_apart() {
+    let text = format!("owner: root\nfiller: |\n{}owner: app\n", "  some text\n".repeat(8000));
+    assert_eq!(
+        format!("\n{}", rendered(&text)),
+        r"
+error: the key `owner` is given twice
+    --> site.yaml:8003:1
+     |
+8003 | owner: app
+     | ^^^^^ given again
+     |
+    ::: site.yaml:1:1
+     |
+   1 | owner: root
+     | ----- first given here
+"
+    );
+}
+
+#[test]
+fn several_problems_have_a_line_between_them() {
+    assert_eq!(
+        format!("\n{}", rendered("a: !x 1\nb: !y 2\n")),
+        r"
+error: the tag `!x` is not known here
+ --> site.yaml:1:4
+  |
+1 | a: !x 1
+  |    ^^
+  |
+  = help: quote the value if it is text that begins with `!`, else remove the tag
+
+error: the tag `!y` is not known here
+ --> site.yaml:2:4
+  |
+2 | b: !y 2
+  |    ^^
+  |
+  = help: quote the value if it is text that begins with `!`, else remove the tag
+"
+    );
+}
+
+#[test]
+fn characters_of_any_width_and_line_end_are_marked_right() {
+    assert_eq!(
+        format!("\n{}", rendered("\u{feff}\"日本\": é # ü\r\n\"日本\": \tx\r\n")),
+        r#"
+error: the key `日本` is given twice
+ --> site.yaml:2:1
+  |
+1 | "日本": é # ü
+  | ------ first given here
+2 | "日本":     x
+  | ^^^^^^ given again
+"#
+    );
+}
+
+#[test]
+fn a_span_of_many_lines_is_marked_on_its_first() {
+    let text = "a:\n  b: 1\n  c: 2\n";
+    let problem = Problem::new("the key `d` is missing").at(Span { start: 5, end: 16 });
+    assert_eq!(
+        format!("\n{}", render(&[problem], &source(text), Colour::Off)),
+        r"
+error: the key `d` is missing
+ --> site.yaml:2:3
+  |
+2 |   b: 1
+  |   ^^^^
+"
+    );
+}
+
+#[test]
+fn a_problem_without_a_place_is_its_message() {
+    let problem = Problem::new("no such file").with_help("create\u{1b}[2J it");
+    assert_eq!(
+        format!("\n{}", render(&[problem], &source(""), Colour::Off)),
+        r"
+error: no such file
+ |
+ = help: create\u{1b}[2J it
+"
+    );
+    assert_eq!(render(&[], &source(""), Colour::Off), "");
+}
+
+#[test]
+fn of_a_line_without_end_only_the_place_is_told() {
+    let text = format!("[{}\"x\" \"y\"]", "0, ".repeat(20_000));
+    assert_eq!(rendered(&text), "error: expected `,` or `]`\n--> site.yaml:1:60006\n");
+}
+
+#[test]
+fn thousands_of_problems_are_rendered_without_reading_the_text_for_each() {
+    let text = "a: !x 1\n".repeat(5_000);
+    let shown = rendered(&text);
+    assert_eq!(shown.matches("error: the tag").count(), 5_000);
+    assert_eq!(shown.matches("error: the key").count(), 4_999);
+}
+
+#[test]
+fn nothing_in_a_source_reaches_the_terminal_as_a_control() {
+    let shown = rendered("\"a\u{1b}[2J\": !\u{1b}c 1\n\"a\u{1b}[2J\": 1\n");
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}
+
+#[test]
+fn the_end_of_the_text_can_be_marked() {
+    for text in ["", "a: [", "a: [\n", "é"] {
+        let end = u32::try_from(text.len()).unwrap();
+        let problem = Problem::new("ends").at(Span { start: end, end: end + 7 });
+        let shown = render(&[problem], &source(text), Colour::Off);
+        assert!(shown.starts_with("error: ends\n"), "{shown}");
+    }
+}
+
+#[test]
+fn colours_are_there_when_asked_for() {
+    let problem = Problem::new("no");
+    assert!(render(&[problem], &source(""), Colour::On).contains('\u{1b}'));
+}
+
+#[test]
+fn the_closest_word_is_one_that_a_typing_mistake_away() {
+    let words = ["owner", "group", "mode", "content", "source", "refresh_only"];
+    let cases = [
+        ("onwer", Some("owner")),
+        ("contents", Some("content")),
+        ("Mode", Some("mode")),
+        ("refreshonly", Some("refresh_only")),
+        ("sauce", None),
+        ("x", None),
+        ("", None),
+        ("owner", None),
+    ];
+    for (word, expected) in cases {
+        assert_eq!(closest(word, words), expected, "{word}");
+    }
+    assert_eq!(closest(&"x".repeat(1 << 20), words), None);
+}

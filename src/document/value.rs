@@ -1,0 +1,67 @@
+//! Trees as the values that expressions work with, and back.
+
+use ccm_expr::Map;
+
+use super::{Entry, Node, Scalar, Span, Style, Typed, Value};
+
+/// The value that a tree describes, every scalar with the type that its text denotes.
+pub(crate) fn to_value(node: &Node) -> ccm_expr::Value {
+    match &node.value {
+        Value::Seq(items) => items.iter().map(to_value).collect(),
+        Value::Map(entries) => {
+            let entries = entries.iter().map(|entry| (entry.key.as_str().into(), to_value(&entry.value)));
+            entries.collect::<Map>().into()
+        }
+        Value::Scalar(scalar) => match scalar.typed() {
+            Typed::Null => ccm_expr::Value::Null,
+            Typed::Bool(truth) => truth.into(),
+            Typed::Int(number) => number.into(),
+            Typed::UInt(number) => number.into(),
+            Typed::Float(number) => number.into(),
+            Typed::Str(text) => text.into(),
+        },
+    }
+}
+
+/// The tree of a value, every node at the given place. Texts come out literal: whatever they hold, no template in
+/// them is expanded. Moments, durations and time zones become their text.
+pub(crate) fn from_value(value: &ccm_expr::Value, span: Span) -> Node {
+    let value = match value {
+        ccm_expr::Value::Null => plain("null".to_owned()),
+        ccm_expr::Value::Bool(truth) => plain(truth.to_string()),
+        ccm_expr::Value::Int(number) => plain(number.to_string()),
+        ccm_expr::Value::Float(number) => plain(fraction(*number)),
+        ccm_expr::Value::List(items) => Value::Seq(items.iter().map(|item| from_value(item, span)).collect()),
+        ccm_expr::Value::Map(entries) => map(entries, span),
+        ccm_expr::Value::Object(object) => map(&object.contents(), span),
+        ccm_expr::Value::Str(_)
+        | ccm_expr::Value::Time(_)
+        | ccm_expr::Value::Duration(_)
+        | ccm_expr::Value::Zone(_) => Value::Scalar(Scalar { text: value.to_text(), style: Style::Literal }),
+    };
+    Node { value, span }
+}
+
+fn map(entries: &Map, span: Span) -> Value {
+    let entry = |(key, value): (&std::sync::Arc<str>, &ccm_expr::Value)| Entry {
+        key: key.as_ref().to_owned(),
+        key_span: span,
+        value: from_value(value, span),
+    };
+    Value::Map(entries.iter().map(entry).collect())
+}
+
+fn plain(text: String) -> Value {
+    Value::Scalar(Scalar { text, style: Style::Plain })
+}
+
+/// A text that is read back as the same fraction: `2.0` and not `2`.
+fn fraction(number: f64) -> String {
+    if number.is_nan() {
+        ".nan".to_owned()
+    } else if number.is_infinite() {
+        if number > 0.0 { ".inf" } else { "-.inf" }.to_owned()
+    } else {
+        format!("{number:?}")
+    }
+}

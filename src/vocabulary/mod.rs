@@ -1,0 +1,37 @@
+//! The words that properties are made of.
+//!
+//! Each word parses itself, prints itself and describes itself to the schema, so that a manifest, a flag and a
+//! JSON request accept exactly the same texts and refuse the others with the same sentence.
+
+mod absolute_path;
+mod account;
+mod checksum;
+mod duration;
+mod mode;
+mod plain_name;
+mod raw;
+mod reference;
+mod search_path;
+mod secret;
+mod size;
+mod url;
+mod variable;
+
+pub(crate) use absolute_path::AbsolutePath;
+pub(crate) use account::Account;
+pub(crate) use checksum::{Algorithm, Checksum};
+pub(crate) use duration::Duration;
+pub(crate) use mode::Mode;
+pub(crate) use plain_name::PlainName;
+use raw::Raw;
+pub(crate) use reference::Reference;
+pub(crate) use search_path::SearchPath;
+pub(crate) use secret::Secret;
+pub(crate) use size::Size;
+pub(crate) use url::{Login, Scheme, Url, holds_credentials};
+pub(crate) use variable::Variable;
+
+/// Why a text is not the word it should be: a sentence that quotes the text.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0}")]
+pub(crate) struct NotAWord(String);

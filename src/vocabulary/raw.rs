@@ -1,0 +1,50 @@
+//! A scalar exactly as it was written.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de};
+
+use crate::document::RAW_SCALAR;
+
+/// The text of a scalar, whether YAML would call it a number or a string: of `mode: 0o644` and `owner: 0` the
+/// digits matter, not their value.
+pub(super) struct Raw(pub(super) String);
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(RAW_SCALAR, Text)
+    }
+}
+
+struct Text;
+
+impl<'de> de::Visitor<'de> for Text {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Raw, E> {
+        Ok(Raw(text.to_owned()))
+    }
+}
+
+impl JsonSchema for Raw {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Raw".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "integer"] })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
