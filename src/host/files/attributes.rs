@@ -1,0 +1,160 @@
+//! Owner, group and mode, set on a descriptor and never by path.
+
+use std::{
+    ffi::OsStr,
+    os::fd::{AsRawFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, chmodat, chownat, fchmod, fsync},
+    io::Errno,
+};
+
+use super::{
+    entry::{Entry, Kind},
+    error::{FileError, Operation, Problem},
+    extended, trust,
+    walk::{self, Place},
+};
+
+/// Owner, group and permissions (07777) that a file or directory is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attributes {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) mode: u32,
+}
+
+impl Attributes {
+    pub(crate) fn owner(self) -> (Option<Uid>, Option<Gid>) {
+        (Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)))
+    }
+
+    pub(crate) fn mode(self) -> Mode {
+        Mode::from_raw_mode(self.mode & 0o7777)
+    }
+
+    fn fit(self, entry: &Entry) -> bool {
+        (self.uid, self.gid, self.mode) == (entry.uid, entry.gid, entry.mode)
+    }
+}
+
+/// Sets owner, group and mode in place, if the file or directory is still the one that was inspected.
+pub(crate) fn set_attributes(path: &Path, expected: &Entry, attributes: Attributes) -> Result<(), FileError> {
+    let attempt = || {
+        let (place, name) = walk::reach(path)?;
+        place.permits(attributes.uid)?;
+        set(&place, &name, expected, attributes)
+    };
+    attempt().map_err(|problem| FileError::new(Operation::SetAttributes, path, problem))
+}
+
+/// Sets the attributes of an entry of a directory that permits it.
+pub(super) fn set(
+    place: &Place,
+    name: &OsStr,
+    expected: &Entry,
+    attributes: Attributes,
+) -> Result<(), Problem> {
+    let (handle, entry) = Handle::open(place, name)?;
+    if !entry.is_same_file(expected) {
+        return Err(Problem::Changed { at: place.at(name) });
+    }
+    refuse_hard_links(place, name, &entry)?;
+    if attributes.fit(&entry) {
+        return Ok(());
+    }
+    handle.change(&entry, attributes).map_err(|errno| place.explain(errno, name))?;
+    handle.sync().map_err(|source| Problem::Unsynced { at: place.at(name), source })
+}
+
+/// A second name may be that of somebody else's file, put here to have it given away.
+pub(super) fn refuse_hard_links(place: &Place, name: &OsStr, entry: &Entry) -> Result<(), Problem> {
+    if entry.kind == Kind::File && entry.nlink > 1 && place.others_can_write() {
+        let directory = place.path().to_owned();
+        let (links, owner) = (entry.nlink, place.owner());
+        return Err(Problem::HardLinked { at: place.at(name), links, directory, owner });
+    }
+    Ok(())
+}
+
+/// One file or directory, whatever its name leads to by now.
+enum Handle {
+    Open(OwnedFd),
+    /// What its owner may not read can still be chowned and chmodded by him.
+    Unreadable(OwnedFd),
+}
+
+impl Handle {
+    /// Takes hold of an entry that is a file or directory. What it is, is found out before it is opened: that alone can
+    /// block on a FIFO or start a device.
+    fn open(place: &Place, name: &OsStr) -> Result<(Handle, Entry), Problem> {
+        let found = place.open(name, OFlags::PATH).map_err(|errno| match errno {
+            Errno::NOENT => Problem::Changed { at: place.at(name) },
+            errno => place.explain(errno, name),
+        })?;
+        let entry = Entry::of(&found, &place.at(name))?;
+        place.refuse_special(name, &entry)?;
+        match place.open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+            Ok(opened) => {
+                let opened_entry = Entry::of(&opened, &place.at(name))?;
+                if opened_entry.is_same_file(&entry) {
+                    Ok((Handle::Open(opened), opened_entry))
+                } else {
+                    Err(Problem::Changed { at: place.at(name) })
+                }
+            }
+            Err(Errno::ACCESS) => Ok((Handle::Unreadable(found), entry)),
+            Err(Errno::NOENT | Errno::LOOP) => Err(Problem::Changed { at: place.at(name) }),
+            Err(errno) => Err(place.explain(errno, name)),
+        }
+    }
+
+    /// The owner is changed before the mode, because the kernel clears set-id bits with it. When both change, the mode
+    /// is first narrowed to what old and new have in common: neither the new owner nor the new group may do, even for
+    /// an instant or after a crash in between, what only the old ones were meant to.
+    fn change(&self, entry: &Entry, attributes: Attributes) -> Result<(), Errno> {
+        if (entry.uid, entry.gid) != (attributes.uid, attributes.gid) {
+            let common = entry.mode & attributes.mode & 0o777;
+            if entry.mode & 0o777 != common {
+                self.chmod(common)?;
+            }
+            // An access list of a former owner may hold the door open for him.
+            if entry.uid != attributes.uid && !trust::is_ours(entry.uid) {
+                extended::drop_access_lists(self.descriptor())?;
+            }
+            let (uid, gid) = attributes.owner();
+            chownat(self.descriptor(), "", uid, gid, AtFlags::EMPTY_PATH)?;
+        }
+        self.chmod(attributes.mode)
+    }
+
+    fn chmod(&self, mode: u32) -> Result<(), Errno> {
+        let mode = Mode::from_raw_mode(mode & 0o7777);
+        match self {
+            Handle::Open(opened) => fchmod(opened, mode),
+            // Such a descriptor takes no fchmod; its name under /proc stands for the same file.
+            Handle::Unreadable(found) => {
+                chmodat(CWD, format!("/proc/self/fd/{}", found.as_raw_fd()), mode, AtFlags::empty())
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<(), Errno> {
+        match self {
+            Handle::Open(opened) => match fsync(opened) {
+                Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+                synced => synced,
+            },
+            // It reaches the disk in the kernel's own time.
+            Handle::Unreadable(_) => Ok(()),
+        }
+    }
+
+    fn descriptor(&self) -> &OwnedFd {
+        match self {
+            Handle::Open(descriptor) | Handle::Unreadable(descriptor) => descriptor,
+        }
+    }
+}

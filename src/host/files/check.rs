@@ -1,0 +1,184 @@
+//! Foretelling: whether a real run could do something, told without changing anything.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+};
+
+use rustix::{
+    fs::{Access, AtFlags, OFlags, accessat},
+    io::Errno,
+    process::{getegid, geteuid, getgroups},
+};
+
+use super::{
+    attributes::{self, Attributes},
+    directory::Parents,
+    entry::{Entry, Kind},
+    error::{FileError, Operation, Problem},
+    listing::list,
+    trust::Trust,
+    walk::{self, Place, Walked},
+};
+
+/// Something that a caller is about to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// [`replace`](super::replace)
+    Write(Attributes),
+    /// [`set_attributes`](super::set_attributes)
+    SetAttributes(Attributes),
+    /// [`make_directory`](super::make_directory) and
+    /// [`replace_file_with_directory`](super::replace_file_with_directory)
+    MakeDirectory(Attributes, Parents),
+    /// [`remove`](super::remove)
+    Remove,
+    /// [`remove_tree`](super::remove_tree), as far as its root goes
+    RemoveTree,
+}
+
+/// Whether a real run could do this, as far as reading tells: the way is safe, its directories exist, permissions,
+/// mounts and protecting attributes allow it. What only trying tells (space, quota, a disk that fails) stays open.
+pub(crate) fn check(path: &Path, intent: Intent) -> Result<(), FileError> {
+    foresee(path, intent, None).map_err(|problem| FileError::new(intent.operation(), path, problem))
+}
+
+impl Intent {
+    pub(super) fn operation(self) -> Operation {
+        match self {
+            Intent::Write(_) => Operation::Write,
+            Intent::SetAttributes(_) => Operation::SetAttributes,
+            Intent::MakeDirectory(..) => Operation::MakeDirectory,
+            Intent::Remove | Intent::RemoveTree => Operation::Remove,
+        }
+    }
+
+    /// What the result is to have; nothing has none.
+    pub(super) fn attributes(self) -> Option<Attributes> {
+        match self {
+            Intent::Write(wanted) | Intent::SetAttributes(wanted) | Intent::MakeDirectory(wanted, _) => {
+                Some(wanted)
+            }
+            Intent::Remove | Intent::RemoveTree => None,
+        }
+    }
+}
+
+/// Whether it could be done. The trust is what the way would deserve by then, when that is not what is on disk.
+pub(super) fn foresee(path: &Path, intent: Intent, trust: Option<Trust>) -> Result<(), Problem> {
+    let (parent, name) = walk::split(path)?;
+    let Walked { place, missing } = walk::walk(parent)?;
+    let place = match trust {
+        Some(trust) => place.seen_with(trust),
+        None => place,
+    };
+    match (intent, missing.front()) {
+        (_, None) => foresee_entry(&place, name, intent),
+        (Intent::Remove | Intent::RemoveTree, Some(_)) => Ok(()),
+        (Intent::Write(_) | Intent::SetAttributes(_), Some(first)) => Err(place.lacks(first)),
+        (Intent::MakeDirectory(wanted, parents), Some(first)) => {
+            place.permits(wanted.uid)?;
+            if parents == Parents::Expect {
+                return Err(place.lacks(first));
+            }
+            may_write(&place, first, None)?;
+            let at = missing
+                .iter()
+                .map(OsString::as_os_str)
+                .chain([name])
+                .fold(place.path().to_owned(), |at, name| at.join(name));
+            may_give(&at, wanted)
+        }
+    }
+}
+
+fn foresee_entry(place: &Place, name: &OsStr, intent: Intent) -> Result<(), Problem> {
+    if let Some(wanted) = intent.attributes() {
+        place.permits(wanted.uid)?;
+        may_give(&place.at(name), wanted)?;
+    }
+    let at = || place.at(name);
+    match (intent, place.entry(name)?) {
+        (Intent::Remove | Intent::RemoveTree, None) => Ok(()),
+        (Intent::Remove | Intent::RemoveTree, Some(found)) => may_remove(place, name, &found, intent),
+        (Intent::SetAttributes(_), None) => Err(Problem::Changed { at: at() }),
+        (Intent::Write(_) | Intent::MakeDirectory(..), None) => may_write(place, name, None),
+        (Intent::Write(_), Some(Entry { kind: Kind::Directory, .. })) => {
+            Err(Problem::IsADirectory { at: at() })
+        }
+        (Intent::Write(_), Some(found)) => {
+            place.refuse_own_way(name)?;
+            may_write(place, name, Some(&found))
+        }
+        (Intent::SetAttributes(_), Some(found)) => may_change(place, name, &found),
+        (Intent::MakeDirectory(..), Some(found)) => match found.kind {
+            Kind::Directory => may_change(place, name, &found),
+            Kind::Symlink { target } => Err(Problem::LinkInTheWay { link: at(), target }),
+            _ => may_write(place, name, Some(&found)),
+        },
+    }
+}
+
+fn may_remove(place: &Place, name: &OsStr, found: &Entry, intent: Intent) -> Result<(), Problem> {
+    let at = || place.at(name);
+    if found.kind == Kind::Directory && intent == Intent::RemoveTree && place.is_mount_point(name) {
+        return Err(Problem::OtherFileSystem { at: at() });
+    }
+    may_write(place, name, Some(found))?;
+    if found.kind == Kind::Directory && intent == Intent::Remove {
+        let opened = place.open(name, OFlags::RDONLY | OFlags::DIRECTORY);
+        // What may not be listed is left to the attempt.
+        if opened.and_then(list).is_ok_and(|mut names| names.next().is_some()) {
+            return Err(Problem::from_errno(Errno::NOTEMPTY, &at()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name can be made or, where an entry is under it, replaced or removed.
+fn may_write(place: &Place, name: &OsStr, found: Option<&Entry>) -> Result<(), Problem> {
+    let rights = Access::WRITE_OK | Access::EXEC_OK;
+    accessat(place.directory(), ".", rights, AtFlags::EACCESS).map_err(|errno| place.explain(errno, name))?;
+    let Some(found) = found else { return Ok(()) };
+    if let Some(problem) = place.protection(name) {
+        return Err(problem);
+    }
+    let me = geteuid();
+    if place.is_sticky() && !me.is_root() && ![found.uid, place.owner()].contains(&me.as_raw()) {
+        return Err(Problem::from_errno(Errno::PERM, &place.at(name)));
+    }
+    if place.is_mount_point(name) {
+        return Err(Problem::from_errno(Errno::BUSY, &place.at(name)));
+    }
+    Ok(())
+}
+
+/// Whether owner and mode of an entry can be changed in place.
+fn may_change(place: &Place, name: &OsStr, found: &Entry) -> Result<(), Problem> {
+    place.refuse_special(name, found)?;
+    attributes::refuse_hard_links(place, name, found)?;
+    if let Some(problem) = place.protection_of_entry(name) {
+        return Err(problem);
+    }
+    let me = geteuid();
+    if !me.is_root() && found.uid != me.as_raw() {
+        return Err(Problem::from_errno(Errno::PERM, &place.at(name)));
+    }
+    match accessat(place.directory(), name, Access::WRITE_OK, AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW) {
+        Err(errno @ Errno::ROFS) => Err(place.explain(errno, name)),
+        _ => Ok(()),
+    }
+}
+
+/// Only root gives files away, and only members give them to a group.
+pub(super) fn may_give(at: &Path, wanted: Attributes) -> Result<(), Problem> {
+    let me = geteuid();
+    if me.is_root() {
+        return Ok(());
+    }
+    let is_member = || {
+        getegid().as_raw() == wanted.gid
+            || getgroups().is_ok_and(|groups| groups.iter().any(|group| group.as_raw() == wanted.gid))
+    };
+    if wanted.uid == me.as_raw() && is_member() { Ok(()) } else { Err(Problem::from_errno(Errno::PERM, at)) }
+}

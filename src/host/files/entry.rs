@@ -1,0 +1,233 @@
+//! What is at a path: looking at it and reading it, without following it.
+
+use std::{
+    fs::File,
+    io::Read,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStringExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat, statat},
+    io::Errno,
+};
+use sha2::{Digest, Sha256};
+
+use super::{
+    error::{FileError, Operation, Problem},
+    walk,
+};
+
+/// What is at a path, without following it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// Permissions and set-id bits, 07777.
+    pub(crate) mode: u32,
+    pub(crate) size: u64,
+    pub(crate) modified: Modified,
+    pub(crate) nlink: u64,
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
+}
+
+/// Time of the last change of the content, since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modified {
+    pub(crate) seconds: i64,
+    pub(crate) nanoseconds: u32,
+}
+
+/// The kinds of things that a path can name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+    Symlink { target: PathBuf },
+    Fifo,
+    Socket,
+    CharacterDevice,
+    BlockDevice,
+    Unknown,
+}
+
+/// What is at a path and, for a regular file, what its content hashes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Digested {
+    pub(crate) entry: Entry,
+    /// SHA-256 in lower-case hex; `None` when the entry is no regular file.
+    pub(crate) sha256: Option<String>,
+}
+
+/// Says that the caller wants no more of a long operation: time is up, or a signal came.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("stopped")]
+pub(crate) struct Stopped;
+
+/// What is at `path`; `None` when nothing is, or when a directory on the way to it does not exist.
+pub(crate) fn inspect(path: &Path) -> Result<Option<Entry>, FileError> {
+    look(path).map_err(|problem| FileError::new(Operation::Inspect, path, problem))
+}
+
+/// Opens a regular file for reading. Anything else comes back as its entry, and is not opened: that alone can block
+/// on a FIFO, rewind a tape or start a watchdog.
+pub(crate) fn open_regular(path: &Path) -> Result<Option<(Option<File>, Entry)>, FileError> {
+    open(path).map_err(|problem| FileError::new(Operation::Read, path, problem))
+}
+
+/// SHA-256 of a regular file; `tick` is asked between chunks whether to go on.
+pub(crate) fn digest(
+    path: &Path,
+    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+) -> Result<Option<Digested>, FileError> {
+    let failed = |problem| FileError::new(Operation::Read, path, problem);
+    let Some((file, entry)) = open(path).map_err(failed)? else { return Ok(None) };
+    let sha256 = file.map(|file| hash(file, entry.size, path, tick)).transpose().map_err(failed)?;
+    Ok(Some(Digested { entry, sha256 }))
+}
+
+const CHUNK: usize = 128 * 1024;
+
+fn hash(
+    mut file: File,
+    size: u64,
+    path: &Path,
+    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+) -> Result<String, Problem> {
+    // One byte more than the file has, so that the second read already says that it has ended.
+    let room = usize::try_from(size).map_or(CHUNK, |size| CHUNK.min(size + 1));
+    let mut buffer = vec![0; room.max(512)];
+    let mut hasher = Sha256::new();
+    loop {
+        tick().map_err(|Stopped| Problem::Stopped)?;
+        let count = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                return Err(Problem::from_errno(Errno::from_io_error(&error).unwrap_or(Errno::IO), path));
+            }
+        };
+        hasher.update(&buffer[..count]);
+    }
+    Ok(hex(&hasher.finalize()))
+}
+
+/// Bytes as events and states show them.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Looking is done in two system calls where no link is on the way, which is nearly always: the kernel itself then
+/// refuses to pass through one, and what a link would need checked is not there. Everything else takes the walk,
+/// which also finds the words for what is wrong.
+pub(super) fn look(path: &Path) -> Result<Option<Entry>, Problem> {
+    debug_assert!(path.is_absolute());
+    match open_without_links(path, OFlags::PATH) {
+        Ok(found) => return Entry::of(&found, path).map(Some),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(_) => {}
+    }
+    match walk::reach(path) {
+        Ok((place, name)) => place.entry(&name),
+        Err(Problem::ParentMissing { .. } | Problem::DanglingLink { .. }) => Ok(None),
+        Err(problem) => Err(problem),
+    }
+}
+
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+fn open(path: &Path) -> Result<Option<(Option<File>, Entry)>, Problem> {
+    if let Some((file, entry)) = open_plain(path) {
+        return Ok(Some((Some(file), entry)));
+    }
+    let Some(seen) = look(path)? else { return Ok(None) };
+    if seen.kind != Kind::File {
+        return Ok(Some((None, seen)));
+    }
+    let opened = open_without_links(path, READ).or_else(|_| {
+        let (place, name) = walk::reach(path)?;
+        // It was seen a moment ago, so a refusal is the file's own and not its directory's.
+        place.open(&name, READ).map_err(|errno| Problem::from_errno(errno, &place.at(&name)))
+    });
+    let opened = match opened {
+        Err(Problem::System { source: Errno::NOENT, .. }) => return Ok(None),
+        opened => opened?,
+    };
+    let entry = Entry::of(&opened, path)?;
+    // Between the two looks it may have become something else, which is then not read.
+    let file = (entry.kind == Kind::File).then(|| File::from(opened));
+    Ok(Some((file, entry)))
+}
+
+/// Opens what nearly always is there: a regular file with no link on the way. What the path led to before it was opened
+/// only keeps devices from being opened; what counts is what was opened.
+fn open_plain(path: &Path) -> Option<(File, Entry)> {
+    let seen = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let opened = open_without_links(path, READ).ok()?;
+    let entry = Entry::of(&opened, path).ok()?;
+    (entry.kind == Kind::File).then(|| (File::from(opened), entry))
+}
+
+fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+impl Entry {
+    /// What a descriptor stands for; `path` is for the error.
+    pub(super) fn of(descriptor: impl AsFd, path: &Path) -> Result<Entry, Problem> {
+        let stat = fstat(&descriptor).map_err(|errno| Problem::from_errno(errno, path))?;
+        Entry::from_stat(&stat, || readlinkat(&descriptor, "", Vec::new()))
+            .map_err(|errno| Problem::from_errno(errno, path))
+    }
+
+    #[allow(clippy::useless_conversion, reason = "the widths of these fields differ between architectures")]
+    pub(super) fn from_stat(
+        stat: &Stat,
+        read_link: impl FnOnce() -> rustix::io::Result<std::ffi::CString>,
+    ) -> rustix::io::Result<Entry> {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
+            FileType::Symlink => {
+                Kind::Symlink { target: std::ffi::OsString::from_vec(read_link()?.into_bytes()).into() }
+            }
+            FileType::Fifo => Kind::Fifo,
+            FileType::Socket => Kind::Socket,
+            FileType::CharacterDevice => Kind::CharacterDevice,
+            FileType::BlockDevice => Kind::BlockDevice,
+            FileType::Unknown => Kind::Unknown,
+        };
+        Ok(Entry {
+            kind,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            mode: stat.st_mode & 0o7777,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: Modified {
+                seconds: stat.st_mtime,
+                nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+            },
+            nlink: stat.st_nlink.into(),
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+        })
+    }
+
+    /// Whether both are the same file, whatever its attributes are now.
+    pub(super) fn is_same_file(&self, other: &Entry) -> bool {
+        (self.dev, self.ino) == (other.dev, other.ino)
+            && std::mem::discriminant(&self.kind) == std::mem::discriminant(&other.kind)
+    }
+}

@@ -1,0 +1,133 @@
+//! Extended attributes: what a new file keeps of the one it takes the place of.
+//!
+//! Kept are the attributes that people and security modules put on the file (`user.*`, the `SELinux` label) and its
+//! access list. Not kept is what speaks of the old content: capabilities (`security.capability`), signatures.
+
+use std::{
+    ffi::{CStr, CString},
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{
+        OFlags, XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr,
+    },
+    io::Errno,
+};
+
+use super::{attributes::Attributes, entry::Entry, trust, walk};
+
+const ACCESS_LIST: &str = "system.posix_acl_access";
+const DEFAULT_ACCESS_LIST: &str = "system.posix_acl_default";
+const LABEL: &CStr = c"security.selinux";
+
+/// What is kept of a file that is replaced.
+#[derive(Debug)]
+pub(super) struct Kept {
+    attributes: Vec<(CString, Vec<u8>)>,
+    access_list: Option<Vec<u8>>,
+}
+
+impl Kept {
+    /// Reads what is to be kept for a file that will have these attributes. Nothing where it cannot be read.
+    pub(super) fn of(
+        place: &walk::Place,
+        name: &std::ffi::OsStr,
+        replaced: &Entry,
+        attributes: Attributes,
+    ) -> Kept {
+        let mut kept = Kept { attributes: Vec::new(), access_list: None };
+        let Ok(old) = place.open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) else {
+            return kept;
+        };
+        if !Entry::of(&old, place.path()).is_ok_and(|entry| entry.is_same_file(replaced)) {
+            return kept;
+        }
+        for name in names(&old).unwrap_or_default() {
+            if (name.to_bytes().starts_with(b"user.") || name.as_c_str() == LABEL)
+                && let Ok(value) = value(&old, &name)
+            {
+                kept.attributes.push((name, value));
+            }
+        }
+        // A list that a former owner made is not carried over to somebody else's file: it would let him in.
+        if replaced.uid == attributes.uid || trust::is_ours(replaced.uid) {
+            kept.access_list =
+                value(&old, ACCESS_LIST).ok().and_then(|list| with_mode(list, attributes.mode));
+        }
+        kept
+    }
+
+    pub(super) fn set_attributes(&self, file: impl AsFd) -> Result<(), Errno> {
+        for (name, value) in &self.attributes {
+            allowed(fsetxattr(&file, name, value, XattrFlags::empty()))?;
+        }
+        Ok(())
+    }
+
+    /// Gives a file the access list of the old one, or none when that had none: without this, it would have what the
+    /// directory hands to new files. Owner and group have to be set before; the list carries the mode.
+    pub(super) fn set_access_list(&self, file: impl AsFd) -> Result<(), Errno> {
+        allowed(match &self.access_list {
+            Some(list) => fsetxattr(&file, ACCESS_LIST, list, XattrFlags::empty()),
+            None => fremovexattr(&file, ACCESS_LIST),
+        })
+    }
+}
+
+/// Takes the access lists from a file or directory.
+pub(super) fn drop_access_lists(descriptor: impl AsFd) -> Result<(), Errno> {
+    allowed(fremovexattr(&descriptor, ACCESS_LIST))?;
+    allowed(fremovexattr(&descriptor, DEFAULT_ACCESS_LIST))
+}
+
+/// Not every file system has every kind of attribute, and not every user may set them.
+fn allowed(result: Result<(), Errno>) -> Result<(), Errno> {
+    match result {
+        Err(Errno::NOTSUP | Errno::NODATA | Errno::PERM | Errno::ACCESS | Errno::INVAL) => Ok(()),
+        result => result,
+    }
+}
+
+fn names(file: &OwnedFd) -> Result<Vec<CString>, Errno> {
+    let mut buffer = vec![0; flistxattr_query(file)?];
+    let length = flistxattr(file, &mut buffer[..])?;
+    buffer.truncate(length);
+    Ok(buffer
+        .split(|byte| *byte == 0)
+        .filter_map(|name| CString::new(name).ok())
+        .filter(|name| !name.is_empty())
+        .collect())
+}
+
+fn value<N: rustix::path::Arg + Copy>(file: &OwnedFd, name: N) -> Result<Vec<u8>, Errno> {
+    let mut buffer = vec![0; fgetxattr_query(file, name)?];
+    let length = fgetxattr(file, name, &mut buffer[..])?;
+    buffer.truncate(length);
+    Ok(buffer)
+}
+
+/// An access list with the rights that a mode gives to owner, group class and others, as chmod would leave it: setting
+/// it opens the file no further than the mode does. `None` for a list that says no more than a mode.
+///
+/// The layout is the kernel's: a version, then entries of tag, rights and id, all little-endian.
+fn with_mode(mut list: Vec<u8>, mode: u32) -> Option<Vec<u8>> {
+    const VERSION: [u8; 4] = [2, 0, 0, 0];
+    const OWNER: u16 = 0x01;
+    const MASK: u16 = 0x10;
+    const OTHERS: u16 = 0x20;
+    let entries = list.strip_prefix(&VERSION).filter(|entries| entries.len() % 8 == 0)?.len();
+    let mut has_mask = false;
+    for entry in list[VERSION.len()..][..entries].chunks_exact_mut(8) {
+        let shift = match u16::from_le_bytes([entry[0], entry[1]]) {
+            OWNER => 6,
+            MASK => 3,
+            OTHERS => 0,
+            _ => continue,
+        };
+        has_mask |= shift == 3;
+        entry[2] = u8::try_from(mode >> shift & 7).unwrap_or(0);
+        entry[3] = 0;
+    }
+    has_mask.then_some(list)
+}

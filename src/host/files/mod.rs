@@ -1,0 +1,52 @@
+//! Files, reached without trusting the path and written without a half-way state.
+//!
+//! Two promises are kept here and nowhere else.
+//!
+//! *A managed file is at every instant the complete old or the complete new one, with its final owner and mode.* What
+//! is new is made under a temporary name beside its place ([`temporary`]), with nobody but its owner able to open it;
+//! it gets its content, extended attributes ([`extended`]), owner and mode on its descriptor; it is brought to disk,
+//! and then renamed ([`write`], [`directory`]), and then the directory is brought to disk. A run that dies leaves at
+//! most a temporary name, which the next one sweeps.
+//!
+//! Trees are made and published in the same way ([`staging`], [`merge`]), each name of them at once.
+//!
+//! *Nothing is written, owned or chmodded through a path component that another unprivileged user could have
+//! swapped.* Every operation goes to the directory it works in by descriptors ([`walk`]), and works there by name
+//! relative to the last of them. Where the way leads through the hands of others, it refuses. [`check`] tells before,
+//! without changing anything, for dry runs.
+//!
+//! Errors name the component at fault and what to do about it ([`error`]). Paths are absolute and clean: no `.`, `..`
+//! or doubled slash. That they are is the business of the type that holds them.
+
+mod attributes;
+mod check;
+mod directory;
+mod entry;
+mod error;
+mod extended;
+mod foresight;
+mod listing;
+mod merge;
+mod place;
+mod remove;
+mod staging;
+mod temporary;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod walk;
+mod write;
+
+pub(crate) use self::{
+    attributes::{Attributes, set_attributes},
+    check::{Intent, check},
+    directory::{Parents, make_directory, replace_file_with_directory},
+    entry::{Digested, Entry, Kind, Stopped, digest, hex, inspect, open_regular},
+    error::{FileError, Problem},
+    foresight::{Foreseen, Foresight},
+    listing::names,
+    remove::{remove, remove_tree},
+    staging::Staging,
+    temporary::{is_temporary_name, sweep},
+    write::{Draft, replace},
+};

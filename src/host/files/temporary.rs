@@ -1,0 +1,232 @@
+//! What is being made and not yet in its place: a file or directory under a temporary name beside it.
+//!
+//! Whoever makes one holds an exclusive lock on it until it is in place or gone. The kernel frees the lock with the
+//! process, whatever ends it, so that [`sweep`] can tell what a killed run left from what a living one is working on.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    os::{fd::OwnedFd, unix::ffi::OsStringExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat, openat, renameat,
+        renameat_with, unlinkat,
+    },
+    io::Errno,
+    process::geteuid,
+    rand::{GetRandomFlags, getrandom},
+};
+
+use super::{
+    entry::{Entry, Kind, Stopped},
+    error::{FileError, Operation, Problem},
+    listing::list,
+    place::Barrier,
+    remove,
+    walk::{self, Place},
+};
+
+const PREFIX: &str = ".ccm-";
+const SUFFIX: &str = ".tmp";
+const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+const RANDOM_LETTERS: usize = 12;
+
+/// How often another name is tried. One collision is already unlikely; more mean that somebody interferes.
+const ATTEMPTS: usize = 16;
+
+/// A file or directory under a temporary name, removed when dropped before it was put in place.
+#[derive(Debug)]
+pub(super) struct Temporary<P: AsRef<Place>, D> {
+    pub(super) place: P,
+    pub(super) descriptor: D,
+    name: OsString,
+    remains: Remains,
+}
+
+/// What is under the temporary name when the work ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Remains {
+    File,
+    Directory,
+    Nothing,
+}
+
+/// Makes an empty file that only its owner may open, whatever the umask.
+pub(super) fn file<P: AsRef<Place>>(place: P) -> Result<Temporary<P, File>, Problem> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let at = place.as_ref();
+    for _ in 0..ATTEMPTS {
+        let name = random_name().map_err(|errno| at.explain_new(errno))?;
+        match openat(at.directory(), &name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(made) if is_locked_and_linked(&made) => {
+                let descriptor = File::from(made);
+                return Ok(Temporary { place, descriptor, name, remains: Remains::File });
+            }
+            Ok(_) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(at.explain_new(errno)),
+        }
+    }
+    Err(Problem::Changed { at: at.path().to_owned() })
+}
+
+/// Makes an empty directory that only its owner may enter.
+pub(super) fn directory<P: AsRef<Place>>(place: P) -> Result<Temporary<P, OwnedFd>, Problem> {
+    let at = place.as_ref();
+    for _ in 0..ATTEMPTS {
+        let name = random_name().map_err(|errno| at.explain_new(errno))?;
+        match mkdirat(at.directory(), &name, Mode::RWXU) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => continue,
+            Err(errno) => return Err(at.explain_new(errno)),
+        }
+        let opened = open_made_directory(at, &name);
+        if let Ok(Some(descriptor)) = opened {
+            return Ok(Temporary { place, descriptor, name, remains: Remains::Directory });
+        }
+        // Whatever is there now is of no use, and stays only if it is not empty.
+        let _ = unlinkat(at.directory(), &name, AtFlags::REMOVEDIR);
+        opened.map_err(|errno| at.explain_new(errno))?;
+    }
+    Err(Problem::Changed { at: at.path().to_owned() })
+}
+
+/// Opens a directory just made. A stranger who may write here could have moved another directory of ours to its name,
+/// to have that one given away; an empty one that only we can enter is as good as the one that was made. `None` for
+/// any other.
+fn open_made_directory(place: &Place, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {
+    let made = match place.open(name, OFlags::RDONLY | OFlags::DIRECTORY) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+        opened => opened?,
+    };
+    let stat = fstat(&made)?;
+    let is_private = stat.st_uid == geteuid().as_raw()
+        && (Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO)).is_empty();
+    let is_ours = is_private && is_locked_and_linked(&made) && list(&made)?.next().is_none();
+    Ok(is_ours.then_some(made))
+}
+
+/// Takes the lock. A sweep may have come between making and locking: then the lock or the name is gone.
+fn is_locked_and_linked(made: &OwnedFd) -> bool {
+    is_free(made) && fstat(made).is_ok_and(|stat| stat.st_nlink > 0)
+}
+
+/// Takes the lock unless somebody has it. Where the file system knows no locks, it counts as free: two runs at once are
+/// kept apart elsewhere, and this is for those that are not.
+fn is_free(descriptor: &OwnedFd) -> bool {
+    flock(descriptor, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
+}
+
+impl<P: AsRef<Place>, D> Temporary<P, D> {
+    /// Puts it in its place.
+    pub(super) fn rename(&mut self, name: &OsStr, flags: RenameFlags) -> Result<(), Errno> {
+        let directory = self.place.as_ref().directory();
+        if flags.is_empty() {
+            renameat(directory, &self.name, directory, name)?;
+        } else {
+            renameat_with(directory, &self.name, directory, name, flags)?;
+        }
+        self.remains = Remains::Nothing;
+        Ok(())
+    }
+
+    /// Where it is for now.
+    pub(super) fn path(&self) -> PathBuf {
+        self.place.as_ref().at(&self.name)
+    }
+
+    /// Trades places with the file under `name`, then removes that.
+    pub(super) fn trade_with_file(&mut self, name: &OsStr) -> Result<(), Errno> {
+        let directory = self.place.as_ref().directory();
+        renameat_with(directory, &self.name, directory, name, RenameFlags::EXCHANGE)?;
+        let removed = unlinkat(directory, &self.name, AtFlags::empty());
+        if removed.is_ok() {
+            self.remains = Remains::Nothing;
+        } else {
+            // What came back is no file, or cannot be removed: things go back to where they were.
+            renameat_with(directory, &self.name, directory, name, RenameFlags::EXCHANGE)?;
+        }
+        removed
+    }
+}
+
+impl<P: AsRef<Place>, D> Drop for Temporary<P, D> {
+    fn drop(&mut self) {
+        let place = self.place.as_ref();
+        // Nothing better can be done about a failure here: the next run's sweep tries again.
+        match self.remains {
+            Remains::File => drop(unlinkat(place.directory(), &self.name, AtFlags::empty())),
+            Remains::Directory => {
+                let removed = unlinkat(place.directory(), &self.name, AtFlags::REMOVEDIR);
+                if removed == Err(Errno::NOTEMPTY) {
+                    let _ = remove::tree(place, &self.name, &mut || Ok(()));
+                }
+            }
+            Remains::Nothing => {}
+        }
+    }
+}
+
+/// Whether a name is one that this module gives to what it has not finished yet.
+pub(crate) fn is_temporary_name(name: &OsStr) -> bool {
+    name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)).is_some_and(|random| {
+        random.len() == RANDOM_LETTERS && random.bytes().all(|byte| LETTERS.contains(&byte))
+    })
+}
+
+fn random_name() -> Result<OsString, Errno> {
+    let mut random = [0; RANDOM_LETTERS];
+    let count = getrandom(&mut random, GetRandomFlags::empty())?;
+    if count < random.len() {
+        return Err(Errno::AGAIN);
+    }
+    let letters = random.map(|byte| LETTERS[usize::from(byte) % LETTERS.len()]);
+    let name = [PREFIX.as_bytes(), &letters, SUFFIX.as_bytes()].concat();
+    Ok(OsString::from_vec(name))
+}
+
+/// Removes what killed runs left in `directory`; gives how many. One that cannot be removed does not keep the others,
+/// and is the error in the end.
+pub(crate) fn sweep(directory: &Path) -> Result<usize, FileError> {
+    let failed = |problem| FileError::new(Operation::Sweep, directory, problem);
+    let place = match walk::reach_directory(directory) {
+        Ok(place) => place,
+        Err(Problem::ParentMissing { .. } | Problem::DanglingLink { .. }) => return Ok(0),
+        Err(problem) => return Err(failed(problem)),
+    };
+    let names = left_over_names(&place).map_err(|errno| failed(Problem::from_errno(errno, directory)))?;
+    let mut swept = 0;
+    let mut trouble = None;
+    for name in names {
+        let Some(_lock) = lock_abandoned(&place, &name) else { continue };
+        match remove::tree(&place, &name, &mut || Ok::<(), Stopped>(())) {
+            Ok(()) => swept += 1,
+            Err(problem) => trouble = trouble.or(Some(problem)),
+        }
+    }
+    if swept > 0 {
+        place.barrier().and_then(Barrier::sync).map_err(failed)?;
+    }
+    trouble.map_or(Ok(swept), |problem| Err(failed(problem)))
+}
+
+fn left_over_names(place: &Place) -> Result<Vec<OsString>, Errno> {
+    let mut names = Vec::new();
+    for listed in list(place.directory())? {
+        let name = listed?.name;
+        if is_temporary_name(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Takes the lock of a file or directory that nobody is working on. Anything that cannot be told stays; so does what
+/// this module never makes.
+fn lock_abandoned(place: &Place, name: &OsStr) -> Option<OwnedFd> {
+    let Ok(Some(Entry { kind: Kind::File | Kind::Directory, .. })) = place.entry(name) else { return None };
+    let opened = place.open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
+    is_free(&opened).then_some(opened)
+}

@@ -1,0 +1,251 @@
+//! Errors and deaths at chosen system calls, brought about by a tracer.
+
+use std::{fs, process::Output};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::*;
+use crate::host::files::{
+    Kind, Parents, make_directory, remove, remove_tree, replace_file_with_directory, set_attributes, sweep,
+};
+
+/// The system calls that change something, and the lock.
+const CHANGING: [&str; 13] = [
+    "flock",
+    "write",
+    "fsetxattr",
+    "fremovexattr",
+    "fchown",
+    "fchownat",
+    "fchmod",
+    "fchmodat",
+    "fsync",
+    "renameat",
+    "renameat2",
+    "unlinkat",
+    "mkdirat",
+];
+
+const NEW: &str = "the new content";
+
+/// Runs one of the deeds below under a tracer that interferes; `None` where there is no tracer.
+fn interfere(injection: &str, deed: &str, path: &Path) -> Option<Output> {
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-e", &format!("inject={injection}"), "-e", "signal=none", "-o", "/dev/null"]);
+    let inner = rerun("crashes::deed");
+    command.arg(std::env::current_exe().unwrap()).args(inner.get_args());
+    command.env("CCM_TEST_PATH", path).env("CCM_TEST_DEED", deed);
+    command.output().ok().or_else(|| {
+        note("skipped: needs strace");
+        None
+    })
+}
+
+#[test]
+#[ignore = "run by the other tests here under a tracer"]
+fn deed() {
+    let path = path_to_work_on();
+    let done = match std::env::var("CCM_TEST_DEED").unwrap().as_str() {
+        "write" => put(&path, mine(0o640), NEW),
+        "write_long" => replace(&path, mine(0o640), |file| {
+            (0..10).try_for_each(|_| file.write_all(NEW.repeat(1000).as_bytes()))
+        }),
+        "attributes" => set_attributes(&path, &entry(&path), of(BOB, 0o640)),
+        "directory" => make_directory(&path, mine(0o750), Parents::Expect),
+        "exchange" => replace_file_with_directory(&path, mine(0o750)),
+        "remove" => remove(&path),
+        "remove_tree" => remove_tree(&path, &mut never_stop),
+        deed => panic!("no such deed: {deed}"),
+    };
+    if let Err(error) = done {
+        panic!("<{error}>");
+    }
+}
+
+fn furnish(path: &Path, start: &str) {
+    match start {
+        "file" => {
+            fs::write(path, "old").unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+            let _ = rustix::fs::setxattr(path, "user.note", b"x", rustix::fs::XattrFlags::empty());
+        }
+        "tree" => {
+            fs::create_dir_all(path.join("a/b")).unwrap();
+            fs::write(path.join("a/f"), "").unwrap();
+        }
+        _ => {}
+    }
+}
+
+/// Content where there is one, owner and mode; `None` for nothing.
+fn state(path: &Path) -> Option<(Kind, Option<String>, u32, u32)> {
+    let found = inspect(path).unwrap()?;
+    Some((found.kind, fs::read_to_string(path).ok(), found.uid, found.mode))
+}
+
+/// Kills the deed at the entry of every call that changes something, one after the other.
+#[test]
+fn whatever_kills_it_the_old_or_the_new_state_is_there_and_the_next_run_finishes() {
+    if !is_root() {
+        return;
+    }
+    let deeds = [
+        ("write", "file"),
+        ("write", "nothing"),
+        ("directory", "nothing"),
+        ("exchange", "file"),
+        ("remove", "file"),
+        ("remove_tree", "tree"),
+    ];
+    for (deed, start) in deeds {
+        let mut deaths = 0;
+        for call in CHANGING {
+            for number in 1.. {
+                let scratch = Scratch::in_memory();
+                let path = scratch.at("p");
+                furnish(&path, start);
+                let before = state(&path);
+                let Some(output) = interfere(&format!("{call}:signal=KILL:when={number}"), deed, &path)
+                else {
+                    return;
+                };
+                let during = state(&path);
+                sweep(&scratch.0).unwrap();
+                assert_eq!(scratch.temporaries(), Vec::<PathBuf>::new());
+                // The next run: with nothing in its way, from where the killed one left off.
+                if during == before {
+                    run(rerun("crashes::deed").env("CCM_TEST_PATH", &path).env("CCM_TEST_DEED", deed));
+                }
+                let after = state(&path);
+                let what = format!("{deed} from {start}, {call} number {number}");
+                assert!(during == before || during == after, "{what}: {before:?}, {during:?}, {after:?}");
+                assert_eq!(after, wanted(deed), "{what}");
+                if output.status.success() {
+                    break;
+                }
+                deaths += 1;
+            }
+        }
+        assert!(deaths >= 2, "{deed} was hardly interfered with");
+    }
+}
+
+fn wanted(deed: &str) -> Option<(Kind, Option<String>, u32, u32)> {
+    match deed {
+        "write" => Some((Kind::File, Some(NEW.to_owned()), 0, 0o640)),
+        "directory" | "exchange" => Some((Kind::Directory, None, 0, 0o750)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_changed_owner_never_meets_a_wider_mode() {
+    if !is_root() {
+        return;
+    }
+    let (old, new) = ((0, 0o604), (BOB, 0o640));
+    for call in CHANGING {
+        for number in 1.. {
+            let scratch = Scratch::in_memory();
+            let path = scratch.at("p");
+            furnish(&path, "file");
+            fs::set_permissions(&path, fs::Permissions::from_mode(old.1)).unwrap();
+            let Some(output) = interfere(&format!("{call}:signal=KILL:when={number}"), "attributes", &path)
+            else {
+                return;
+            };
+            let (uid, _, mode) = owner_and_mode(&path);
+            let states = [old, (0, 0o600), (BOB, 0o600), new];
+            assert!(states.contains(&(uid, mode)), "{call} number {number}: {uid} {mode:o}");
+            if output.status.success() {
+                assert_eq!((uid, mode), new);
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_at_any_step_is_reported_and_leaves_the_old_file() {
+    for (injection, words) in [
+        // The test runner makes up to four writes of its own, and the deed more.
+        ("write:error=EDQUOT:when=6", "the disk quota on the file system of"),
+        ("fsync:error=EIO:when=1", "could not be brought to disk: Input/output error"),
+        ("fchown:error=EPERM:when=1", "permission denied at"),
+        ("fchmod:error=EIO:when=1", "Input/output error"),
+        ("renameat:error=EIO:when=1", "Input/output error"),
+    ] {
+        let scratch = Scratch::in_memory();
+        let path = scratch.at("p");
+        furnish(&path, "file");
+        let before = entry(&path);
+        let Some(output) = interfere(injection, "write_long", &path) else { return };
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(
+            text.contains(words) && text.contains(&format!("<cannot write {path:?}")),
+            "{injection}: {text}"
+        );
+        assert_eq!((entry(&path), scratch.temporaries()), (before, vec![]), "{injection}");
+    }
+}
+
+#[test]
+fn a_lack_of_descriptors_is_reported_and_leaves_the_old_file() {
+    let scratch = Scratch::in_memory();
+    let path = scratch.at("p");
+    furnish(&path, "file");
+    run(rerun("crashes::write_with_few_descriptors").env("CCM_TEST_PATH", &path));
+}
+
+#[test]
+#[ignore = "run by `a_lack_of_descriptors_is_reported_and_leaves_the_old_file` in a process of its own"]
+fn write_with_few_descriptors() {
+    let path = path_to_work_on();
+    let before = entry(&path);
+    let usual = getrlimit(Resource::Nofile);
+    let mut refusals = 0;
+    for limit in 0.. {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(limit), ..usual }).unwrap();
+        let done = put(&path, mine(0o640), NEW);
+        setrlimit(Resource::Nofile, usual).unwrap();
+        let Err(error) = done else { break };
+        assert!(error.to_string().contains("Too many open files"), "{error}");
+        assert!(error.hint().unwrap().contains("ulimit"));
+        assert_eq!(entry(&path), before, "{error}");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        refusals += 1;
+    }
+    assert!(refusals > 3);
+}
+
+/// Content, owner and mode are on disk before the name is there, and the name before the caller goes on.
+#[test]
+fn syncs_and_renames_come_in_the_right_order() {
+    for (deed, start, expected) in [
+        ("write", "file", "fchown fchmod fsync renameat fsync"),
+        ("directory", "nothing", "mkdirat fchown fchmod fsync renameat2 fsync"),
+        ("exchange", "file", "mkdirat fchown fchmod fsync renameat2 unlinkat fsync"),
+        ("remove", "file", "unlinkat fsync"),
+    ] {
+        let scratch = Scratch::new();
+        let path = scratch.at("p");
+        furnish(&path, start);
+        let trace = scratch.at("trace");
+        let mut command = Command::new("strace");
+        command.args([
+            "-f",
+            "-qq",
+            "-e",
+            "trace=mkdirat,fchown,fchmod,fsync,renameat,renameat2,unlinkat",
+            "-o",
+        ]);
+        command.arg(&trace).arg(std::env::current_exe().unwrap()).args(rerun("crashes::deed").get_args());
+        let Ok(_) = command.env("CCM_TEST_PATH", &path).env("CCM_TEST_DEED", deed).output() else {
+            return note("skipped: needs strace");
+        };
+        let trace = fs::read_to_string(trace).unwrap();
+        // Each line is a process id and a call.
+        let calls = trace.lines().filter_map(|line| line.split_whitespace().nth(1)?.split('(').next());
+        assert_eq!(calls.collect::<Vec<_>>().join(" "), expected, "{trace}");
+    }
+}

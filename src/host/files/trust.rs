@@ -1,0 +1,90 @@
+//! Whose hands a path passes through, and what may be done at its end.
+//!
+//! The rules stand apart from the walk because a dry run asks them about directories that do not exist yet.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use super::error::{LinkRisk, Problem};
+
+const STICKY: u32 = 0o1000;
+const OTHERS_WRITE: u32 = 0o002;
+pub(super) const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
+
+/// Whose directories were passed on the way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trust {
+    strangers: Vec<Stranger>,
+    open_to_all: Option<PathBuf>,
+    /// Owner and mode of the last directory.
+    pub(super) owner: u32,
+    pub(super) mode: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Stranger {
+    component: PathBuf,
+    owner: u32,
+}
+
+/// Whether files of this user can be relied on: root's, and those of the user running the program.
+pub(super) fn is_ours(uid: u32) -> bool {
+    uid == 0 || uid == geteuid().as_raw()
+}
+
+impl Trust {
+    /// Notes what a directory means for everything below it.
+    pub(crate) fn pass(&mut self, component: &Path, owner: u32, mode: u32) {
+        if !is_ours(owner) {
+            self.strangers.push(Stranger { component: component.to_owned(), owner });
+        }
+        if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 && self.open_to_all.is_none() {
+            self.open_to_all = Some(component.to_owned());
+        }
+        (self.owner, self.mode) = (owner, mode);
+    }
+
+    /// Why a link in the last directory is not to be followed.
+    pub(crate) fn risk_of_link(&self, directory: &Path, owner: u32, names: u64) -> Option<LinkRisk> {
+        if let Some(stranger) = self.strangers.first() {
+            let Stranger { component, owner } = stranger.clone();
+            Some(LinkRisk::Below { component, owner })
+        } else if let Some(component) = &self.open_to_all {
+            Some(LinkRisk::Directory { directory: component.clone() })
+        } else if !is_ours(owner) {
+            Some(LinkRisk::Owner)
+        } else if self.mode & GROUP_OR_OTHERS_WRITE == 0 {
+            None
+        } else if !self.is_sticky() {
+            Some(LinkRisk::Directory { directory: directory.to_owned() })
+        } else if names > 1 {
+            // Where fs.protected_hardlinks is off, a link of root's can be given a second name in /tmp.
+            Some(LinkRisk::HardLinked)
+        } else {
+            None
+        }
+    }
+
+    /// Whether something that is to belong to `owner` may be made or changed in the last directory.
+    pub(crate) fn permits(&self, owner: u32) -> Result<(), Problem> {
+        if let Some(component) = &self.open_to_all {
+            return Err(Problem::OpenToAll { component: component.clone() });
+        }
+        match self.strangers.iter().find(|stranger| stranger.owner != owner).cloned() {
+            None => Ok(()),
+            Some(Stranger { component, owner: stranger }) => {
+                Err(Problem::UnsafeComponent { component, owner: stranger, wanted: owner })
+            }
+        }
+    }
+
+    /// Whether a stranger's directory was passed.
+    pub(crate) fn is_below_a_stranger(&self) -> bool {
+        !self.strangers.is_empty()
+    }
+
+    pub(super) fn is_sticky(&self) -> bool {
+        self.mode & STICKY != 0
+    }
+}

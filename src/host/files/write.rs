@@ -1,0 +1,163 @@
+//! Whole files, put in place at once.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{RenameFlags, fchmod, fchown, fsync},
+    io::Errno,
+};
+
+use super::{
+    attributes::Attributes,
+    entry::{Entry, Kind, Stopped},
+    error::{FileError, Operation, Problem},
+    extended::Kept,
+    temporary::{self, Temporary},
+    walk::{self, Place},
+};
+
+/// Puts a complete file at `path`, in place of a file, a link or nothing; a directory there is an error. `fill` writes
+/// the content. When it cannot produce it, its error is the source of the [`FileError`], and
+/// `io::Error::other(Stopped)` makes that a stopped one.
+pub(crate) fn replace(
+    path: &Path,
+    attributes: Attributes,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), FileError> {
+    let attempt = || {
+        let mut draft = Draft::begin(path, attributes.uid)?;
+        draft.pour(fill)?;
+        draft.complete(attributes)
+    };
+    attempt().map_err(|problem| FileError::new(Operation::Write, path, problem))
+}
+
+/// A file in the making, beside the place it is meant for; gone when dropped before it is published.
+pub(crate) struct Draft {
+    path: PathBuf,
+    name: OsString,
+    temporary: Temporary<Place, File>,
+}
+
+impl Draft {
+    /// Begins a file that is to appear at `path` and to belong to `owner`. Nobody else can open it until then.
+    pub(crate) fn new(path: &Path, owner: u32) -> Result<Draft, FileError> {
+        Draft::begin(path, owner).map_err(|problem| FileError::new(Operation::Write, path, problem))
+    }
+
+    /// The file, to write to and read from.
+    pub(crate) fn file(&self) -> &File {
+        &self.temporary.descriptor
+    }
+
+    /// What an error of writing to the file means.
+    pub(crate) fn explain(&self, error: &io::Error) -> FileError {
+        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+        FileError::new(Operation::Write, &self.path, self.temporary.place.explain(errno, &self.name))
+    }
+
+    /// Puts the file at its place, in place of a file, a link or nothing.
+    pub(crate) fn publish(self, attributes: Attributes) -> Result<(), FileError> {
+        let path = self.path.clone();
+        self.complete(attributes).map_err(|problem| FileError::new(Operation::Write, &path, problem))
+    }
+
+    fn begin(path: &Path, owner: u32) -> Result<Draft, Problem> {
+        let (place, name) = walk::reach(path)?;
+        place.permits(owner)?;
+        place.refuse_own_way(&name)?;
+        refuse_directory(&place, &name)?;
+        Ok(Draft { path: path.to_owned(), name, temporary: temporary::file(place)? })
+    }
+
+    fn pour(&mut self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Problem> {
+        let Temporary { place, descriptor, .. } = &mut self.temporary;
+        pour(descriptor, place, &self.name, fill)
+    }
+
+    fn complete(mut self, attributes: Attributes) -> Result<(), Problem> {
+        let (place, name) = (&self.temporary.place, &self.name);
+        let kept = refuse_directory(place, name)?
+            .filter(|entry| entry.kind == Kind::File)
+            .map(|entry| Kept::of(place, name, &entry, attributes));
+        dress(&self.temporary.descriptor, attributes, kept.as_ref())
+            .map_err(|errno| place.explain(errno, name))?;
+        // Content, owner and mode reach the disk before the name does.
+        fsync(&self.temporary.descriptor)
+            .map_err(|source| Problem::Unsynced { at: place.at(name), source })?;
+        let barrier = place.barrier()?;
+        self.temporary.rename(&self.name, RenameFlags::empty()).map_err(|errno| match errno {
+            Errno::NOENT => Problem::Changed { at: self.temporary.place.path().to_owned() },
+            errno => self.temporary.place.explain(errno, &self.name),
+        })?;
+        barrier.sync()
+    }
+}
+
+fn refuse_directory(place: &Place, name: &OsStr) -> Result<Option<Entry>, Problem> {
+    match place.entry(name)? {
+        Some(Entry { kind: Kind::Directory, .. }) => Err(Problem::IsADirectory { at: place.at(name) }),
+        entry => Ok(entry),
+    }
+}
+
+/// Gives a file its attributes. Until the last step nobody but its owner can open it.
+fn dress(file: &File, attributes: Attributes, kept: Option<&Kept>) -> Result<(), Errno> {
+    if let Some(kept) = kept {
+        kept.set_attributes(file)?;
+    }
+    let (uid, gid) = attributes.owner();
+    fchown(file, uid, gid)?;
+    if let Some(kept) = kept {
+        kept.set_access_list(file)?;
+    }
+    fchmod(file, attributes.mode())
+}
+
+fn pour(
+    into: &mut File,
+    place: &Place,
+    name: &OsStr,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Problem> {
+    let mut sink = BufWriter::new(Sink { file: into, failure: None });
+    let poured = fill(&mut sink).and_then(|()| sink.flush());
+    let (sink, _) = sink.into_parts();
+    match (poured, sink.failure) {
+        (_, Some(errno)) => Err(place.explain(errno, name)),
+        (Ok(()), None) => Ok(()),
+        (Err(error), None) if is_stop(&error) => Err(Problem::Stopped),
+        (Err(source), None) => Err(Problem::Content { source }),
+    }
+}
+
+fn is_stop(error: &io::Error) -> bool {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Stopped>()).is_some()
+}
+
+/// Tells what went wrong with this file from what went wrong with the source of its content.
+struct Sink<'f> {
+    file: &'f mut File,
+    failure: Option<Errno>,
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(buffer);
+        if let Err(error) = &written
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            self.failure = Some(Errno::from_io_error(error).unwrap_or(Errno::IO));
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

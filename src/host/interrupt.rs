@@ -1,0 +1,264 @@
+//! Signals that ask the program to stop.
+//!
+//! A signal only leaves a mark here. Whoever runs for long looks at the mark between two steps, or waits on the
+//! descriptor next to what it is waiting for, and then stops at a point that is safe for its work.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::SigId;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::{pipe, unregister};
+
+/// A signal that asks the program to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Hangup,
+    Interrupt,
+    Terminate,
+}
+
+impl Signal {
+    const ALL: [Signal; 3] = [Signal::Hangup, Signal::Interrupt, Signal::Terminate];
+
+    pub(crate) fn number(self) -> i32 {
+        match self {
+            Signal::Hangup => SIGHUP,
+            Signal::Interrupt => SIGINT,
+            Signal::Terminate => SIGTERM,
+        }
+    }
+
+    /// What the mark holds once this signal arrived; zero stands for none.
+    fn mark(self) -> usize {
+        match self {
+            Signal::Hangup => 1,
+            Signal::Interrupt => 2,
+            Signal::Terminate => 3,
+        }
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Signal::Hangup => "SIGHUP",
+            Signal::Interrupt => "SIGINT",
+            Signal::Terminate => "SIGTERM",
+        })
+    }
+}
+
+/// Tells whether the program was asked to stop. Clones share the same mark.
+#[derive(Debug, Clone)]
+pub(crate) struct Interrupt(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    mark: Arc<AtomicUsize>,
+    /// Readable from the first signal on: what is in it is never read.
+    wake: UnixStream,
+    /// Held so that `wake` does not look closed, and therefore readable, when no signal writes to it.
+    waker: UnixStream,
+    registered: Vec<SigId>,
+}
+
+impl Interrupt {
+    /// Listens for the signals from now on.
+    ///
+    /// A signal that was ignored when the program started stays ignored: whoever wrote `nohup` meant it.
+    pub(crate) fn install() -> io::Result<Self> {
+        let mut shared = Shared::quiet()?;
+        let ignored = ignored_signals();
+        for signal in Signal::ALL {
+            let number = signal.number();
+            if ignored & (1 << (number - 1)) != 0 {
+                continue;
+            }
+            // The actions of a signal run in the order of registration: who wakes up finds the mark.
+            let mark = Arc::clone(&shared.mark);
+            shared.registered.push(signal_hook::flag::register_usize(number, mark, signal.mark())?);
+            shared.registered.push(pipe::register(number, shared.waker.try_clone()?)?);
+        }
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// One that no signal reaches.
+    pub(crate) fn never() -> io::Result<Self> {
+        Ok(Self(Arc::new(Shared::quiet()?)))
+    }
+
+    /// The latest signal, if one arrived. Once it is something, it stays something.
+    pub(crate) fn requested(&self) -> Option<Signal> {
+        let mark = self.0.mark.load(Ordering::Relaxed);
+        Signal::ALL.into_iter().find(|signal| signal.mark() == mark)
+    }
+
+    /// Waits that long, or until a signal asks the program to stop.
+    pub(crate) fn pause(&self, pause: Duration) -> Option<Signal> {
+        let started = Instant::now();
+        loop {
+            let left = pause.saturating_sub(started.elapsed());
+            if left.is_zero() || self.requested().is_some() {
+                return self.requested();
+            }
+            let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+            // Whatever woke it, the clock and the mark say whether to go on.
+            let _ = poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&left));
+        }
+    }
+}
+
+/// Standard input, read until it ends or the program is asked to stop.
+pub(crate) struct Stdin<'a>(pub(crate) &'a Interrupt);
+
+impl io::Read for Stdin<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let stdin = io::stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(self.0, PollFlags::IN)];
+        while let Err(error) = poll(&mut fds, None) {
+            if error != rustix::io::Errno::INTR {
+                return Err(error.into());
+            }
+        }
+        match self.0.requested() {
+            Some(signal) => Err(io::Error::other(format!("stopped by {signal}"))),
+            None => Ok(rustix::io::read(&stdin, buffer)?),
+        }
+    }
+}
+
+impl AsFd for Interrupt {
+    /// Readable once a signal arrived, and from then on.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.wake.as_fd()
+    }
+}
+
+impl Shared {
+    fn quiet() -> io::Result<Self> {
+        let (wake, waker) = UnixStream::pair()?;
+        Ok(Self { mark: Arc::default(), wake, waker, registered: Vec::new() })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            unregister(id);
+        }
+    }
+}
+
+/// The signals this process ignores, one bit each, lowest for signal 1.
+fn ignored_signals() -> u64 {
+    // Without /proc nothing is known to be ignored, and listening is the safe choice.
+    fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        })
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use rustix::process::{getpid, kill_process};
+
+    use super::*;
+
+    /// Signals reach the whole test process: tests that send one, or expect none, take turns.
+    pub(crate) fn turn() -> MutexGuard<'static, ()> {
+        static TURN: Mutex<()> = Mutex::new(());
+        TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn send(signal: Signal) {
+        let signal = match signal {
+            Signal::Hangup => rustix::process::Signal::HUP,
+            Signal::Interrupt => rustix::process::Signal::INT,
+            Signal::Terminate => rustix::process::Signal::TERM,
+        };
+        kill_process(getpid(), signal).unwrap();
+    }
+
+    fn readable(interrupt: &Interrupt, seconds: i64) -> bool {
+        let mut fds = [PollFd::new(interrupt, PollFlags::IN)];
+        loop {
+            match poll(&mut fds, Some(&Timespec { tv_sec: seconds, tv_nsec: 0 })) {
+                // The signal itself, delivered to this thread.
+                Err(rustix::io::Errno::INTR) => {}
+                ready => break ready.unwrap() == 1,
+            }
+        }
+    }
+
+    #[test]
+    fn each_signal_leaves_its_mark_and_keeps_the_descriptor_readable() {
+        let _turn = turn();
+        for signal in Signal::ALL {
+            let interrupt = Interrupt::install().unwrap();
+            assert_eq!(interrupt.requested(), None);
+            assert!(!readable(&interrupt, 0));
+            send(signal);
+            assert!(readable(&interrupt, 30), "{signal} woke nobody");
+            assert_eq!(interrupt.clone().requested(), Some(signal));
+            assert!(readable(&interrupt, 0), "the descriptor must stay readable");
+        }
+    }
+
+    #[test]
+    fn a_pause_is_over_in_time_or_when_a_signal_comes() {
+        let _turn = turn();
+        let interrupt = Interrupt::install().unwrap();
+        let started = Instant::now();
+        assert_eq!(interrupt.pause(Duration::from_millis(30)), None);
+        assert!(started.elapsed() >= Duration::from_millis(30));
+        send(Signal::Terminate);
+        assert_eq!(interrupt.pause(Duration::MAX), Some(Signal::Terminate));
+    }
+
+    #[test]
+    fn one_that_is_never_asked_sees_no_signal() {
+        let _turn = turn();
+        let listening = Interrupt::install().unwrap();
+        let never = Interrupt::never().unwrap();
+        send(Signal::Interrupt);
+        assert!(readable(&listening, 30));
+        assert_eq!(never.requested(), None);
+        assert!(!readable(&never, 0));
+    }
+
+    #[test]
+    fn what_was_ignored_at_the_start_stays_ignored() {
+        let name = "host::interrupt::tests::with_hangups_ignored_alone";
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", "trap '' HUP; exec \"$0\" --exact \"$1\" --ignored"])
+            .args([std::env::current_exe().unwrap().as_os_str(), name.as_ref()])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("1 passed"), "{text}");
+    }
+
+    #[test]
+    #[ignore = "needs a process that ignores SIGHUP: `what_was_ignored_at_the_start_stays_ignored` gives it one"]
+    fn with_hangups_ignored_alone() {
+        let interrupt = Interrupt::install().unwrap();
+        assert_eq!(ignored_signals() & 0b1, 0b1, "SIGHUP is the first signal");
+        send(Signal::Hangup);
+        assert!(!readable(&interrupt, 0));
+        send(Signal::Terminate);
+        assert!(readable(&interrupt, 30));
+    }
+}

@@ -1,0 +1,28 @@
+//! The machine: the only part of the program that touches it.
+
+pub(crate) mod files;
+pub(crate) mod http;
+pub(crate) mod interrupt;
+pub(crate) mod process;
+pub(crate) mod unpack;
+pub(crate) mod users;
+
+use http::Client;
+use interrupt::Interrupt;
+use users::Users;
+
+use crate::state::{StateDirectory, Unfinished};
+
+/// The machine that the program runs on, made once and passed by reference.
+pub(crate) struct Host {
+    /// Whether the program was asked to stop.
+    pub(crate) interrupt: Interrupt,
+    /// Who there is on the machine.
+    pub(crate) users: Users,
+    /// What is on the network.
+    pub(crate) http: Client,
+    /// Where the program remembers things between runs.
+    pub(crate) state: StateDirectory,
+    /// Where this run is writing.
+    pub(crate) unfinished: Unfinished,
+}

@@ -1,0 +1,132 @@
+//! Why a program could not be run to its end.
+//!
+//! Messages name the program, never its arguments, environment or input: those may hold secrets.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::output::{Output, Stream};
+use crate::host::interrupt::Signal;
+
+/// Why a program could not be run to its end.
+#[derive(Debug, Error)]
+pub(crate) enum ProcessError {
+    #[error("{program:?} was not found in any directory of the search path {searched:?}")]
+    NotFound { program: String, searched: String },
+
+    #[error("{program:?} does not exist")]
+    Missing { program: PathBuf },
+
+    #[error("{program:?} cannot be executed: {source}")]
+    NotExecutable { program: PathBuf, source: io::Error },
+
+    #[error("{program:?} needs the interpreter {interpreter:?}, which does not exist")]
+    Interpreter { program: PathBuf, interpreter: String },
+
+    #[error("{entry:?} in the search path is not an absolute directory")]
+    SearchPath { entry: String },
+
+    #[error("cannot run {program:?} in the directory {directory:?}: {source}")]
+    Directory { program: String, directory: PathBuf, source: io::Error },
+
+    #[error("cannot run {program:?} as user {uid} and group {gid}: {source}")]
+    Identity { program: String, uid: u32, gid: u32, source: io::Error },
+
+    #[error("cannot start {program:?}: {source}")]
+    Start { program: String, source: io::Error },
+
+    #[error("cannot follow {program:?}, and ended it: {source}")]
+    Follow { program: String, source: io::Error },
+
+    #[error(transparent)]
+    Stopped(Box<Stopped>),
+}
+
+/// A program that was ended before it was done, with everything it had started.
+#[derive(Debug, Error)]
+#[error("{program:?} {cause}{}", Names { running, survivors })]
+pub(crate) struct Stopped {
+    pub(crate) program: String,
+    pub(crate) cause: Cause,
+    /// What was running when the end was decided; empty when the program was not even started.
+    pub(crate) running: Vec<Process>,
+    /// What could not be ended, because another user owns it or the kernel holds it.
+    pub(crate) survivors: Vec<Process>,
+    pub(crate) stdout: Output,
+    pub(crate) stderr: Output,
+}
+
+/// Why a program was ended.
+#[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    #[error("timed out after {0:?}")]
+    Timeout(Duration),
+    #[error("was interrupted by {0}")]
+    Interrupt(Signal),
+    #[error("wrote more than {limit} bytes to {}", match stream {
+        Stream::Stdout => "its standard output",
+        Stream::Stderr => "its standard error",
+    })]
+    TooMuchOutput { stream: Stream, limit: usize },
+    #[error("wanted to use the terminal, which commands cannot: give its input another way")]
+    Terminal,
+}
+
+/// A process as people know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    /// The kernel's short name of it: the arguments may hold secrets.
+    pub(crate) name: String,
+}
+
+struct Names<'a> {
+    running: &'a [Process],
+    survivors: &'a [Process],
+}
+
+impl std::fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (what, processes) in [("running then", self.running), ("could not be ended", self.survivors)] {
+            for (index, Process { pid, name }) in processes.iter().take(MOST_NAMES).enumerate() {
+                match index {
+                    0 => write!(f, "; {what}: {name} ({pid})")?,
+                    _ => write!(f, ", {name} ({pid})")?,
+                }
+            }
+            if let Some(more) = processes.len().checked_sub(MOST_NAMES).filter(|&more| more > 0) {
+                write!(f, " and {more} more")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many processes one message names.
+const MOST_NAMES: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_what_was_running_but_not_without_end() {
+        let running = (1..8).map(|pid| Process { pid, name: "sleep".to_owned() }).collect();
+        let stopped = Stopped {
+            program: "sh".to_owned(),
+            cause: Cause::Timeout(Duration::from_millis(1500)),
+            running,
+            survivors: vec![Process { pid: 9, name: "sudo".to_owned() }],
+            stdout: Output::default(),
+            stderr: Output::default(),
+        };
+        assert_eq!(
+            stopped.to_string(),
+            "\"sh\" timed out after 1.5s; running then: sleep (1), sleep (2), sleep (3), sleep (4), sleep (5) \
+             and 2 more; could not be ended: sudo (9)"
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! Descriptors that the program was started with, such as the lock or the pipe of a script around it.
+
+use std::{fs, os::fd::RawFd};
+
+use nix::unistd::close;
+use rustix::fs::OFlags;
+
+/// Closes what the program was started with beyond standard input, output and error: commands must not get it, and a
+/// command that stays in the background would hold it for ever. To be called once everything that was named on the
+/// command line, `/dev/fd/63` perhaps, has been read.
+///
+/// Whatever the program opens itself is marked to be closed when another program is started. What is not so marked can
+/// only have come that way, and nothing here owns it.
+pub(crate) fn close_inherited() {
+    // Without /proc nothing is known, and the worst is what most programs do anyway.
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else { return };
+    let numbers: Vec<RawFd> =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2 && is_passed_on(*number)) {
+        let _ = close(number);
+    }
+}
+
+fn is_passed_on(number: RawFd) -> bool {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    flags
+        .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())
+        .is_some_and(|flags| flags & OFlags::CLOEXEC.bits() == 0)
+}

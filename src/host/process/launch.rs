@@ -1,0 +1,144 @@
+//! Starting a program: with the right file, directory, user and nothing else of ours.
+//!
+//! The standard library starts programs the quick way (`posix_spawn`) but cannot set a umask or supplementary groups.
+//! On Linux both belong to the calling thread and are passed on to the children of that thread, so a command that asks
+//! for them is started from a thread of its own, which changes itself and ends right after. No other thread ever sees
+//! the change, and no second program has to stand in between.
+
+use std::io::{self, ErrorKind};
+use std::os::unix::process::CommandExt;
+use std::panic;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid, geteuid};
+use rustix::thread as own_thread;
+
+use super::error::ProcessError;
+use super::{Command, Identity, program};
+
+/// Starts the program of `command` as the leader of a new process group.
+pub(super) fn launch(command: &Command<'_>) -> Result<Child, ProcessError> {
+    if command.identity.is_none() && command.umask.is_none() {
+        return spawn(command, &locate(command)?);
+    }
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name("launch".to_owned())
+            .spawn_scoped(scope, || launch_from_changed_thread(command))
+            .map_err(|source| start_error(command, source))?;
+        thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
+    })
+}
+
+fn launch_from_changed_thread(command: &Command<'_>) -> Result<Child, ProcessError> {
+    if let Some(mask) = command.umask {
+        set_thread_umask(mask).map_err(|source| start_error(command, source))?;
+    }
+    let Some(identity) = &command.identity else {
+        return spawn(command, &locate(command)?);
+    };
+    let refused = |errno: Errno| identity_error(command, identity, errno.into());
+    take_groups(identity).map_err(refused)?;
+    // The directory and the file are looked at through the eyes of that user. Only the effective id changes: with the
+    // real or saved one, that user could send signals to this thread, and so end the whole program.
+    let own = geteuid();
+    own_thread::set_thread_res_uid(None::<Uid>, Uid::from_raw(identity.uid), None::<Uid>).map_err(refused)?;
+    let program = locate(command);
+    own_thread::set_thread_res_uid(None::<Uid>, own, None::<Uid>).map_err(refused)?;
+    forget_how_to_set_groups().map_err(refused)?;
+    spawn(command, &program?)
+}
+
+fn set_thread_umask(mask: u32) -> io::Result<()> {
+    #[expect(
+        deprecated,
+        reason = "unsound only with `FILES`; the function that replaces it is unsafe for all flags"
+    )]
+    own_thread::unshare(own_thread::UnshareFlags::FS)?;
+    rustix::process::umask(Mode::from_raw_mode(mask));
+    Ok(())
+}
+
+fn take_groups(identity: &Identity) -> Result<(), Errno> {
+    let groups: Vec<Gid> = identity.groups.iter().copied().map(Gid::from_raw).collect();
+    own_thread::set_thread_groups(&groups)?;
+    let gid = Gid::from_raw(identity.gid);
+    own_thread::set_thread_res_gid(gid, gid, gid)
+}
+
+/// When it changes the user, the standard library first drops all supplementary groups, if it may. Those are the right
+/// ones here: without the capability it leaves them alone.
+fn forget_how_to_set_groups() -> Result<(), Errno> {
+    let mut sets = own_thread::capabilities(None)?;
+    sets.effective.remove(own_thread::CapabilitySet::SETGID);
+    sets.permitted.remove(own_thread::CapabilitySet::SETGID);
+    own_thread::set_capabilities(None, sets)
+}
+
+/// The file to execute, once the directory is known to be good.
+fn locate(command: &Command<'_>) -> Result<PathBuf, ProcessError> {
+    program::check_directory(&command.directory).map_err(|source| ProcessError::Directory {
+        program: command.name(),
+        directory: command.directory.clone(),
+        source,
+    })?;
+    let directories = match command.given_search_path() {
+        Some(path) => program::given_directories(path)?,
+        None => program::inherited_directories(),
+    };
+    program::find(&command.program, &command.directory, &directories)
+}
+
+fn spawn(command: &Command<'_>, program: &Path) -> Result<Child, ProcessError> {
+    let mut spawning = std::process::Command::new(program);
+    spawning
+        .arg0(&command.program)
+        .args(&command.arguments)
+        .current_dir(&command.directory)
+        .envs(command.environment.iter().map(|(key, value)| (key, value)))
+        .stdin(if command.input.is_empty() { Stdio::null() } else { Stdio::piped() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    if let Some(path) = &command.search_path {
+        spawning.env("PATH", path);
+    }
+    if let Some(identity) = &command.identity {
+        spawning.uid(identity.uid);
+    }
+    spawning.spawn().map_err(|source| explain(command, program, source))
+}
+
+/// What an error means, given that directory and file were good a moment ago.
+fn explain(command: &Command<'_>, program: &Path, source: io::Error) -> ProcessError {
+    let program = program.to_owned();
+    match (source.kind(), &command.identity) {
+        (ErrorKind::NotFound, _) => {
+            let interpreter =
+                program::interpreter(&program).unwrap_or_else(|| "its dynamic loader".to_owned());
+            ProcessError::Interpreter { program, interpreter }
+        }
+        (ErrorKind::PermissionDenied, Some(identity))
+            if source.raw_os_error() == Some(Errno::PERM.raw_os_error()) =>
+        {
+            identity_error(command, identity, source)
+        }
+        (ErrorKind::PermissionDenied, _) => ProcessError::NotExecutable { program, source },
+        _ if source.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
+            ProcessError::NotExecutable { program, source }
+        }
+        _ => start_error(command, source),
+    }
+}
+
+fn start_error(command: &Command<'_>, source: io::Error) -> ProcessError {
+    ProcessError::Start { program: command.name(), source }
+}
+
+fn identity_error(command: &Command<'_>, identity: &Identity, source: io::Error) -> ProcessError {
+    ProcessError::Identity { program: command.name(), uid: identity.uid, gid: identity.gid, source }
+}

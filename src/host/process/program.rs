@@ -1,0 +1,101 @@
+//! Finding the file that a command names, and saying why it would not run.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use super::error::ProcessError;
+
+/// Where programs are looked for when neither the caller nor the environment says.
+const DEFAULT_SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The directories of a search path that the caller gave. All of them have to be absolute: a relative one would mean
+/// another directory for every command.
+pub(super) fn given_directories(path: &OsStr) -> Result<Vec<PathBuf>, ProcessError> {
+    let directories: Vec<PathBuf> = env::split_paths(path).collect();
+    match directories.iter().find(|entry| !entry.is_absolute()) {
+        Some(entry) => Err(ProcessError::SearchPath { entry: entry.display().to_string() }),
+        None => Ok(directories),
+    }
+}
+
+/// The directories of the search path that the program itself was started with, less those that are not absolute: they
+/// belong to somebody's shell.
+pub(super) fn inherited_directories() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_SEARCH_PATH.into());
+    env::split_paths(&path).filter(|entry| entry.is_absolute()).collect()
+}
+
+/// The file to execute for `program`: with a slash in it a path from `directory`, otherwise the first executable of that
+/// name in `directories`.
+pub(super) fn find(
+    program: &OsStr,
+    directory: &Path,
+    directories: &[PathBuf],
+) -> Result<PathBuf, ProcessError> {
+    if program.as_bytes().contains(&b'/') {
+        let program = directory.join(program);
+        return match check_executable(&program) {
+            Ok(()) => Ok(program),
+            Err(error) if is_absence(&error) => Err(ProcessError::Missing { program }),
+            Err(source) => Err(ProcessError::NotExecutable { program, source }),
+        };
+    }
+    let mut refused = None;
+    for candidate in directories.iter().filter(|_| !program.is_empty()).map(|entry| entry.join(program)) {
+        match check_executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(error) if is_absence(&error) || !candidate.parent().is_some_and(is_searchable) => {}
+            Err(source) => {
+                refused.get_or_insert(ProcessError::NotExecutable { program: candidate, source });
+            }
+        }
+    }
+    Err(refused.unwrap_or_else(|| ProcessError::NotFound {
+        program: program.display().to_string(),
+        searched: directories.iter().map(|entry| entry.display().to_string()).collect::<Vec<_>>().join(":"),
+    }))
+}
+
+/// Whether names in a directory can be looked up; in one that cannot, nobody knows what is there.
+fn is_searchable(directory: &Path) -> bool {
+    check_execute_permission(directory).is_ok()
+}
+
+/// Whether a program can be run in `directory`.
+pub(super) fn check_directory(directory: &Path) -> io::Result<()> {
+    if !fs::metadata(directory)?.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    check_execute_permission(directory)
+}
+
+/// The interpreter that the first line of a script names, if it is one.
+pub(super) fn interpreter(program: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    // The kernel reads no further than this either.
+    BufReader::new(File::open(program).ok()?).take(256).read_until(b'\n', &mut line).ok()?;
+    let line = String::from_utf8_lossy(line.strip_prefix(b"#!")?).into_owned();
+    Some(line.split_whitespace().next()?.to_owned())
+}
+
+fn check_executable(program: &Path) -> io::Result<()> {
+    if !fs::metadata(program)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    check_execute_permission(program)
+}
+
+/// Asks for the effective user, because that is who the thread that starts a command for another user speaks for.
+fn check_execute_permission(path: &Path) -> io::Result<()> {
+    Ok(accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS)?)
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}

@@ -1,0 +1,251 @@
+//! Everything a command started is gone when it has to be, and lives on when it may.
+
+use std::process::Stdio;
+
+use rustix::process::{getpid, kill_process, test_kill_process};
+
+use super::*;
+use crate::host::interrupt::{self, Signal as Request};
+
+/// Nothing in these tests ends within it by itself.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Starts one process of every kind that got away from others, each with its pid in a file, and stays itself.
+const EVERY_KIND: &str = "
+    cd \"$DIR\"
+    echo $$ > child.pid
+    sh -c 'echo $$ > grandchild.pid; sleep 100; :' &
+    sleep 100 & echo $! > background.pid
+    (trap '' TERM; sh -c 'echo $$ > stubborn.pid; while :; do sleep 100; done') &
+    setsid sh -c 'echo $$ > session.pid; sleep 100; :' &
+    (setsid sh -c '(trap \"\" TERM HUP; echo $$ > /dev/null; sh -c \"echo \\$\\$ > daemon.pid; sleep 100; :\") \
+        > /dev/null 2>&1 < /dev/null &' &)
+    while [ $(cat *.pid 2>/dev/null | wc -l) -lt 6 ]; do sleep 0.02; done
+    echo ready
+    sleep 100
+    :
+";
+
+/// Runs a command and asks the program to stop as soon as the command says that it is ready.
+fn interrupted_when_ready(command: &Command<'_>) -> Stopped {
+    let _turn = interrupt::tests::turn();
+    let interrupt = Interrupt::install().unwrap();
+    let mut asked = None;
+    let result = command.run_watched(&interrupt, &mut |_, line| {
+        if line == "ready" && asked.is_none() {
+            asked = Some(Instant::now());
+            interrupt::tests::send(Request::Terminate);
+        }
+    });
+    // With a long grace time, this shows that it was not needed.
+    let took = asked.expect("the command was ready").elapsed();
+    assert!(took < GRACE + LONG / 2, "it took {took:?} to end");
+    stopped(result)
+}
+
+fn assert_all_gone(scratch: &Scratch, expected: usize) {
+    let pids = scratch.pids();
+    assert_eq!(pids.len(), expected);
+    for pid in pids {
+        assert!(!is_there(pid), "{:?} is still there", table::one(pid));
+    }
+    assert_eq!(adopted(), Vec::<Pid>::new());
+}
+
+/// Children of this process that a command, not a test, has started.
+fn adopted() -> Vec<Pid> {
+    // Commands take turns: while this one's is on, no test has one running.
+    let _adoption = Adoption::begin().unwrap();
+    let own = table::one(getpid()).unwrap();
+    let children = table::all().unwrap().into_iter().filter(|record| record.parent == own.pid.as_raw_pid());
+    children.filter(|record| record.group != own.group).map(|record| record.pid).collect()
+}
+
+#[test]
+fn an_interrupt_ends_every_process_the_command_started() {
+    let scratch = Scratch::new();
+    let command = Command::shell(EVERY_KIND).variable("DIR", &scratch.0).grace(GRACE);
+    let stopped = interrupted_when_ready(&command);
+    assert_eq!(stopped.cause, Cause::Interrupt(Request::Terminate));
+    assert_eq!(stopped.stdout.text(), "ready\n");
+    assert_eq!(stopped.survivors, []);
+    for pid in scratch.pids() {
+        assert!(stopped.running.iter().any(|process| process.pid == pid.as_raw_pid()), "{pid} was not seen");
+    }
+    assert_all_gone(&scratch, 6);
+}
+
+#[test]
+fn a_timeout_ends_every_process_the_command_started_in_time() {
+    let scratch = Scratch::new();
+    let timeout = Duration::from_secs(4);
+    let command = Command::shell(EVERY_KIND).variable("DIR", &scratch.0).grace(GRACE).timeout(timeout);
+    // Waiting for the turn is not part of it.
+    let mut ready = None;
+    let stopped =
+        stopped(command.run_watched(&Interrupt::never().unwrap(), &mut |_, _| ready = Some(Instant::now())));
+    let rest = ready.unwrap().elapsed();
+    assert_eq!(stopped.cause, Cause::Timeout(timeout));
+    assert!(stopped.to_string().starts_with("\"/bin/sh\" timed out after 4s; running then: "), "{stopped}");
+    assert_all_gone(&scratch, 6);
+    assert!(rest < timeout + GRACE + Duration::from_secs(1), "{rest:?}");
+}
+
+#[test]
+fn who_ends_when_asked_is_not_killed_and_may_clean_up() {
+    let script = "trap 'sh -c \"sleep 0.2; echo cleaned\"; echo bye >&2; exit 0' TERM; echo ready; \
+                  while :; do sleep 0.02; done";
+    let stopped = interrupted_when_ready(&Command::shell(script).grace(LONG));
+    assert_eq!(stopped.stdout.text(), "ready\ncleaned\n");
+    assert!(stopped.stderr.text().ends_with("bye\n"), "{}", stopped.stderr.text());
+}
+
+#[test]
+fn who_writes_much_before_it_ends_is_read_meanwhile() {
+    let script = "trap 'head -c 1000000 /dev/zero; echo; echo bye; exit 0' TERM; echo ready; \
+                  while :; do sleep 0.02; done";
+    let stopped = interrupted_when_ready(&Command::shell(script).grace(LONG));
+    assert_eq!(stopped.stdout.text(), "bye\n");
+}
+
+#[test]
+fn a_stopped_process_is_ended() {
+    let stopped = interrupted_when_ready(&Command::shell("echo ready; kill -STOP $$").grace(LONG));
+    assert_eq!(stopped.cause, Cause::Interrupt(Request::Terminate));
+    assert_eq!(adopted(), Vec::<Pid>::new());
+}
+
+#[test]
+fn forking_does_not_outrun_the_end() {
+    let scratch = Scratch::new();
+    let mark = format!("100.{}", std::process::id());
+    // Busy for seconds, yet harmless should it ever get away.
+    let text = "#!/bin/sh\ntrap '' TERM HUP\nfor _ in $(seq 3000); do sleep $MARK & done\nwait\n";
+    let script = scratch.file("fork", 0o755, text);
+    let command = Command::shell("setsid \"$SCRIPT\" & \"$SCRIPT\" & sleep 0.2; echo ready; wait");
+    let command = command.variable("SCRIPT", script).variable("MARK", &mark).grace(GRACE);
+    let stopped = interrupted_when_ready(&command);
+    assert_eq!(stopped.survivors, []);
+    assert_no_argument(&mark);
+}
+
+#[test]
+fn hopping_from_process_to_process_does_not_outrun_the_end() {
+    let scratch = Scratch::new();
+    // Each one starts the next in a new session and ends at once, so that no parent is ever left.
+    let text = "#!/bin/sh\ntrap '' TERM HUP\n[ $2 -gt 3000 ] || setsid \"$0\" \"$1\" $(($2 + 1)) &\n";
+    let script = scratch.file("hop", 0o755, text);
+    let mark = format!("hop-{}", std::process::id());
+    let line = "\"$SCRIPT\" \"$MARK\" 0 & \"$SCRIPT\" \"$MARK\" 0 & sleep 0.2; echo ready; sleep 100";
+    let command = Command::shell(line).variable("SCRIPT", script).variable("MARK", &mark).grace(GRACE);
+    let stopped = interrupted_when_ready(&command);
+    assert_eq!(stopped.survivors, []);
+    assert_no_argument(&mark);
+}
+
+fn assert_no_argument(mark: &str) {
+    for record in table::all().unwrap() {
+        let arguments = fs::read(format!("/proc/{}/cmdline", record.pid)).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&arguments).contains(mark), "{record:?} is still there");
+    }
+}
+
+#[test]
+fn nothing_is_started_after_an_interrupt() {
+    let scratch = Scratch::new();
+    let _turn = interrupt::tests::turn();
+    let interrupt = Interrupt::install().unwrap();
+    interrupt::tests::send(Request::Hangup);
+    wait_until("the signal arrives", || interrupt.requested().is_some());
+    let result = Command::new("touch").arguments([scratch.path("file")]).run(&interrupt);
+    assert_eq!(stopped(result).cause, Cause::Interrupt(Request::Hangup));
+    assert!(!scratch.path("file").exists());
+}
+
+#[test]
+fn a_command_that_leaves_nothing_is_not_waited_for() {
+    let times = 50;
+    let started = Instant::now();
+    for _ in 0..times {
+        run(&Command::new("true")).unwrap();
+    }
+    assert!(started.elapsed() < LINGER * times / 2);
+}
+
+/// Leaves a daemon that holds the output, and one that does not, both with their pids in files.
+const TWO_DAEMONS: &str = "
+    cd \"$DIR\"
+    sleep 100 & echo $! > holder.pid
+    setsid sh -c 'echo $$ > daemon.pid; exec sleep 100' > /dev/null 2>&1 < /dev/null &
+    while [ ! -s daemon.pid ]; do sleep 0.02; done
+    echo done
+";
+
+#[test]
+fn what_a_command_leaves_running_lives_on_and_holds_nobody_up() {
+    let scratch = Scratch::new();
+    let finished = run(&Command::shell(TWO_DAEMONS).variable("DIR", &scratch.0).timeout(LONG)).unwrap();
+    assert_eq!((finished.exit, &*finished.stdout.text()), (Exit::Code(0), "done\n"));
+    // Neither does the end of a later command concern them.
+    interrupted_when_ready(&Command::shell("echo ready; sleep 100").grace(GRACE));
+    let pids = scratch.pids();
+    assert_eq!(pids.len(), 2);
+    for &pid in &pids {
+        test_kill_process(pid).unwrap();
+        assert!(table::one(pid).unwrap().alive);
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+    // The next command collects them.
+    for &pid in &pids {
+        wait_until("the killed process is dead", || table::one(pid).is_none_or(|record| !record.alive));
+    }
+    run(&Command::new("true")).unwrap();
+    assert!(pids.iter().all(|&pid| !is_there(pid)));
+}
+
+#[test]
+fn what_ends_in_the_background_is_collected() {
+    let scratch = Scratch::new();
+    let script = "cd \"$DIR\"; (sh -c 'echo $$ > one.pid' &); (setsid sh -c 'echo $$ > two.pid' &); \
+                  while [ $(cat *.pid 2>/dev/null | wc -l) -lt 2 ]; do sleep 0.02; done";
+    run(&Command::shell(script).variable("DIR", &scratch.0)).unwrap();
+    let pids = scratch.pids();
+    assert_eq!(pids.len(), 2);
+    wait_until("both are collected by a later command", || {
+        run(&Command::new("true")).unwrap();
+        !pids.iter().any(|&pid| is_there(pid))
+    });
+}
+
+#[test]
+fn the_children_of_others_are_left_alone() {
+    let mut living = std::process::Command::new("sleep").arg("100").stdin(Stdio::null()).spawn().unwrap();
+    let mut ended = std::process::Command::new("false").spawn().unwrap();
+    wait_until("the other child is dead", || {
+        table::one(Pid::from_child(&ended)).is_some_and(|record| !record.alive)
+    });
+    interrupted_when_ready(&Command::shell("(setsid sleep 100 &) ; echo ready; sleep 100").grace(GRACE));
+    assert!(living.try_wait().unwrap().is_none());
+    living.kill().unwrap();
+    living.wait().unwrap();
+    assert_eq!(ended.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_command_that_wants_the_terminal_is_ended() {
+    let output = run_alone("ending::on_a_terminal_alone", |line| {
+        let mut command = std::process::Command::new("script");
+        command.args(["-q", "-e", "-c", line, "/dev/null"]).stdin(Stdio::null());
+        command
+    });
+    assert_passed(&output);
+}
+
+#[test]
+#[ignore = "needs a terminal: `a_command_that_wants_the_terminal_is_ended` gives it one"]
+fn on_a_terminal_alone() {
+    let script = "sh -c 'read -r answer < /dev/tty; :'; echo not stopped";
+    let stopped = stopped(run(&Command::shell(script).timeout(LONG)));
+    assert_eq!(stopped.cause, Cause::Terminal);
+    assert_eq!(stopped.stdout.text(), "");
+}

@@ -1,0 +1,107 @@
+//! The runner against real programs.
+
+mod ending;
+mod starting;
+mod streams;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output as RawOutput;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Longer than anything takes on a busy machine.
+const LONG: Duration = Duration::from_mins(1);
+
+/// A directory that everybody may enter, removed in the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ccm-process-{}-{count}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn file(&self, name: &str, mode: u32, content: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    /// The pids that a script wrote into files here.
+    fn pids(&self) -> Vec<Pid> {
+        let files = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
+        let pids = files.filter(|path| path.extension().is_some_and(|end| end == "pid"));
+        pids.map(|path| pid_in(&path)).collect()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn pid_in(path: &Path) -> Pid {
+    Pid::from_raw(fs::read_to_string(path).unwrap().trim().parse().unwrap()).unwrap()
+}
+
+fn is_there(pid: Pid) -> bool {
+    table::one(pid).is_some()
+}
+
+fn run(command: &Command<'_>) -> Result<Finished, ProcessError> {
+    command.run(&Interrupt::never().unwrap())
+}
+
+/// What a command that goes well prints.
+fn output_of(command: &Command<'_>) -> String {
+    let finished = run(command).unwrap();
+    assert_eq!(finished.exit, Exit::Code(0), "{}", finished.stderr.text());
+    finished.stdout.text().trim_end().to_owned()
+}
+
+fn stopped(result: Result<Finished, ProcessError>) -> Stopped {
+    match result {
+        Err(ProcessError::Stopped(stopped)) => *stopped,
+        other => panic!("not stopped: {other:?}"),
+    }
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < LONG, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs one ignored test of this module in a process of its own, through `wrapper` if there is one.
+fn run_alone(test: &str, wrapper: impl FnOnce(&str) -> std::process::Command) -> RawOutput {
+    let program = std::env::current_exe().unwrap();
+    let line = format!("{} --exact host::process::tests::{test} --ignored --nocapture", program.display());
+    wrapper(&line).output().unwrap()
+}
+
+fn assert_passed(output: &RawOutput) {
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 passed"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn in_shell(line: &str) -> std::process::Command {
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", line]);
+    command
+}
