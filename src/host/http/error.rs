@@ -1,0 +1,161 @@
+//! Why something could not be fetched.
+
+use std::{io, path::PathBuf};
+
+use ureq::Timeout;
+
+use crate::vocabulary::Url;
+
+/// Why something could not be fetched. URLs show no user or password.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("{url} answered {status}{}", phrase(*status))]
+    Status { url: String, status: u16 },
+    #[error("cannot reach {url}: {reason}")]
+    Unreachable { url: String, reason: String },
+    #[error("{url} cannot be trusted: {reason}")]
+    Tls { url: String, reason: String },
+    #[error("{url} sent nothing for too long")]
+    Stalled { url: String },
+    #[error("time was up before {url} was fetched")]
+    TimeUp { url: String },
+    #[error("{url} ended after {received} bytes{}", expected.map(|bytes| format!(" of {bytes}")).unwrap_or_default())]
+    Truncated { url: String, received: u64, expected: Option<u64> },
+    #[error("{url} did not speak HTTP as it should: {reason}")]
+    Protocol { url: String, reason: String },
+    #[error("{url} sent another part of the file than the one it was asked for")]
+    WrongRange { url: String },
+    #[error("{url} holds more than {limit} bytes")]
+    TooLarge { url: String, limit: u64 },
+    #[error("{from} redirects to {to}: what was asked for over https is not fetched over http")]
+    Downgrade { from: String, to: String },
+    #[error("{from} redirects to a place that cannot be followed: {reason}")]
+    BadRedirect { from: String, reason: String },
+    #[error("{url} redirects more than {limit} times")]
+    TooManyRedirects { url: String, limit: usize },
+    #[error(
+        "the header \"{name}\" cannot be sent: its name or value holds characters that no header may hold"
+    )]
+    Header { name: String },
+    #[error("cannot read certificates from {}: {reason}", path.display())]
+    CaFile { path: PathBuf, reason: String },
+    #[error("the proxy for {url} cannot be used: {reason}")]
+    Proxy { url: String, reason: String },
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn phrase(status: u16) -> String {
+    let status = ureq::http::StatusCode::from_u16(status).ok();
+    status.and_then(|status| status.canonical_reason()).map(|text| format!(" ({text})")).unwrap_or_default()
+}
+
+impl HttpError {
+    /// Whether another attempt could go better.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..),
+            Self::Unreachable { .. }
+            | Self::Stalled { .. }
+            | Self::Truncated { .. }
+            | Self::Protocol { .. }
+            | Self::Proxy { .. }
+            | Self::TimeUp { .. }
+            | Self::WrongRange { .. } => true,
+            Self::Tls { .. }
+            | Self::TooLarge { .. }
+            | Self::Downgrade { .. }
+            | Self::BadRedirect { .. }
+            | Self::TooManyRedirects { .. }
+            | Self::Header { .. }
+            | Self::CaFile { .. }
+            | Self::Interrupted => false,
+        }
+    }
+
+    /// What the administrator could do about it.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Status { status: 401 | 403, .. } => {
+                "give `username` and `password`, or a header that the server accepts"
+            }
+            Self::Status { status: 404 | 410, .. } => {
+                "look whether the URL is spelled right and still offered"
+            }
+            Self::Status { status: 407, .. } => "the proxy wants a user and password in its URL",
+            Self::Tls { .. } => {
+                "name the certificate of its authority in `ca_file` if it is not one that the system trusts"
+            }
+            Self::Downgrade { .. } => "use the address behind the redirect if it can be trusted",
+            _ => return None,
+        })
+    }
+
+    /// What an error of the transport stands for. It is never quoted where it could hold an address.
+    pub(super) fn from_transport(error: ureq::Error, address: &Url) -> Self {
+        let url = address.to_string();
+        match error {
+            ureq::Error::Io(error) => Self::from_io(error, address),
+            ureq::Error::Timeout(Timeout::Global | Timeout::PerCall) => Self::TimeUp { url },
+            ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
+                Self::Unreachable { url, reason: "no answer in time".to_owned() }
+            }
+            ureq::Error::Timeout(_) => Self::Stalled { url },
+            ureq::Error::HostNotFound => {
+                let reason = format!("the host \"{}\" is not known", address.host());
+                Self::Unreachable { url, reason }
+            }
+            ureq::Error::Rustls(error) => Self::Tls { url, reason: trust(&error) },
+            ureq::Error::Tls(reason) => Self::Tls { url, reason: reason.to_owned() },
+            ureq::Error::ConnectProxyFailed(reason) => Self::Proxy { url, reason },
+            ureq::Error::ConnectionFailed => {
+                Self::Unreachable { url, reason: "the connection failed".to_owned() }
+            }
+            ureq::Error::Protocol(error) => Self::Protocol { url, reason: error.to_string() },
+            ureq::Error::LargeResponseHeader(..) => {
+                Self::Protocol { url, reason: "its headers are too large".to_owned() }
+            }
+            _ => Self::Protocol { url, reason: "the request failed".to_owned() },
+        }
+    }
+
+    pub(super) fn from_io(error: io::Error, address: &Url) -> Self {
+        let error = match error.downcast::<ureq::Error>() {
+            Ok(error) => return Self::from_transport(error, address),
+            Err(error) => error,
+        };
+        let url = address.to_string();
+        if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            return Self::Tls { url, reason: trust(error) };
+        }
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Truncated { url, received: 0, expected: None },
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::Stalled { url },
+            io::ErrorKind::ConnectionRefused => {
+                Self::Unreachable { url, reason: "the connection was refused".to_owned() }
+            }
+            _ => Self::Unreachable { url, reason: error.to_string() },
+        }
+    }
+}
+
+/// The few ways in which a certificate fails, for people.
+fn trust(error: &rustls::Error) -> String {
+    use rustls::CertificateError as Certificate;
+    match error {
+        rustls::Error::InvalidCertificate(certificate) => match certificate {
+            Certificate::Expired | Certificate::ExpiredContext { .. } => {
+                "its certificate has expired".to_owned()
+            }
+            Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => {
+                "its certificate is not valid yet".to_owned()
+            }
+            Certificate::UnknownIssuer => "its certificate is from an unknown authority".to_owned(),
+            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
+                "its certificate is for another host".to_owned()
+            }
+            other => format!("its certificate is not valid ({other})"),
+        },
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,198 @@
+//! Fetching over http and https.
+//!
+//! A body is never trusted to be complete because it ended, never held in memory, and never taken from a server that
+//! the address did not lead to: redirects are followed here one by one, so that what was asked for over https is not
+//! fetched over http, and so that user, password and headers meant for one server are not told to another.
+
+mod agent;
+mod body;
+mod error;
+mod proxies;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use ureq::http::{HeaderMap, StatusCode, header};
+
+use self::agent::{Authorities, Watch, Wishes};
+pub(crate) use self::{body::Body, error::HttpError, proxies::Proxies};
+use super::interrupt::Interrupt;
+use crate::vocabulary::{Login, Scheme, Secret, Url};
+
+/// How long a server may send nothing.
+const STALL: Duration = Duration::from_secs(30);
+/// How long finding and reaching a server may take.
+const CONNECT: Duration = Duration::from_secs(30);
+const MOST_REDIRECTS: usize = 10;
+
+/// Fetches things.
+pub(crate) struct Client {
+    proxies: Proxies,
+    interrupt: Interrupt,
+    authorities: Authorities,
+    /// A server that sends nothing for this long has stalled.
+    stall: Duration,
+}
+
+/// What to fetch, and what to show to the server.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) url: &'a Url,
+    /// Sent to the server of the URL and to no other.
+    pub(crate) headers: &'a [(String, Secret)],
+    /// User and password; without them those of the URL are used.
+    pub(crate) login: Option<&'a Login>,
+    /// Certificates of authorities to trust besides the system's.
+    pub(crate) ca_file: Option<&'a Path>,
+    pub(crate) deadline: Option<Instant>,
+    /// What is there already of an earlier attempt.
+    pub(crate) part: Option<&'a Part>,
+}
+
+/// Whom a request goes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Server {
+    /// The one that user, password and headers are meant for.
+    Asked,
+    /// One that a redirect led to.
+    Other,
+}
+
+/// The beginning of a file, and what the server called the version that it is of.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) length: u64,
+    pub(crate) version: String,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn of(url: &'a Url) -> Self {
+        Self { url, headers: &[], login: None, ca_file: None, deadline: None, part: None }
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl Client {
+    pub(crate) fn new(proxies: Proxies, interrupt: Interrupt) -> Self {
+        Self { proxies, interrupt, authorities: Authorities::default(), stall: STALL }
+    }
+
+    /// Asks for a file and gives its body, of which nothing has been read yet.
+    pub(crate) fn get(&self, request: &Request) -> Result<Body, HttpError> {
+        let mut url = request.url.clone();
+        let mut server = Server::Asked;
+        for _ in 0..=MOST_REDIRECTS {
+            let (response, watch) = self.ask(request, &url, server)?;
+            if !is_redirect(response.status()) {
+                return Body::of(response, watch, &url, request, self.interrupt.clone());
+            }
+            let target = follow(&url, response.headers())?;
+            if !target.is_same_origin(&url) {
+                server = Server::Other;
+            }
+            url = target;
+        }
+        Err(HttpError::TooManyRedirects { url: request.url.to_string(), limit: MOST_REDIRECTS })
+    }
+
+    /// The whole of a small file.
+    pub(crate) fn fetch_small(&self, request: &Request, limit: u64) -> Result<Vec<u8>, HttpError> {
+        self.get(request)?.read_small(limit)
+    }
+
+    fn ask(
+        &self,
+        request: &Request,
+        url: &Url,
+        server: Server,
+    ) -> Result<(ureq::http::Response<ureq::Body>, Watch), HttpError> {
+        if self.interrupt.requested().is_some() {
+            return Err(HttpError::Interrupted);
+        }
+        let wishes = Wishes {
+            url,
+            proxy: self.proxies.of(url),
+            ca_file: request.ca_file,
+            time_left: request.time_left(),
+            stall: self.stall,
+        };
+        let agent = agent::agent(&wishes, &self.authorities)?;
+        let watch = Watch::over(&agent, &self.interrupt)
+            .map_err(|error| HttpError::Unreachable { url: url.to_string(), reason: error.to_string() })?;
+        let mut asked = agent.get(url.bare());
+        if let Some(headers) = asked.headers_mut() {
+            fill(headers, request, server)?;
+        }
+        let failed = |error| match self.interrupt.requested() {
+            Some(_) => HttpError::Interrupted,
+            None => HttpError::from_transport(error, url),
+        };
+        Ok((asked.call().map_err(failed)?, watch))
+    }
+}
+
+fn fill(headers: &mut HeaderMap, request: &Request, server: Server) -> Result<(), HttpError> {
+    if server == Server::Asked {
+        let login = request.login.cloned().or_else(|| request.url.login());
+        if let Some(Login { user, password }) = login {
+            let both = format!("{}:{}", user.reveal(), password.reveal());
+            insert(headers, "authorization", &format!("Basic {}", base64(both.as_bytes())))?;
+        }
+        for (name, value) in request.headers {
+            insert(headers, name, value.reveal())?;
+        }
+    }
+    if let Some(Part { length, version }) = request.part {
+        insert(headers, "range", &format!("bytes={length}-"))?;
+        insert(headers, "if-range", version)?;
+    }
+    Ok(())
+}
+
+fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), HttpError> {
+    let header = || Some((header::HeaderName::from_bytes(name.as_bytes()).ok()?, value.parse().ok()?));
+    let (header, mut value): (_, header::HeaderValue) =
+        header().ok_or_else(|| HttpError::Header { name: name.to_owned() })?;
+    value.set_sensitive(true);
+    headers.insert(header, value);
+    Ok(())
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+fn follow(from: &Url, headers: &HeaderMap) -> Result<Url, HttpError> {
+    let bad = |reason: String| HttpError::BadRedirect { from: from.to_string(), reason };
+    let location = headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
+    let location = location.ok_or_else(|| bad("it does not say where".to_owned()))?;
+    let to = from.join(location).map_err(|error| bad(error.to_string()))?;
+    match (from.scheme(), to.scheme()) {
+        (Scheme::Https, Scheme::Http) => {
+            Err(HttpError::Downgrade { from: from.to_string(), to: to.to_string() })
+        }
+        _ => Ok(to),
+    }
+}
+
+/// Base 64, for the one header that needs it.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits =
+            group.iter().enumerate().fold(0_u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
+        for letter in 0..4 {
+            let value = (bits >> (18 - 6 * letter)) & 63;
+            text.push(if letter <= group.len() { char::from(LETTERS[value as usize]) } else { '=' });
+        }
+    }
+    text
+}

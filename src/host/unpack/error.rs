@@ -1,0 +1,115 @@
+//! Why an archive was refused. It is refused whole: what was unpacked of it is gone.
+
+use std::{ffi::OsString, io, os::unix::ffi::OsStringExt, path::PathBuf};
+
+use super::{Kind, meter::Breach};
+use crate::host::files::{FileError, Stopped};
+
+/// Why an archive was refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnpackError {
+    #[error("it is not a {kind}, although its name says so")]
+    OtherKind { kind: Kind },
+    #[error("entry {entry:?} {offence}")]
+    Entry { entry: OsString, offence: Offence },
+    #[error("it is damaged: {reason}")]
+    Damaged { reason: String },
+    #[error("{0}")]
+    Breach(#[from] Breach),
+    #[error(
+        "nothing is left of it after the first {strip_components} components of every name are taken away"
+    )]
+    NothingLeft { strip_components: usize },
+    #[error(transparent)]
+    Files(#[from] FileError),
+    #[error("stopped")]
+    Stopped,
+}
+
+/// What is wrong with an entry; follows its name in a sentence.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Offence {
+    #[error("has an absolute path")]
+    Absolute,
+    #[error("leads out of the target with \"..\"")]
+    Upwards,
+    #[error("has no name")]
+    Nameless,
+    #[error("has a name with a null byte in it")]
+    NullByte,
+    #[error("has a name with a backslash in it")]
+    Backslash,
+    #[error("has a name that is too long")]
+    LongName,
+    #[error("lies too deep: in more than {limit} directories")]
+    Deep { limit: usize },
+    #[error("has a name that is kept for unfinished work")]
+    Reserved,
+    #[error("is there twice")]
+    Duplicate,
+    #[error("lies below {above:?}, which is no directory")]
+    BelowOther { above: PathBuf },
+    #[error("is a link to {target:?}, which leads out of the target")]
+    LinkOut { target: PathBuf },
+    #[error("is a hard link to {target:?}, which is no file before it in the archive")]
+    HardLink { target: PathBuf },
+    #[error("is a {what}: only files, directories and links are unpacked")]
+    Special { what: &'static str },
+    #[error("says in two places how long it is, and not the same")]
+    SizeMismatch,
+    #[error("is compressed with a method that is not supported")]
+    Method,
+    #[error("is encrypted")]
+    Encrypted,
+    #[error("shares bytes of the archive with another entry")]
+    Overlap,
+    #[error("cannot be understood: {reason}")]
+    Malformed { reason: String },
+}
+
+impl Offence {
+    /// The refusal of the archive for this reason.
+    pub(super) fn at(self, entry: impl Into<Vec<u8>>) -> UnpackError {
+        UnpackError::Entry { entry: OsString::from_vec(entry.into()), offence: self }
+    }
+
+    pub(super) fn malformed(reason: impl Into<String>) -> Self {
+        Self::Malformed { reason: reason.into() }
+    }
+}
+
+impl UnpackError {
+    /// What an error of reading the archive means.
+    pub(super) fn from_read(error: io::Error) -> Self {
+        let error = match error.downcast::<Breach>() {
+            Ok(breach) => return Self::Breach(breach),
+            Err(error) => error,
+        };
+        let reason = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
+            io::ErrorKind::OutOfMemory => "unpacking it would take too much memory".to_owned(),
+            _ => error.to_string(),
+        };
+        Self::Damaged { reason }
+    }
+
+    /// What the administrator could do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Breach(breach) => {
+                Some(format!("if the archive can be trusted, raise `{}`", breach.property()))
+            }
+            Self::Files(error) => error.hint(),
+            Self::Entry { .. } => {
+                Some("nothing of it was unpacked; ask whoever made it for another".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<Stopped> for UnpackError {
+    fn from(Stopped: Stopped) -> Self {
+        Self::Stopped
+    }
+}

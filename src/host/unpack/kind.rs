@@ -1,0 +1,107 @@
+//! What kind of archive a file is: decided by its name, confirmed by its content.
+
+use std::fmt;
+
+/// A kind of archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tar(Compression),
+    Zip,
+}
+
+/// How a tar archive is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Xz,
+    Bzip2,
+    Zstd,
+}
+
+/// Every known ending of a name.
+const ENDINGS: [(&str, Kind); 10] = [
+    (".tar.gz", Kind::Tar(Compression::Gzip)),
+    (".tgz", Kind::Tar(Compression::Gzip)),
+    (".tar.xz", Kind::Tar(Compression::Xz)),
+    (".txz", Kind::Tar(Compression::Xz)),
+    (".tar.bz2", Kind::Tar(Compression::Bzip2)),
+    (".tbz2", Kind::Tar(Compression::Bzip2)),
+    (".tar.zst", Kind::Tar(Compression::Zstd)),
+    (".tar", Kind::Tar(Compression::None)),
+    (".zip", Kind::Zip),
+    (".tzst", Kind::Tar(Compression::Zstd)),
+];
+
+/// How much of the beginning tells the kind.
+pub(super) const MAGIC: usize = 512;
+
+impl Kind {
+    /// The kind that a file name speaks of.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        // A name that is nothing but an ending names no archive.
+        let fits = |ending: &str| {
+            name.strip_suffix(ending).is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/'))
+        };
+        ENDINGS.iter().find(|(ending, _)| fits(ending)).map(|(_, kind)| *kind)
+    }
+
+    /// The endings for a sentence.
+    pub(crate) fn endings() -> String {
+        ENDINGS.map(|(ending, _)| ending).join(" ")
+    }
+
+    /// Whether the first bytes of a file are those of this kind.
+    pub(super) fn is_confirmed_by(self, start: &[u8]) -> bool {
+        match self {
+            Self::Tar(Compression::Gzip) => start.starts_with(&[0x1f, 0x8b]),
+            Self::Tar(Compression::Xz) => start.starts_with(b"\xfd7zXZ\0"),
+            Self::Tar(Compression::Bzip2) => start.starts_with(b"BZh"),
+            // Frames with data, and ones to be skipped.
+            Self::Tar(Compression::Zstd) => {
+                start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || start.get(1..4) == Some(&[0x2a, 0x4d, 0x18])
+            }
+            // Old tar archives have no magic: the checksum of the first header is better than one.
+            Self::Tar(Compression::None) => {
+                start.len() == MAGIC && (start.iter().all(|byte| *byte == 0) || super::tar::is_header(start))
+            }
+            Self::Zip => start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tar(Compression::None) => "tar archive",
+            Self::Tar(Compression::Gzip) => "gzip-compressed tar archive",
+            Self::Tar(Compression::Xz) => "xz-compressed tar archive",
+            Self::Tar(Compression::Bzip2) => "bzip2-compressed tar archive",
+            Self::Tar(Compression::Zstd) => "zstd-compressed tar archive",
+            Self::Zip => "zip archive",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_of_a_name_tells_the_kind() {
+        for (name, kind) in [
+            ("a.tar.gz", Some(Kind::Tar(Compression::Gzip))),
+            ("A-1.2.TGZ", Some(Kind::Tar(Compression::Gzip))),
+            ("/x/a.tar", Some(Kind::Tar(Compression::None))),
+            ("a.zip", Some(Kind::Zip)),
+            ("a.gz", None),
+            ("a.zip.sig", None),
+            (".zip", None),
+            ("/x/.tgz", None),
+            ("tar", None),
+        ] {
+            assert_eq!(Kind::of(name), kind, "{name}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Limits that stop an archive which is small to send and endless to unpack.
+
+use std::{
+    cell::Cell,
+    io::{self, Read},
+    rc::Rc,
+};
+
+use crate::vocabulary::Size;
+
+/// How much an archive may unpack to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes in all, headers included.
+    pub(crate) size: Size,
+    /// Files, directories and links.
+    pub(crate) entries: u64,
+    /// Bytes for each byte of the archive.
+    pub(crate) ratio: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { size: Size::gibibytes(16), entries: 1_000_000, ratio: 250 }
+    }
+}
+
+/// Small archives may be as dense as they like: this much harms nobody.
+const HARMLESS: u64 = 64 << 20;
+
+/// A limit that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Breach {
+    #[error("it unpacks to more than {0}")]
+    Size(Size),
+    #[error("it has more than {0} entries")]
+    Entries(u64),
+    #[error("it unpacks to more than {0} times its size")]
+    Ratio(u64),
+}
+
+impl Breach {
+    /// The property that raises the limit.
+    pub(super) fn property(self) -> &'static str {
+        match self {
+            Self::Size(_) => "max_size",
+            Self::Entries(_) => "max_entries",
+            Self::Ratio(_) => "max_ratio",
+        }
+    }
+}
+
+/// Counts what goes into the unpacking of one archive and what comes out.
+#[derive(Clone)]
+pub(super) struct Meter {
+    limits: Limits,
+    consumed: Rc<Cell<u64>>,
+    produced: Rc<Cell<u64>>,
+    entries: Rc<Cell<u64>>,
+}
+
+impl Meter {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, consumed: Rc::default(), produced: Rc::default(), entries: Rc::default() }
+    }
+
+    /// Counts an entry.
+    pub(super) fn entry(&self) -> Result<(), Breach> {
+        self.entries.set(self.entries.get() + 1);
+        self.entries_allowed(self.entries.get())
+    }
+
+    pub(super) fn entries_allowed(&self, count: u64) -> Result<(), Breach> {
+        let limit = self.limits.entries;
+        if count > limit { Err(Breach::Entries(limit)) } else { Ok(()) }
+    }
+
+    /// Counts bytes of the archive itself.
+    pub(super) fn consume(&self, count: u64) {
+        self.consumed.set(self.consumed.get() + count);
+    }
+
+    fn produce(&self, count: u64) -> Result<(), Breach> {
+        let Limits { size, ratio, .. } = self.limits;
+        let produced = self.produced.get() + count;
+        self.produced.set(produced);
+        if produced > size.bytes() {
+            Err(Breach::Size(size))
+        } else if produced > HARMLESS && produced / ratio.max(1) > self.consumed.get() {
+            Err(Breach::Ratio(ratio))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The archive, counted as it is read.
+    pub(super) fn before<R: Read>(&self, reader: R) -> Before<R> {
+        Before { reader, meter: self.clone() }
+    }
+
+    /// What comes out of it, counted and limited.
+    pub(super) fn after<R: Read>(&self, reader: R) -> After<R> {
+        After { reader, meter: self.clone() }
+    }
+}
+
+pub(super) struct Before<R> {
+    reader: R,
+    meter: Meter,
+}
+
+impl<R: Read> Read for Before<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.meter.consume(count as u64);
+        Ok(count)
+    }
+}
+
+pub(super) struct After<R> {
+    reader: R,
+    meter: Meter,
+}
+
+impl<R: Read> Read for After<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.meter.produce(count as u64).map_err(io::Error::other)?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,160 @@
+//! Unpacks archives that are not trusted.
+//!
+//! An archive is a program for writing files, written by somebody else. It is unpacked into a private directory, entry by
+//! entry through descriptors; the first thing in it that is out of order refuses it whole, and nothing of it was ever
+//! visible. Nothing it holds can name a place outside, lead there by a link, be a device, carry set-id bits, be there
+//! twice, or take more room than it is allowed.
+
+mod error;
+mod kind;
+mod meter;
+mod name;
+mod tar;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod zip;
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek},
+};
+
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+pub(crate) use self::{
+    error::UnpackError,
+    kind::{Compression, Kind},
+    meter::Limits,
+    tree::{Extracted, What},
+};
+use self::{kind::MAGIC, tree::Tree};
+use super::files::{Staging, Stopped};
+
+const BUFFER: usize = 128 * 1024;
+/// What a decompressor may take: the largest window that the tools make without being asked to.
+const WINDOW_KIB: u32 = 128 * 1024;
+
+/// How to unpack.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    /// Whom everything is to belong to.
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// How many components to take away from the front of every name.
+    pub(crate) strip_components: usize,
+    pub(crate) limits: Limits,
+}
+
+/// Unpacks an archive that lies in a file; gives what was unpacked, in the order of its paths.
+pub(crate) fn unpack_file(
+    mut archive: &File,
+    kind: Kind,
+    into: &mut Staging,
+    rules: &Rules,
+    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+) -> Result<Vec<Extracted>, UnpackError> {
+    archive.rewind().map_err(UnpackError::from_read)?;
+    if let Kind::Tar(compression) = kind {
+        return unpack_tar(archive, compression, into, rules, tick);
+    }
+    let mut start = [0; 4];
+    if archive.read_exact(&mut start).is_err() || !kind.is_confirmed_by(&start) {
+        return Err(UnpackError::OtherKind { kind });
+    }
+    let mut tree = Tree::new(into, rules, tick);
+    zip::read(archive, &mut tree)?;
+    tree.finish()
+}
+
+/// Unpacks a tar archive while it arrives.
+pub(crate) fn unpack_tar(
+    archive: impl Read,
+    compression: Compression,
+    into: &mut Staging,
+    rules: &Rules,
+    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+) -> Result<Vec<Extracted>, UnpackError> {
+    let mut tree = Tree::new(into, rules, tick);
+    let meter = tree.meter.clone();
+    let mut archive = meter.before(archive);
+    let start = confirm(&mut archive, compression)?;
+    let archive = BufReader::with_capacity(BUFFER, start.as_slice().chain(archive));
+    let mut plain = meter.after(decompressor(archive, compression));
+    tar::read(&mut plain, &mut tree)?;
+    tree.finish()
+}
+
+/// Takes the first bytes, which tell the kind.
+fn confirm(archive: &mut impl Read, compression: Compression) -> Result<Vec<u8>, UnpackError> {
+    let kind = Kind::Tar(compression);
+    let mut start = Vec::with_capacity(MAGIC);
+    archive.take(MAGIC as u64).read_to_end(&mut start).map_err(UnpackError::from_read)?;
+    if kind.is_confirmed_by(&start) { Ok(start) } else { Err(UnpackError::OtherKind { kind }) }
+}
+
+fn decompressor<'r>(archive: impl BufRead + 'r, compression: Compression) -> Box<dyn Read + 'r> {
+    match compression {
+        Compression::None => Box::new(archive),
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(archive)),
+        Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(archive)),
+        Compression::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(archive, true, WINDOW_KIB)),
+        Compression::Zstd => Box::new(Frames { current: None, rest: Some(archive) }),
+    }
+}
+
+/// The frames of a zstd file, one after the other.
+struct Frames<R: BufRead> {
+    current: Option<StreamingDecoder<R, FrameDecoder>>,
+    /// What comes after the current frame.
+    rest: Option<R>,
+}
+
+impl<R: BufRead> Read for Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(current) = &mut self.current {
+                match current.read(buffer)? {
+                    0 => self.rest = self.current.take().map(end_frame).transpose()?,
+                    count => return Ok(count),
+                }
+            }
+            let Some(mut rest) = self.rest.take() else { return Ok(0) };
+            match rest.fill_buf()?.first() {
+                None => {
+                    self.rest = Some(rest);
+                    return Ok(0);
+                }
+                Some(first) if first & 0xf0 == 0x50 => {
+                    skip_frame(&mut rest)?;
+                    self.rest = Some(rest);
+                }
+                Some(_) => {
+                    let decoder =
+                        StreamingDecoder::new_with_max_window_size(rest, u64::from(WINDOW_KIB) * 1024);
+                    self.current = Some(decoder.map_err(|error| io::Error::other(error.to_string()))?);
+                }
+            }
+        }
+    }
+}
+
+fn end_frame<R: BufRead>(frame: StreamingDecoder<R, FrameDecoder>) -> io::Result<R> {
+    let (rest, decoder) = frame.into_parts();
+    let announced = decoder.get_checksum_from_data();
+    if announced.is_some() && announced != decoder.get_calculated_checksum() {
+        return Err(io::Error::other("the checksum of a zstd frame does not fit"));
+    }
+    Ok(rest)
+}
+
+/// A frame that holds no data of the file: a magic number of four bytes, a length of four, and as much as that.
+fn skip_frame(archive: &mut impl BufRead) -> io::Result<()> {
+    let mut header = [0; 8];
+    archive.read_exact(&mut header)?;
+    let length = u64::from(u32::from_le_bytes([header[4], header[5], header[6], header[7]]));
+    if header[1..4] != [0x2a, 0x4d, 0x18] || io::copy(&mut archive.take(length), &mut io::sink())? < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}

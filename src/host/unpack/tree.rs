@@ -1,0 +1,301 @@
+//! The tree that the entries of an archive make up.
+//!
+//! Every entry is checked against all that came before it, and links against all that there is in the end, before
+//! anything of it is visible to anybody.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    io::{self, Read, Write},
+    os::unix::ffi::OsStrExt,
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::fs::{Timespec, Timestamps, fchmod, fchown, futimens};
+use sha2::{Digest, Sha256};
+
+use super::{Rules, UnpackError, error::Offence, meter::Meter, name::locate};
+use crate::{
+    host::files::{Attributes, Staging, Stopped},
+    vocabulary::{Algorithm, Checksum},
+};
+
+const CHUNK: usize = 128 * 1024;
+/// As many as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// Something that was unpacked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Extracted {
+    /// Where it is, relative to the target.
+    pub(crate) path: PathBuf,
+    pub(crate) what: What,
+}
+
+/// What it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    File { sha256: Checksum },
+    Link { target: PathBuf },
+    Directory,
+}
+
+/// What an archive says of a file besides its content.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct About {
+    pub(super) mode: u32,
+    /// Seconds since 1970, where the archive tells them.
+    pub(super) modified: Option<i64>,
+}
+
+enum Node {
+    File {
+        sha256: Checksum,
+    },
+    Link {
+        target: PathBuf,
+    },
+    /// With its mode, if it has an entry of its own.
+    Directory {
+        mode: Option<u32>,
+    },
+}
+
+pub(super) struct Tree<'a> {
+    pub(super) meter: Meter,
+    staging: &'a mut Staging,
+    rules: &'a Rules,
+    tick: &'a mut dyn FnMut() -> Result<(), Stopped>,
+    nodes: BTreeMap<PathBuf, Node>,
+    has_entries: bool,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(
+        staging: &'a mut Staging,
+        rules: &'a Rules,
+        tick: &'a mut dyn FnMut() -> Result<(), Stopped>,
+    ) -> Self {
+        let meter = Meter::new(rules.limits);
+        Self {
+            meter,
+            staging,
+            rules,
+            tick,
+            nodes: BTreeMap::new(),
+            has_entries: false,
+            buffer: vec![0; CHUNK],
+        }
+    }
+
+    pub(super) fn add_directory(&mut self, name: &[u8], mode: u32) -> Result<(), UnpackError> {
+        let Some(path) = self.place(name)? else { return Ok(()) };
+        match self.nodes.get_mut(&path) {
+            None => {
+                self.staging.make_directory(&path)?;
+                self.nodes.insert(path, Node::Directory { mode: Some(mode) });
+            }
+            // What a file's path made necessary, or the same directory once more.
+            Some(Node::Directory { mode: known }) => *known = Some(mode),
+            Some(_) => return Err(Offence::Duplicate.at(name)),
+        }
+        Ok(())
+    }
+
+    /// Adds a file with all that `content` holds; gives how much that was.
+    pub(super) fn add_file(
+        &mut self,
+        name: &[u8],
+        about: About,
+        content: &mut dyn Read,
+    ) -> Result<u64, UnpackError> {
+        let Some(path) = self.new_place(name)? else {
+            return self.drain(content);
+        };
+        let mut file = self.staging.make_file(&path)?;
+        let mut hash = Sha256::new();
+        let mut size = 0;
+        loop {
+            (self.tick)()?;
+            let count = read(content, &mut self.buffer)?;
+            if count == 0 {
+                break;
+            }
+            hash.update(&self.buffer[..count]);
+            file.write_all(&self.buffer[..count]).map_err(|error| self.staging.explain(&error, &path))?;
+            size += count as u64;
+        }
+        self.dress(&file, about).map_err(|error| self.staging.explain(&error, &path))?;
+        let sha256 = Checksum::of(Algorithm::Sha256, &hash.finalize());
+        self.nodes.insert(path, Node::File { sha256 });
+        Ok(size)
+    }
+
+    fn dress(&self, file: &std::fs::File, about: About) -> io::Result<()> {
+        let attributes = self.attributes(about.mode);
+        let (uid, gid) = attributes.owner();
+        // The owner comes first: the kernel clears bits of the mode with it.
+        fchown(file, uid, gid)?;
+        fchmod(file, attributes.mode())?;
+        if let Some(seconds) = about.modified {
+            let time = Timespec { tv_sec: seconds, tv_nsec: 0 };
+            futimens(file, &Timestamps { last_access: time, last_modification: time })?;
+        }
+        Ok(())
+    }
+
+    /// Owner and group of the resource, and of the mode neither set-id nor sticky bits.
+    fn attributes(&self, mode: u32) -> Attributes {
+        Attributes { uid: self.rules.uid, gid: self.rules.gid, mode: mode & 0o777 }
+    }
+
+    pub(super) fn add_symlink(&mut self, name: &[u8], target: &[u8]) -> Result<(), UnpackError> {
+        let Some(path) = self.new_place(name)? else { return Ok(()) };
+        if target.is_empty() || target.contains(&0) {
+            return Err(Offence::malformed("a link without a target").at(name));
+        }
+        let target = PathBuf::from(OsStr::from_bytes(target));
+        self.staging.make_symlink(&path, &target, self.attributes(0))?;
+        self.nodes.insert(path, Node::Link { target });
+        Ok(())
+    }
+
+    pub(super) fn add_hard_link(&mut self, name: &[u8], target: &[u8]) -> Result<(), UnpackError> {
+        let Some(path) = self.new_place(name)? else { return Ok(()) };
+        let shown = || PathBuf::from(OsStr::from_bytes(target));
+        let existing = locate(target, self.rules.strip_components).map_err(|offence| match offence {
+            Offence::Absolute | Offence::Upwards => Offence::LinkOut { target: shown() }.at(name),
+            other => other.at(name),
+        })?;
+        let Some(Node::File { sha256 }) = self.nodes.get(&existing) else {
+            return Err(Offence::HardLink { target: shown() }.at(name));
+        };
+        let sha256 = sha256.clone();
+        self.staging.make_hard_link(&path, &existing)?;
+        self.nodes.insert(path, Node::File { sha256 });
+        Ok(())
+    }
+
+    /// Reads to the end and throws away; gives how much that was.
+    pub(super) fn drain(&mut self, content: &mut dyn Read) -> Result<u64, UnpackError> {
+        let mut size = 0;
+        loop {
+            (self.tick)()?;
+            match read(content, &mut self.buffer)? {
+                0 => return Ok(size),
+                count => size += count as u64,
+            }
+        }
+    }
+
+    /// Where something goes that must not be there yet.
+    fn new_place(&mut self, name: &[u8]) -> Result<Option<PathBuf>, UnpackError> {
+        match self.place(name)? {
+            Some(path) if self.nodes.contains_key(&path) => Err(Offence::Duplicate.at(name)),
+            path => Ok(path),
+        }
+    }
+
+    /// Where an entry goes, with the directories above it made; `None` when it is the target itself or stripped away.
+    fn place(&mut self, name: &[u8]) -> Result<Option<PathBuf>, UnpackError> {
+        (self.tick)()?;
+        self.has_entries = true;
+        self.meter.entry()?;
+        let path = locate(name, self.rules.strip_components).map_err(|offence| offence.at(name))?;
+        if path.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        let mut missing = Vec::new();
+        for above in path.ancestors().skip(1).take_while(|above| !above.as_os_str().is_empty()) {
+            match self.nodes.get(above) {
+                Some(Node::Directory { .. }) => break,
+                Some(_) => return Err(Offence::BelowOther { above: above.to_owned() }.at(name)),
+                None => missing.push(above),
+            }
+        }
+        for above in missing.into_iter().rev() {
+            self.meter.entry()?;
+            self.staging.make_directory(above)?;
+            self.nodes.insert(above.to_owned(), Node::Directory { mode: None });
+        }
+        Ok(Some(path))
+    }
+
+    /// Checks what can be checked only now, and finishes the directories.
+    pub(super) fn finish(self) -> Result<Vec<Extracted>, UnpackError> {
+        if self.nodes.is_empty() && self.has_entries && self.rules.strip_components > 0 {
+            return Err(UnpackError::NothingLeft { strip_components: self.rules.strip_components });
+        }
+        for (path, node) in &self.nodes {
+            if let Node::Link { target } = node
+                && !self.stays_inside(path, target)
+            {
+                let offence = Offence::LinkOut { target: target.clone() };
+                return Err(offence.at(path.as_os_str().as_bytes()));
+            }
+        }
+        // The deepest first: a directory whose mode forbids it can no longer be entered.
+        for (path, node) in self.nodes.iter().rev() {
+            if let Node::Directory { mode } = node {
+                self.staging.dress_directory(path, self.attributes(mode.unwrap_or(0o755)))?;
+            }
+        }
+        Ok(self.nodes.into_iter().map(|(path, node)| Extracted { path, what: node.into() }).collect())
+    }
+
+    /// Whether a link leads to somewhere in the target, by the links that the archive itself holds. What the archive
+    /// does not hold may be there or not, but cannot be used to step back from: it could be a link by then.
+    fn stays_inside(&self, link: &Path, target: &Path) -> bool {
+        let mut at: PathBuf = link.parent().unwrap_or(Path::new("")).to_owned();
+        let mut ahead: Vec<PathBuf> = vec![target.to_owned()];
+        let mut followed = 0;
+        while let Some(next) = ahead.pop() {
+            let mut components = next.components();
+            let Some(component) = components.next() else { continue };
+            ahead.push(components.as_path().to_owned());
+            match component {
+                Component::CurDir => {}
+                Component::RootDir | Component::Prefix(_) => return false,
+                Component::ParentDir => {
+                    let is_directory = at.as_os_str().is_empty()
+                        || matches!(self.nodes.get(&at), Some(Node::Directory { .. }));
+                    if !is_directory || !at.pop() {
+                        return false;
+                    }
+                }
+                Component::Normal(name) => {
+                    at.push(name);
+                    if let Some(Node::Link { target }) = self.nodes.get(&at) {
+                        followed += 1;
+                        if followed > MOST_LINKS {
+                            return false;
+                        }
+                        at.pop();
+                        ahead.push(target.clone());
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+fn read(content: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, UnpackError> {
+    loop {
+        match content.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            count => return count.map_err(UnpackError::from_read),
+        }
+    }
+}
+
+impl From<Node> for What {
+    fn from(node: Node) -> Self {
+        match node {
+            Node::File { sha256 } => Self::File { sha256 },
+            Node::Link { target } => Self::Link { target },
+            Node::Directory { .. } => Self::Directory,
+        }
+    }
+}
