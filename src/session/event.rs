@@ -1,0 +1,96 @@
+//! The record of one resource in one run.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::id::Ids;
+
+const PROTOCOL: &str = "io.choria.ccm.v1.transaction.event";
+
+/// The record of one resource in one run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[expect(
+    clippy::struct_excessive_bools,
+    clippy::struct_field_names,
+    reason = "the protocol names its fields"
+)]
+pub(crate) struct Event {
+    /// Always `io.choria.ccm.v1.transaction.event`.
+    pub(crate) protocol: String,
+    /// A unique id that sorts by time.
+    pub(crate) event_id: String,
+    /// When it was recorded: RFC 3339, UTC.
+    pub(crate) timestamp: String,
+    /// The resource's type.
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    /// The provider that was used; empty when it did not come to that.
+    pub(crate) provider: String,
+    /// The resource's name.
+    pub(crate) name: String,
+    /// The resource's second name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) alias: Option<String>,
+    /// The state that was asked for.
+    pub(crate) requested_ensure: String,
+    /// The state that was observed at the end; empty when it is not known.
+    pub(crate) final_ensure: String,
+    /// How long it took, in nanoseconds.
+    pub(crate) duration: u64,
+    /// The properties that were asked for; of a sensitive resource only those that every resource has.
+    pub(crate) properties: Map<String, Value>,
+    /// What was observed at the end.
+    pub(crate) status: Option<Map<String, Value>>,
+    /// What a real run would have done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) noop_message: Option<String>,
+    /// The change of content as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) diff: Option<String>,
+    /// Why it failed.
+    pub(crate) error: Vec<String>,
+    /// Whether something was changed; in a dry run, whether something would have been.
+    pub(crate) changed: bool,
+    /// Whether it acted because a subscribed resource changed.
+    pub(crate) refreshed: bool,
+    /// Whether the desired state could not be reached.
+    pub(crate) failed: bool,
+    /// Whether it was passed over, by its `control` or for an unmet requirement.
+    pub(crate) skipped: bool,
+    /// Whether this was a dry run.
+    pub(crate) noop: bool,
+    /// The required resources that failed or were skipped.
+    pub(crate) unmet_requirements: Vec<String>,
+}
+
+impl Event {
+    /// An event of which nothing is known yet but whom it is about.
+    pub(super) fn begin(kind: &str, name: &str, ids: &mut Ids) -> Self {
+        let now = Timestamp::now();
+        Self {
+            protocol: PROTOCOL.to_owned(),
+            event_id: ids.give(now),
+            timestamp: now.to_string(),
+            kind: kind.to_owned(),
+            provider: String::new(),
+            name: name.to_owned(),
+            alias: None,
+            requested_ensure: String::new(),
+            final_ensure: String::new(),
+            duration: 0,
+            properties: Map::new(),
+            status: None,
+            noop_message: None,
+            diff: None,
+            error: Vec::new(),
+            changed: false,
+            refreshed: false,
+            failed: false,
+            skipped: false,
+            noop: false,
+            unmet_requirements: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What happened: the events of a run, in order, and their sum.
+
+mod event;
+mod id;
+mod store;
+mod summary;
+
+pub(crate) use event::Event;
+pub(crate) use store::{Store, StoreError};
+pub(crate) use summary::Summary;
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde_json::Map;
+
+use self::id::Ids;
+use crate::{resource::RunMode, vocabulary::Reference};
+
+/// The events of one run, or of a script.
+pub(crate) struct Session {
+    started: Timestamp,
+    ids: Ids,
+    events: Vec<Event>,
+    /// The last event of each resource, by its name.
+    last: HashMap<Reference, usize>,
+    /// What resources are called besides.
+    aliases: HashMap<Reference, Reference>,
+    store: Option<Store>,
+}
+
+impl Session {
+    /// A session that begins now and is forgotten with the process.
+    pub(crate) fn begin() -> Self {
+        Self {
+            started: Timestamp::now(),
+            ids: Ids::new(),
+            events: Vec::new(),
+            last: HashMap::new(),
+            aliases: HashMap::new(),
+            store: None,
+        }
+    }
+
+    /// A session that goes on in a store; also how many torn lines were passed over.
+    pub(crate) fn resume(store: Store) -> Result<(Self, usize), StoreError> {
+        let recorded = store.read()?;
+        let mut session = Self { started: recorded.started, ..Self::begin() };
+        for event in recorded.events {
+            session.remember(event);
+        }
+        session.store = Some(store);
+        Ok((session, recorded.torn))
+    }
+
+    /// An event of which nothing is known yet but whom it is about; it is no part of the session until it is recorded.
+    pub(crate) fn event(&mut self, kind: &str, name: &str) -> Event {
+        Event::begin(kind, name, &mut self.ids)
+    }
+
+    /// Adds an event that was reported. Of properties, state and diff, which may be large, nothing is kept in memory:
+    /// later resources and the sum ask only how it went.
+    pub(crate) fn record(&mut self, event: Event) -> Result<(), StoreError> {
+        let stored = self.store.as_ref().map_or(Ok(()), |store| store.append(&event));
+        self.remember(Event { properties: Map::new(), status: None, diff: None, ..event });
+        stored
+    }
+
+    fn remember(&mut self, event: Event) {
+        let reference = |name: &String| Reference { kind: event.kind.clone(), name: name.clone() };
+        if let Some(alias) = &event.alias {
+            self.aliases.insert(reference(alias), reference(&event.name));
+        }
+        self.last.insert(reference(&event.name), self.events.len());
+        self.events.push(event);
+    }
+
+    /// The last event of a resource that counts in such a run: what a dry run foresaw did not happen.
+    pub(crate) fn find(&self, reference: &Reference, mode: RunMode) -> Option<&Event> {
+        let counts = |event: &&Event| mode == RunMode::Noop || !event.noop;
+        let last = self.last.get(reference).or_else(|| self.last.get(self.aliases.get(reference)?));
+        let last = last.map(|&at| &self.events[at])?;
+        let is_it = |event: &&Event| event.kind == last.kind && event.name == last.name;
+        Some(last).filter(counts).or_else(|| self.events.iter().rev().filter(is_it).find(counts))
+    }
+
+    /// All events in the order they were recorded.
+    pub(crate) fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The sum so far.
+    pub(crate) fn summary(&self) -> Summary {
+        self.summary_since(0)
+    }
+
+    /// The sum of all events but the first few.
+    pub(crate) fn summary_since(&self, first: usize) -> Summary {
+        Summary::of(&self.events[first..], self.started)
+    }
+}

@@ -1,0 +1,63 @@
+//! The sum of a session.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Event;
+
+/// The sum of a session. A resource counts once, by its last event: as failed, else skipped, else changed, else stable.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Summary {
+    /// When the session began: RFC 3339, UTC.
+    pub(crate) start_time: String,
+    /// When it ended.
+    pub(crate) end_time: String,
+    /// How long it took, in nanoseconds.
+    pub(crate) total_duration: u64,
+    /// How many events there are.
+    pub(crate) total_resources: usize,
+    /// How many resources they are about.
+    pub(crate) unique_resources: usize,
+    /// Resources that were as desired.
+    pub(crate) stable_resources: usize,
+    /// Resources that were changed, or would have been.
+    pub(crate) changed_resources: usize,
+    /// Resources whose desired state could not be reached.
+    pub(crate) failed_resources: usize,
+    /// Resources that were passed over.
+    pub(crate) skipped_resources: usize,
+    /// Resources that acted because a subscribed one changed.
+    pub(crate) refreshed_count: usize,
+    /// Resources that were skipped because a required one failed.
+    pub(crate) requirements_unmet_count: usize,
+    /// How many errors the events hold.
+    pub(crate) total_errors: usize,
+}
+
+impl Summary {
+    pub(super) fn of(events: &[Event], started: Timestamp) -> Self {
+        let now = Timestamp::now();
+        let mut last: HashMap<(&str, &str), &Event> = HashMap::with_capacity(events.len());
+        for event in events {
+            last.insert((&event.kind, &event.name), event);
+        }
+        let count = |holds: fn(&Event) -> bool| last.values().filter(|event| holds(event)).count();
+        Self {
+            start_time: started.to_string(),
+            end_time: now.to_string(),
+            total_duration: u64::try_from(now.duration_since(started).as_nanos()).unwrap_or_default(),
+            total_resources: events.len(),
+            unique_resources: last.len(),
+            stable_resources: count(|event| !event.failed && !event.skipped && !event.changed),
+            changed_resources: count(|event| !event.failed && !event.skipped && event.changed),
+            failed_resources: count(|event| event.failed),
+            skipped_resources: count(|event| !event.failed && event.skipped),
+            refreshed_count: count(|event| event.refreshed),
+            requirements_unmet_count: count(|event| !event.unmet_requirements.is_empty()),
+            total_errors: events.iter().map(|event| event.error.len()).sum(),
+        }
+    }
+}

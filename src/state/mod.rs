@@ -1,0 +1,91 @@
+//! What survives a run: who is running, which refreshes are owed, what was unpacked, and what a killed run may have left lying about.
+//!
+//! Deleting the state directory loses memory, never correctness.
+
+mod archives;
+mod debts;
+mod lock;
+mod unfinished;
+
+pub(crate) use archives::{ArchiveRecord, Progress};
+pub(crate) use debts::Debts;
+pub(crate) use lock::{Held, Patience, RunLock};
+pub(crate) use unfinished::Unfinished;
+
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::process::{getegid, geteuid};
+
+use crate::host::files::{self, Attributes, FileError, Parents};
+
+/// The folder that the program keeps its memory in.
+#[derive(Clone, Debug)]
+pub(crate) struct StateDirectory(PathBuf);
+
+/// Why the state directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StateError {
+    #[error("state directory: {0}")]
+    Files(#[from] FileError),
+    #[error("cannot use {} in the state directory: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{} in the state directory is damaged: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error(
+        "{} is not a state directory: it belongs to user {owner} with mode {mode:04o}, and must be yours with mode 0700",
+        path.display()
+    )]
+    NotPrivate { path: PathBuf, mode: u32, owner: u32 },
+    #[error("interrupted while waiting for another run to finish")]
+    Interrupted,
+}
+
+impl StateDirectory {
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the directory if it is not there, for nobody else to read.
+    fn make(&self) -> Result<(), StateError> {
+        make_private(&self.0)
+    }
+
+    /// Puts a complete file into the directory.
+    fn store(&self, name: &str, content: &[u8]) -> Result<(), StateError> {
+        self.make()?;
+        files::replace(&self.0.join(name), own(0o600), |out| out.write_all(content))?;
+        Ok(())
+    }
+}
+
+/// Makes a directory that only we can use, or sees to it that an existing one is such.
+fn make_private(path: &Path) -> Result<(), StateError> {
+    let wanted = own(0o700);
+    if let Some(entry) = files::inspect(path)?.filter(|entry| entry.kind == files::Kind::Directory) {
+        if entry.uid == wanted.uid && entry.mode | 0o700 == 0o700 {
+            return Ok(());
+        }
+        // A folder that holds anything else is somebody's, and stays as it is.
+        let is_ours = |name: &OsString| NAMES.iter().any(|ours| name == ours);
+        if entry.uid != wanted.uid || !files::names(path)?.iter().all(is_ours) {
+            return Err(StateError::NotPrivate { path: path.to_owned(), mode: entry.mode, owner: entry.uid });
+        }
+    }
+    Ok(files::make_directory(path, wanted, Parents::Make)?)
+}
+
+/// What the program itself puts into its state directory.
+const NAMES: [&str; 5] = ["lock", "debts.json", "unfinished", "archives", "bundles"];
+
+/// Attributes of what belongs to the user that runs the program.
+fn own(mode: u32) -> Attributes {
+    Attributes { uid: geteuid().as_raw(), gid: getegid().as_raw(), mode }
+}
