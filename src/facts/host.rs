@@ -1,0 +1,133 @@
+//! The host: its names, its system, and since when it runs.
+
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use ccm_expr::Value;
+
+use super::{
+    lazy::{Fact, Lazy},
+    machine::Machine,
+};
+
+pub(super) fn section(machine: &Arc<Machine>) -> Value {
+    Lazy::of(machine, &[("info", |machine| Lazy::of(machine, INFO))])
+}
+
+const INFO: &[Fact] = &[
+    ("hostname", hostname),
+    ("uptime", |machine| uptime(machine).into()),
+    ("bootTime", |machine| machine.boot_time().into()),
+    ("procs", processes),
+    ("os", os),
+    ("platform", platform),
+    ("platformFamily", platform_family),
+    ("platformVersion", platform_version),
+    ("kernelVersion", kernel_version),
+    ("kernelArch", architecture),
+    ("virtualizationSystem", |machine| machine.virtualization().system.as_str().into()),
+    ("virtualizationRole", |machine| machine.virtualization().role.into()),
+    ("hostId", |machine| id(machine).into()),
+];
+
+pub(super) fn hostname(machine: &Arc<Machine>) -> Value {
+    machine.kernel().hostname.as_str().into()
+}
+
+/// The host's name with its domain, or without where none is known.
+pub(super) fn fqdn(machine: &Arc<Machine>) -> Value {
+    full_name(machine).into()
+}
+
+/// What follows the first dot of the full name.
+pub(super) fn domain(machine: &Arc<Machine>) -> Value {
+    full_name(machine).split_once('.').map_or(Value::Null, |(_, domain)| domain.into())
+}
+
+pub(super) fn os(_: &Arc<Machine>) -> Value {
+    "linux".into()
+}
+
+pub(super) fn platform(machine: &Arc<Machine>) -> Value {
+    machine.platform().name.as_str().into()
+}
+
+pub(super) fn platform_family(machine: &Arc<Machine>) -> Value {
+    machine.platform().family.as_str().into()
+}
+
+pub(super) fn platform_version(machine: &Arc<Machine>) -> Value {
+    machine.platform().version.as_str().into()
+}
+
+pub(super) fn kernel_version(machine: &Arc<Machine>) -> Value {
+    machine.kernel().release.as_str().into()
+}
+
+pub(super) fn architecture(machine: &Arc<Machine>) -> Value {
+    machine.kernel().architecture.as_str().into()
+}
+
+/// The name service is not asked: it may need the network, and may lie.
+fn full_name(machine: &Machine) -> String {
+    let name = machine.kernel().hostname.as_str();
+    let extends = |full: &str| {
+        full.strip_prefix(name)
+            .is_some_and(|rest| rest.strip_prefix('.').is_some_and(|rest| !rest.is_empty()))
+    };
+    if name.contains('.') || name.is_empty() {
+        return name.to_owned();
+    }
+    if let Some(full) = machine.line("etc/hostname").filter(|full| extends(full)) {
+        return full;
+    }
+    let hosts = machine.text("etc/hosts").unwrap_or_default();
+    for line in hosts.lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut names = line.split_whitespace().skip(1);
+        if let Some(full) = names.find(|full| extends(full)) {
+            return full.to_owned();
+        }
+    }
+    name.to_owned()
+}
+
+/// Seconds since the kernel started.
+fn uptime(machine: &Machine) -> u64 {
+    if machine.is_running() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+        return now.saturating_sub(machine.boot_time());
+    }
+    let seconds = machine.line("proc/uptime").unwrap_or_default();
+    seconds.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0)
+}
+
+/// When the kernel started, in seconds since 1970. Computed from the time since then it would differ by a second
+/// between two runs; this is the same in all of them.
+pub(super) fn boot_time(machine: &Machine) -> u64 {
+    let statistics = machine.text("proc/stat").unwrap_or_default();
+    let seconds = statistics.lines().find_map(|line| line.strip_prefix("btime "));
+    seconds.and_then(|seconds| seconds.trim().parse().ok()).unwrap_or(0)
+}
+
+fn processes(machine: &Arc<Machine>) -> Value {
+    let is_process = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+    let count = machine.names("proc").filter(is_process).count();
+    i64::try_from(count).unwrap_or(i64::MAX).into()
+}
+
+/// What tells this machine from all others: the firmware's number, which only root may read; else the one that the
+/// installation gave itself; else that of this boot.
+fn id(machine: &Machine) -> String {
+    let firmware = || machine.line("sys/class/dmi/id/product_uuid").map(|id| id.to_lowercase());
+    let installation = || {
+        let id = machine.line("etc/machine-id")?;
+        let part = |from, to| id.get(from..to);
+        let parts = [part(0, 8)?, part(8, 12)?, part(12, 16)?, part(16, 20)?, part(20, 32)?];
+        (id.len() == 32).then(|| parts.join("-"))
+    };
+    let boot = || machine.line("proc/sys/kernel/random/boot_id");
+    firmware().or_else(installation).or_else(boot).unwrap_or_default()
+}

@@ -1,0 +1,149 @@
+//! The machine that facts are about, as its files and its kernel show it.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use rustix::system::uname;
+
+use super::{
+    host,
+    network::{Network, netlink},
+    partition::{self, Mount},
+    platform::Platform,
+    virtualization::Virtualization,
+};
+
+/// This machine, or a recording of another one: a folder that holds copies of its files. What only system calls tell
+/// is recorded besides: the kernel's answers about its network in `netlink/`, its name and version in the files of
+/// `/proc/sys/kernel`.
+pub(super) struct Machine {
+    root: PathBuf,
+    shared: Shared,
+}
+
+/// What several facts are taken from, found out once.
+#[derive(Default)]
+struct Shared {
+    kernel: OnceLock<Kernel>,
+    platform: OnceLock<Platform>,
+    virtualization: OnceLock<Virtualization>,
+    boot_time: OnceLock<u64>,
+    memory: OnceLock<String>,
+    mounts: OnceLock<Vec<Mount>>,
+    network: OnceLock<Network>,
+}
+
+/// What the kernel says of itself.
+pub(super) struct Kernel {
+    pub(super) hostname: String,
+    pub(super) release: String,
+    pub(super) architecture: String,
+}
+
+/// No file that facts are read from is larger; what is, is cut short.
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+/// Files in /proc do not tell their size: most fit into this.
+const USUAL: usize = 8 * 1024;
+
+impl Machine {
+    pub(super) fn at(root: PathBuf) -> Self {
+        Self { root, shared: Shared::default() }
+    }
+
+    /// Whether system calls are about this machine.
+    pub(super) fn is_running(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// The text of a file, its path relative to the root of the machine.
+    pub(super) fn text(&self, path: &str) -> Option<String> {
+        self.bytes(path).map(|bytes| match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        })
+    }
+
+    /// The first line of a file, if there is anything in it.
+    pub(super) fn line(&self, path: &str) -> Option<String> {
+        let text = self.text(path)?;
+        let line = text.lines().next()?.trim();
+        (!line.is_empty()).then(|| line.to_owned())
+    }
+
+    pub(super) fn has(&self, path: &str) -> bool {
+        fs::symlink_metadata(self.root.join(path)).is_ok()
+    }
+
+    /// The names in a folder.
+    pub(super) fn names(&self, path: &str) -> impl Iterator<Item = String> {
+        let entries = fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok())
+    }
+
+    /// What the kernel answers to a question about its network.
+    pub(super) fn netlink(&self, question: netlink::Question) -> Vec<u8> {
+        if self.is_running() {
+            // Without an answer there are no interfaces to speak of.
+            netlink::ask(question).unwrap_or_default()
+        } else {
+            self.bytes(question.recording()).unwrap_or_default()
+        }
+    }
+
+    pub(super) fn kernel(&self) -> &Kernel {
+        self.shared.kernel.get_or_init(|| {
+            if self.is_running() {
+                let own = uname();
+                return Kernel {
+                    hostname: own.nodename().to_string_lossy().into_owned(),
+                    release: own.release().to_string_lossy().into_owned(),
+                    architecture: own.machine().to_string_lossy().into_owned(),
+                };
+            }
+            let recorded = |name| self.line(&format!("proc/sys/kernel/{name}")).unwrap_or_default();
+            Kernel {
+                hostname: recorded("hostname"),
+                release: recorded("osrelease"),
+                architecture: recorded("arch"),
+            }
+        })
+    }
+
+    pub(super) fn platform(&self) -> &Platform {
+        self.shared.platform.get_or_init(|| Platform::of(self))
+    }
+
+    pub(super) fn virtualization(&self) -> &Virtualization {
+        self.shared.virtualization.get_or_init(|| Virtualization::of(self))
+    }
+
+    /// When the kernel started, in seconds since 1970.
+    pub(super) fn boot_time(&self) -> u64 {
+        *self.shared.boot_time.get_or_init(|| host::boot_time(self))
+    }
+
+    /// The kernel's report on its memory.
+    pub(super) fn memory(&self) -> &str {
+        self.shared.memory.get_or_init(|| self.text("proc/meminfo").unwrap_or_default())
+    }
+
+    /// The file systems on disks of this machine.
+    pub(super) fn mounts(&self) -> &[Mount] {
+        self.shared.mounts.get_or_init(|| partition::local(self))
+    }
+
+    pub(super) fn network(&self) -> &Network {
+        self.shared.network.get_or_init(|| Network::of(self))
+    }
+
+    fn bytes(&self, path: &str) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(USUAL);
+        File::open(self.root.join(path)).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+}

@@ -1,0 +1,103 @@
+//! What the machine is.
+//!
+//! Facts come from `/proc`, `/sys`, `/etc` and a few system calls. No program is run for them and nothing is sent over
+//! the network. Each is gathered when something first refers to it, and then kept: a run that asks for the host's
+//! name reads nothing about its disks, and gets the same answer throughout.
+//!
+//! Over the gathered facts lie those that people wrote down: in folders made for it, in a file that a flag names, and
+//! in flags. Maps merge, everything else replaces, later over earlier.
+//!
+//! A text that cannot be known is empty and a number 0, as tools have come to expect of `host`, `cpu`, `memory` and
+//! `partition`. An address or a domain that does not exist is null.
+
+mod cpu;
+mod host;
+mod lazy;
+mod machine;
+mod memory;
+mod network;
+mod overlay;
+mod own;
+mod partition;
+mod platform;
+#[cfg(test)]
+mod tests;
+mod virtualization;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use ccm_expr::{Map, Object, Value};
+
+pub(crate) use self::own::{FactsError, in_file};
+use self::{
+    lazy::{Fact, Lazy},
+    machine::Machine,
+    overlay::{merge, overlay},
+};
+
+/// Every section, and the short names that people type.
+const SECTIONS: &[Fact] = &[
+    ("host", host::section),
+    ("cpu", cpu::section),
+    ("memory", memory::section),
+    ("partition", partition::section),
+    ("network", network::section),
+    ("hostname", host::hostname),
+    ("fqdn", host::fqdn),
+    ("domain", host::domain),
+    ("os", host::os),
+    ("platform", host::platform),
+    ("family", host::platform_family),
+    ("version", host::platform_version),
+    ("kernel", host::kernel_version),
+    ("architecture", host::architecture),
+];
+
+/// Where facts come from besides the machine itself.
+pub(crate) struct Options {
+    /// The root of the machine: `/`, or a folder with a recording of another one.
+    pub(crate) root: PathBuf,
+    /// Folders with facts that people wrote down, later over earlier.
+    pub(crate) folders: Vec<PathBuf>,
+    /// Facts over all others, later over earlier.
+    pub(crate) given: Vec<Map>,
+    /// Told about every file of a folder that cannot be used, once.
+    pub(crate) warn: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// What is known of a machine, gathered as it is read.
+pub(crate) struct Facts {
+    options: Options,
+    all: OnceLock<Value>,
+}
+
+impl Facts {
+    /// Reads nothing yet.
+    pub(crate) fn new(options: Options) -> Self {
+        Self { options, all: OnceLock::new() }
+    }
+
+    fn all(&self) -> &Value {
+        self.all.get_or_init(|| {
+            let mut own = own::in_folders(&self.options.folders, &self.options.warn);
+            for given in &self.options.given {
+                merge(&mut own, given.clone());
+            }
+            let machine = Arc::new(Machine::at(self.options.root.clone()));
+            overlay(Lazy::of(&machine, SECTIONS), &own.into())
+        })
+    }
+}
+
+impl Object for Facts {
+    fn member(&self, name: &str) -> Option<Value> {
+        self.all().member(name)
+    }
+
+    fn names(&self) -> Vec<Arc<str>> {
+        self.all().member_names()
+    }
+}

@@ -1,0 +1,140 @@
+//! Network interfaces, their addresses, and which of them lead out.
+//!
+//! Nothing is sent anywhere: the kernel is asked about itself.
+
+pub(super) mod netlink;
+mod routes;
+
+use std::{net::IpAddr, sync::Arc};
+
+use ccm_expr::Value;
+
+use self::netlink::{Address, Link, Question};
+use super::{
+    lazy::{Lazy, map},
+    machine::Machine,
+};
+
+pub(super) fn section(machine: &Arc<Machine>) -> Value {
+    Lazy::of(
+        machine,
+        &[
+            ("interfaces", |machine| machine.network().interfaces()),
+            ("addresses", |machine| machine.network().addresses()),
+            ("default_ipv4", |machine| shown(machine.network().default_ipv4())),
+            ("default_ipv6", |machine| shown(machine.network().default_ipv6())),
+            ("primaryIP", |machine| shown(machine.network().primary())),
+        ],
+    )
+}
+
+/// What the kernel knows of its network.
+pub(super) struct Network {
+    links: Vec<Link>,
+    addresses: Vec<Address>,
+    /// The interfaces that lead to the rest of the world.
+    way_out_ipv4: Option<String>,
+    way_out_ipv6: Option<String>,
+}
+
+impl Network {
+    pub(super) fn of(machine: &Machine) -> Self {
+        let routes = |path| machine.text(path).unwrap_or_default();
+        let mut links = netlink::links(&machine.netlink(Question::Links));
+        links.sort_by_key(|link| link.index);
+        Self {
+            links,
+            addresses: netlink::addresses(&machine.netlink(Question::Addresses)),
+            way_out_ipv4: routes::default_ipv4(&routes("proc/net/route")),
+            way_out_ipv6: routes::default_ipv6(&routes("proc/net/ipv6_route")),
+        }
+    }
+
+    fn interfaces(&self) -> Value {
+        let described = self.links.iter().map(|link| {
+            let addresses = self.addresses.iter().filter(|address| address.link == link.index);
+            let addresses = addresses
+                .map(|address| map([("addr", format!("{}/{}", address.ip, address.prefix_length).into())]));
+            map([
+                ("index", i64::from(link.index).into()),
+                ("name", link.name.as_str().into()),
+                ("mtu", i64::from(link.mtu).into()),
+                ("hardwareAddr", link.hardware_address.as_str().into()),
+                ("flags", flags(link.flags).map(Value::from).collect()),
+                ("addrs", addresses.collect()),
+            ])
+        });
+        described.collect()
+    }
+
+    /// Addresses that others can reach, if they can reach this machine at all.
+    fn addresses(&self) -> Value {
+        let described = self.reachable().map(|(link, address)| {
+            let way_out = if address.ip.is_ipv4() { &self.way_out_ipv4 } else { &self.way_out_ipv6 };
+            map([
+                ("interface", link.name.as_str().into()),
+                ("address", address.ip.to_string().into()),
+                ("prefix", i64::from(address.prefix_length).into()),
+                ("ipv4", address.ip.is_ipv4().into()),
+                ("default", (way_out.as_ref() == Some(&link.name)).into()),
+            ])
+        });
+        described.collect()
+    }
+
+    fn default_ipv4(&self) -> Option<IpAddr> {
+        self.first_on(self.way_out_ipv4.as_deref()?, IpAddr::is_ipv4)
+    }
+
+    fn default_ipv6(&self) -> Option<IpAddr> {
+        self.first_on(self.way_out_ipv6.as_deref()?, IpAddr::is_ipv6)
+    }
+
+    /// The address by which the machine is most likely known to others.
+    fn primary(&self) -> Option<IpAddr> {
+        let any = || Some(self.reachable().next()?.1.ip);
+        self.default_ipv4().or_else(|| self.default_ipv6()).or_else(any)
+    }
+
+    /// The first address of an interface that the kernel would speak from by itself.
+    fn first_on(&self, name: &str, is_of_family: fn(&IpAddr) -> bool) -> Option<IpAddr> {
+        let mut there = self
+            .reachable()
+            .filter(|(link, address)| link.name == name && is_of_family(&address.ip))
+            .peekable();
+        let first = there.peek().map(|(_, address)| address.ip);
+        there.find(|(_, address)| address.is_preferred).map(|(_, address)| address.ip).or(first)
+    }
+
+    fn reachable(&self) -> impl Iterator<Item = (&Link, &Address)> {
+        self.links
+            .iter()
+            .flat_map(|link| self.addresses.iter().map(move |address| (link, address)))
+            .filter(|(link, address)| address.link == link.index && leads_outside(address.ip))
+    }
+}
+
+fn leads_outside(ip: IpAddr) -> bool {
+    let is_link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    !(is_link_local || ip.is_loopback() || ip.is_multicast() || ip.is_unspecified())
+}
+
+/// Nothing, and not an empty text, where there is no such address: a template that needs one then says so.
+fn shown(address: Option<IpAddr>) -> Value {
+    address.map_or(Value::Null, |address| address.to_string().into())
+}
+
+fn flags(bits: u32) -> impl Iterator<Item = &'static str> {
+    const NAMES: [(u32, &str); 6] = [
+        (0x1, "up"),
+        (0x2, "broadcast"),
+        (0x8, "loopback"),
+        (0x10, "pointtopoint"),
+        (0x1000, "multicast"),
+        (0x40, "running"),
+    ];
+    NAMES.into_iter().filter(move |(bit, _)| bits & bit != 0).map(|(_, name)| name)
+}

@@ -1,0 +1,144 @@
+//! Facts that people wrote down, in folders made for them or in a file that a flag names.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ccm_expr::{Map, Value};
+use rustix::process::geteuid;
+
+use super::overlay::merge;
+use crate::{
+    document::{self, Problem, Source, to_value},
+    host::files::{self, FileError, Kind},
+};
+
+/// Why a file gives no facts.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FactsError {
+    #[error(transparent)]
+    Unsafe(#[from] FileError),
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("{} belongs to uid {owner}: only facts of root or of the user running ccm are read", path.display())]
+    Owner { path: PathBuf, owner: u32 },
+    #[error(
+        "others may write to {} (mode {mode:04o}): take that away with `chmod go-w`, then its facts are read",
+        path.display()
+    )]
+    Writable { path: PathBuf, mode: u32 },
+    #[error("{}", in_one_line(file, problems))]
+    Invalid { file: Source, problems: Vec<Problem> },
+}
+
+/// The facts in folders, later ones over earlier ones. What cannot be used is passed over with a warning.
+pub(super) fn in_folders(folders: &[PathBuf], warn: &dyn Fn(&str)) -> Map {
+    let mut facts = Map::new();
+    let ignore = |error: FactsError| warn(&format!("facts ignored: {error}"));
+    for folder in folders {
+        let paths = files_in(folder).unwrap_or_else(|error| {
+            ignore(error.into());
+            Vec::new()
+        });
+        for path in paths {
+            match trusted(&path) {
+                Ok(found) => merge(&mut facts, found),
+                Err(error) => ignore(error),
+            }
+        }
+    }
+    facts
+}
+
+/// The facts in a file that somebody named.
+pub(crate) fn in_file(path: &Path) -> Result<Map, FactsError> {
+    let bytes = fs::read(path).map_err(|error| FactsError::Unreadable { path: path.to_owned(), error })?;
+    read(path, bytes)
+}
+
+/// The files of a folder that are there for facts, in the order in which they are read.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    if files::inspect(folder)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let names = files::names(folder)?;
+    let there = |name: &str| names.iter().any(|there| there == name).then(|| folder.join(name));
+    let mut paths: Vec<PathBuf> = ["facts.json", "facts.yaml"].into_iter().filter_map(there).collect();
+    if let Some(dropped) = there("facts.d") {
+        paths.extend(dropped_in(&dropped)?);
+    }
+    Ok(paths)
+}
+
+/// The files in `facts.d` whose names say that they hold facts, in the order of their names.
+fn dropped_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    if files::inspect(folder)?.is_none_or(|entry| entry.kind != Kind::Directory) {
+        return Ok(Vec::new());
+    }
+    let mut paths: Vec<PathBuf> = files::names(folder)?.into_iter().map(|name| folder.join(name)).collect();
+    paths.retain(|path| path.extension().is_some_and(|kind| kind == "json" || kind == "yaml"));
+    paths.sort();
+    Ok(paths)
+}
+
+/// The facts in a file that only root or the user running this could have written; none if there is no such file.
+fn trusted(path: &Path) -> Result<Map, FactsError> {
+    let Some((Some(file), entry)) = files::open_regular(path)? else { return Ok(Map::new()) };
+    if entry.uid != 0 && entry.uid != geteuid().as_raw() {
+        return Err(FactsError::Owner { path: path.to_owned(), owner: entry.uid });
+    }
+    if entry.mode & 0o022 != 0 {
+        return Err(FactsError::Writable { path: path.to_owned(), mode: entry.mode });
+    }
+    let bytes = content(file).map_err(|error| FactsError::Unreadable { path: path.to_owned(), error })?;
+    read(path, bytes)
+}
+
+fn content(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn read(path: &Path, bytes: Vec<u8>) -> Result<Map, FactsError> {
+    let name = path.display().to_string();
+    let unread = |problem| FactsError::Invalid {
+        file: Source { name: name.clone(), text: String::new() },
+        problems: vec![problem],
+    };
+    let source = Source::read(&name, bytes).map_err(unread)?;
+    let root = match document::parse(&source) {
+        Ok(root) => root,
+        Err(problems) => return Err(FactsError::Invalid { file: source, problems }),
+    };
+    match to_value(&root) {
+        Value::Null => Ok(Map::new()),
+        Value::Map(facts) => Ok(Arc::unwrap_or_clone(facts)),
+        _ => {
+            let problem = Problem::new(format!(
+                "facts have to be a map of names to values, and this is {}",
+                root.kind()
+            ));
+            Err(FactsError::Invalid { file: source, problems: vec![problem.at(root.span)] })
+        }
+    }
+}
+
+/// The first problem and its place.
+fn in_one_line(source: &Source, problems: &[Problem]) -> String {
+    let Some(first) = problems.first() else { return source.name.clone() };
+    let more = match problems.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    match first.span {
+        Some(span) => {
+            let (line, column) = source.line_column(span.start);
+            format!("{}:{line}:{column}: {}{more}", source.name, first.message)
+        }
+        None => format!("{}{more}", first.message),
+    }
+}

@@ -1,0 +1,187 @@
+//! Facts that people wrote down.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown, symlink},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use rustix::process::geteuid;
+
+use super::Known;
+use crate::document::pair;
+
+/// A folder that is gone when the test is over.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ccm-facts-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().canonicalize().unwrap().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(self, name: &str, content: &str) -> Self {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        self
+    }
+
+    fn known(&self, folders: &[&str]) -> Known {
+        let folders = folders.iter().map(|name| self.0.join(name)).collect();
+        Known::of(&self.0.join("machine"), folders, Vec::new())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn later_files_and_folders_win_and_maps_merge() {
+    let folder = Folder::new()
+        .file("a/facts.json", r#"{"role": "json", "site": {"x": 1, "y": 1}, "n": 1}"#)
+        .file("a/facts.yaml", "role: yaml\nsite: { y: 2 }\n")
+        .file("a/facts.d/10-first.yaml", "role: first\nlist: [1, 2]\n")
+        .file("a/facts.d/20-second.json", r#"{"role": "second", "list": [3]}"#)
+        .file("b/facts.yaml", "site: { z: 3 }\n");
+    let known = folder.known(&["a", "b", "missing"]);
+    assert_eq!(known.text("role"), "second");
+    assert_eq!(known.json("site"), r#"{"x":1,"y":2,"z":3}"#);
+    assert_eq!(known.json("list"), "[3]");
+    assert_eq!(known.json("n"), "1");
+    assert_eq!(known.warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn own_facts_go_over_those_of_the_machine() {
+    let folder =
+        Folder::new().file("a/facts.yaml", "host: { info: { hostname: mine, rack: 7 } }\nfqdn: other\n");
+    let machine = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/facts/debian");
+    let known = Known::of(&machine, vec![folder.0.join("a")], Vec::new());
+    assert_eq!(known.text("host.info.hostname"), "mine");
+    assert_eq!(known.json("host.info.rack"), "7");
+    assert_eq!(known.text("host.info.platformFamily"), "debian");
+    assert_eq!(known.text("hostname"), "web1");
+    assert_eq!(known.text("fqdn"), "other");
+}
+
+#[test]
+fn given_facts_go_over_all_in_their_order() {
+    let folder = Folder::new().file("a/facts.yaml", "role: own\nsite: { x: 1 }\n");
+    let given = ["role=first", "role=second", "site.y=2"].map(|text| pair(text).unwrap());
+    let known = Known::of(&folder.0, vec![folder.0.join("a")], given.to_vec());
+    assert_eq!(known.text("role"), "second");
+    assert_eq!(known.json("site"), r#"{"x":1,"y":2}"#);
+}
+
+#[test]
+fn other_names_and_links_are_ignored() {
+    let folder = Folder::new()
+        .file("target.yaml", "linked: true\n")
+        .file("a/facts.yml", "yml: true\n")
+        .file("a/facts.d/note.txt", "note: true\n")
+        .file("a/facts.d/sub.yaml/facts.yaml", "sub: true\n")
+        .file("elsewhere/x.yaml", "elsewhere: true\n");
+    symlink(folder.0.join("target.yaml"), folder.0.join("a/facts.yaml")).unwrap();
+    symlink(folder.0.join("target.yaml"), folder.0.join("a/facts.d/link.yaml")).unwrap();
+    fs::create_dir(folder.0.join("b")).unwrap();
+    symlink(folder.0.join("elsewhere"), folder.0.join("b/facts.d")).unwrap();
+    let known = folder.known(&["a", "b"]);
+    for name in ["linked", "yml", "note", "sub", "elsewhere"] {
+        assert!(known.facts.member(name).is_none(), "{name}");
+    }
+    assert_eq!(known.warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_broken_file_is_passed_over_and_named_with_the_place() {
+    for (name, content, place) in [
+        ("facts.yaml", "a: 1\nb: [1,\n", "facts.yaml:"),
+        ("facts.json", "{\"a\": 1,\n \"b\" 2}", "facts.json:2:"),
+        ("facts.d/list.yaml", "- a\n- b\n", "list.yaml:1:1: facts have to be a map"),
+        ("facts.d/twice.yaml", "a: 1\na: 2\n", "twice.yaml:2:1"),
+    ] {
+        let folder =
+            Folder::new().file(&format!("a/{name}"), content).file("a/facts.d/zz.yaml", "good: yes\n");
+        let known = folder.known(&["a"]);
+        assert_eq!(known.text("good"), "yes");
+        assert!(known.facts.member("a").is_none(), "{name}");
+        let warnings = known.warnings();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains(place), "{warnings:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_named() {
+    let folder = Folder::new().file("a/facts.yaml", "");
+    fs::write(folder.0.join("a/facts.yaml"), b"a: 1\nb: \xff\n").unwrap();
+    let known = folder.known(&["a"]);
+    assert!(known.facts.member("a").is_none());
+    assert!(known.warnings()[0].contains("facts.yaml:2: not UTF-8"), "{:?}", known.warnings());
+}
+
+#[test]
+fn empty_files_hold_no_facts() {
+    let folder = Folder::new().file("a/facts.yaml", "").file("a/facts.d/x.yaml", "# nothing\n");
+    let known = folder.known(&["a"]);
+    assert!(known.facts.member("a").is_none());
+    assert_eq!(known.warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_others_may_write_is_ignored() {
+    for mode in [0o664, 0o646, 0o666] {
+        let folder = Folder::new().file("a/facts.yaml", "bad: true\n");
+        fs::set_permissions(folder.0.join("a/facts.yaml"), fs::Permissions::from_mode(mode)).unwrap();
+        let known = folder.known(&["a"]);
+        assert!(known.facts.member("bad").is_none(), "{mode:o}");
+        assert!(known.warnings()[0].contains("chmod go-w"), "{:?}", known.warnings());
+    }
+}
+
+#[test]
+fn a_file_of_somebody_else_is_ignored() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let folder = Folder::new().file("a/facts.yaml", "bad: true\n");
+    chown(folder.0.join("a/facts.yaml"), Some(65534), None).unwrap();
+    let known = folder.known(&["a"]);
+    assert!(known.facts.member("bad").is_none());
+    assert!(known.warnings()[0].contains("belongs to uid 65534"), "{:?}", known.warnings());
+}
+
+#[test]
+fn files_are_read_once_and_only_when_a_fact_is() {
+    let folder = Folder::new().file("a/facts.yaml", "role: web\n").file("a/facts.d/bad.yaml", "[");
+    let known = folder.known(&["a"]);
+    assert_eq!(known.warnings(), Vec::<String>::new());
+    assert_eq!(known.text("role"), "web");
+    fs::remove_dir_all(folder.0.join("a")).unwrap();
+    assert_eq!(known.text("role"), "web");
+    assert_eq!(known.warnings().len(), 1);
+}
+
+#[test]
+fn a_fact_is_gathered_once_and_not_before() {
+    let folder = Folder::new().file("machine/proc/meminfo", "MemTotal: 8 kB\nSwapTotal: 4 kB\n");
+    let known = folder.known(&[]);
+    assert_eq!(known.number("memory.virtual.total"), 8192);
+    let folder = folder
+        .file("machine/proc/meminfo", "MemTotal: 9 kB\nSwapTotal: 1 kB\n")
+        .file("machine/proc/stat", "btime 7\n");
+    assert_eq!(known.number("memory.virtual.total"), 8192, "kept");
+    assert_eq!(known.number("memory.swap.info.total"), 4096, "from the same report");
+    assert_eq!(known.number("host.info.bootTime"), 7, "not read before");
+    drop(folder);
+}

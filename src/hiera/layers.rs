@@ -1,0 +1,160 @@
+//! The layers of a document: `data`, and the `overrides` that its `hierarchy` selects on this machine.
+
+use ccm_expr::{Map, Program, Template, Value};
+
+use super::{merge, rules};
+use crate::{
+    document::{Entry, Node, Problem, Scalar, Source, closest, to_value},
+    template::{self, Missing, Scope, expand, holds_template, template_problem},
+};
+
+/// How overrides go over the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    First,
+    Deep,
+}
+
+/// The data of a document on this machine.
+pub(crate) fn resolve(root: &[Entry], scope: &Scope, source: &Source, problems: &mut Vec<Problem>) -> Value {
+    let section = |name: &str| root.iter().find(|entry| entry.key == name);
+    let expanded = |mut node: Node, problems: &mut Vec<Problem>| {
+        expand(&mut node, scope, source, problems);
+        to_value(&node)
+    };
+    let data = section("data").map(|entry| &entry.value).filter(|node| !node.is_null());
+    let mut merged = data.map_or_else(|| Map::new().into(), |data| expanded(data.clone(), problems));
+    let (order, mode) = section("hierarchy").map_or_else(
+        || (vec!["default".to_owned()], Mode::First),
+        |hierarchy| hierarchy_of(hierarchy, scope, source, problems),
+    );
+    let overrides = section("overrides").and_then(|entry| overrides_of(entry, problems)).unwrap_or_default();
+    let chosen = |entry: &&Entry| order.contains(&entry.key);
+    for other in overrides.iter().filter(|entry| !chosen(entry) && holds_template(&entry.value)) {
+        // What this machine does not use, another one will.
+        template::check(&other.value, scope, source, problems);
+    }
+    for name in &order {
+        let Some(entry) = overrides.iter().find(|entry| entry.key == *name) else { continue };
+        let over = expanded(entry.value.clone(), problems);
+        match mode {
+            Mode::First => {
+                merged = merge::shallow(merged, &over);
+                break;
+            }
+            Mode::Deep => merged = merge::deep(merged, &over),
+        }
+    }
+    merged
+}
+
+/// Checks data, merged from wherever it comes, against the rules of a document.
+pub(crate) fn check(
+    root: &[Entry],
+    merged: &Value,
+    scope: &Scope,
+    source: &Source,
+    problems: &mut Vec<Problem>,
+) {
+    if let Some(data) = root.iter().find(|entry| entry.key == "data") {
+        rules::check(&data.value, merged, scope, source, problems);
+    }
+}
+
+fn overrides_of<'a>(entry: &'a Entry, problems: &mut Vec<Problem>) -> Option<&'a [Entry]> {
+    let Some(overrides) = entry.value.as_map() else {
+        let message = format!("`overrides` must be a map, not {}", entry.value.kind());
+        problems
+            .push(Problem::new(message).at(entry.key_span).with_help("remove it, or name what it overrides"));
+        return None;
+    };
+    for entry in overrides.iter().filter(|entry| entry.value.as_map().is_none()) {
+        let message = format!("override `{}` must be a map, not {}", entry.key, entry.value.kind());
+        problems.push(Problem::new(message).at(entry.key_span));
+    }
+    Some(overrides)
+}
+
+/// The names to look for in `overrides`, and how what is found is merged.
+fn hierarchy_of(
+    entry: &Entry,
+    scope: &Scope,
+    source: &Source,
+    problems: &mut Vec<Problem>,
+) -> (Vec<String>, Mode) {
+    let mut order = vec!["default".to_owned()];
+    let mut mode = Mode::First;
+    let Some(entries) = entry.value.as_map() else {
+        let message = format!("`hierarchy` must be a map with order and merge, not {}", entry.value.kind());
+        problems.push(Problem::new(message).at(entry.key_span));
+        return (order, mode);
+    };
+    for Entry { key, key_span, value } in entries {
+        match (key.as_str(), value.as_seq(), value.as_str()) {
+            ("order", Some(items), _) => {
+                order.clear();
+                for name in items.iter().filter_map(|item| name(item, scope, source, problems)) {
+                    // A name that comes again has had its say.
+                    if !order.contains(&name) {
+                        order.push(name);
+                    }
+                }
+            }
+            ("order", None, _) => {
+                problems.push(
+                    Problem::new(format!("`order` must be a list, not {}", value.kind())).at(*key_span),
+                );
+            }
+            ("merge", _, Some("first")) => mode = Mode::First,
+            ("merge", _, Some("deep")) => mode = Mode::Deep,
+            ("merge", ..) => {
+                problems.push(Problem::new("`merge` must be `first` or `deep`").at(value.span));
+            }
+            _ => {
+                let problem = Problem::new(format!("unknown key `hierarchy.{key}`")).at(*key_span);
+                let near = closest(key, ["order", "merge"]);
+                problems.push(match near {
+                    Some(near) => problem.with_help(format!("did you mean `{near}`?")),
+                    None => problem.with_help("a hierarchy has order and merge"),
+                });
+            }
+        }
+    }
+    (order, mode)
+}
+
+/// One name of the order. It is passed over when it has expressions and all of them came out empty or missing.
+fn name(item: &Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>) -> Option<String> {
+    let (Some(text), crate::document::Value::Scalar(scalar)) = (item.as_str(), &item.value) else {
+        let message = format!("an entry of `order` must be a string, not {}", item.kind());
+        problems.push(Problem::new(message).at(item.span));
+        return None;
+    };
+    if !ccm_expr::has_template(text) {
+        return Some(text.to_owned());
+    }
+    match expanded_name(scalar, &scope.with_missing(Missing::Empty)) {
+        Ok(name) => name,
+        Err(error) => {
+            problems.push(template_problem(error, scalar, item.span, source));
+            None
+        }
+    }
+}
+
+fn expanded_name(scalar: &Scalar, scope: &Scope) -> Result<Option<String>, ccm_expr::Error> {
+    let template = Template::parse(&scalar.text)?;
+    let is_empty = |program: &Program| {
+        let value = scope.evaluate(program);
+        // What is missing on the way to it is missing, too; any other error is told when the name is made.
+        match value {
+            Ok(value) => matches!(value, Value::Null) || value.as_str() == Some(""),
+            Err(error) => error.message.ends_with(" of nil"),
+        }
+    };
+    let empty: Vec<bool> = template.programs().map(is_empty).collect();
+    if !empty.is_empty() && empty.iter().all(|empty| *empty) {
+        return Ok(None);
+    }
+    template.render(scope).map(Some)
+}

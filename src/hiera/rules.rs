@@ -1,0 +1,168 @@
+//! Rules that comments on keys of the data carry: `# @require` and `# @validate EXPR`.
+
+use ccm_expr::{Program, Value};
+
+use crate::{
+    document::{self, Entry, Node, Problem, Source, Span},
+    template::Scope,
+};
+
+/// A rule and where it is written.
+struct Rule<'a> {
+    text: &'a str,
+    /// Where the text of the rule begins in the source.
+    at: usize,
+}
+
+/// Checks the merged data against the rules written in the data's comments.
+pub(super) fn check(
+    data: &Node,
+    merged: &Value,
+    scope: &Scope,
+    source: &Source,
+    problems: &mut Vec<Problem>,
+) {
+    let scope = scope.with_data(merged.clone());
+    walk(data, Some(merged), "", &scope, source, problems);
+}
+
+fn walk(
+    node: &Node,
+    merged: Option<&Value>,
+    path: &str,
+    scope: &Scope,
+    source: &Source,
+    problems: &mut Vec<Problem>,
+) {
+    let entries = match &node.value {
+        document::Value::Map(entries) => entries,
+        document::Value::Seq(items) => {
+            return items.iter().for_each(|item| unchecked(item, path, source, problems));
+        }
+        document::Value::Scalar(_) => return,
+    };
+    for entry in entries {
+        let value = merged.and_then(Value::as_map).and_then(|map| map.get(entry.key.as_str()));
+        let name = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        for rule in rules(entry, source) {
+            problems.extend(broken(&rule, value.unwrap_or(&Value::Null), &name, entry.key_span, scope));
+        }
+        walk(&entry.value, value, &name, scope, source, problems);
+    }
+}
+
+/// Items of lists have no names by which merged data could be found: a rule on one of them would hold by accident.
+fn unchecked(node: &Node, path: &str, source: &Source, problems: &mut Vec<Problem>) {
+    match &node.value {
+        document::Value::Scalar(_) => {}
+        document::Value::Seq(items) => items.iter().for_each(|item| unchecked(item, path, source, problems)),
+        document::Value::Map(entries) => {
+            for entry in entries {
+                for rule in rules(entry, source).iter().filter(|rule| rule.is_known()) {
+                    let problem = Problem::new("a rule inside a list is not checked").at(rule.place());
+                    problems.push(problem.with_help(format!("put it on `{path}`, the list itself")));
+                }
+                unchecked(&entry.value, path, source, problems);
+            }
+        }
+    }
+}
+
+impl Rule<'_> {
+    fn place(&self) -> Span {
+        Span::new(self.at, self.at + self.text.len())
+    }
+
+    /// The word that says what kind of rule it is, and what follows it.
+    fn parts(&self) -> (&str, &str) {
+        self.text.split_once(char::is_whitespace).unwrap_or((self.text, ""))
+    }
+
+    fn is_known(&self) -> bool {
+        matches!(self.parts().0, "@require" | "@validate")
+    }
+}
+
+/// What is wrong with a value by a rule.
+fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> Option<Problem> {
+    let place = rule.place();
+    let (word, rest) = rule.parts();
+    match word {
+        "@require" => {
+            let missing = value.is_null() || value.as_str() == Some("");
+            missing.then(|| Problem::new(format!("data `{name}` is required and has no value")).at(key))
+        }
+        "@validate" => {
+            let expression = rest.trim();
+            let offset = rule.at + rule.text.len() - rest.trim_start().len();
+            let in_place = |error: ccm_expr::Error| {
+                let at = Span::new(offset + error.span.start, offset + error.span.end);
+                Problem {
+                    help: error.help,
+                    ..Problem::new(format!("the rule of data `{name}`: {}", error.message)).at(at)
+                }
+            };
+            let scope = scope.about(value.clone());
+            match Program::compile(expression).and_then(|program| scope.evaluate(&program)) {
+                Ok(Value::Bool(true)) => None,
+                Ok(Value::Bool(false)) => Some(
+                    Problem::new(format!("data `{name}` is not valid: `{expression}` is false"))
+                        .at(key)
+                        .with_also(place, "the rule"),
+                ),
+                Ok(other) => {
+                    let message =
+                        format!("the rule of data `{name}` must give a boolean, not {}", other.type_name());
+                    Some(Problem::new(message).at(place))
+                }
+                Err(error) => Some(in_place(error)),
+            }
+        }
+        _ => {
+            let known = document::closest(word, ["@require", "@validate"])?;
+            let problem = Problem::new(format!("unknown rule `{word}`")).at(place);
+            Some(problem.with_help(format!("did you mean `{known}`?")))
+        }
+    }
+}
+
+/// The rules of a key: in the comments directly above it and behind it on its line.
+fn rules<'a>(entry: &Entry, source: &'a Source) -> Vec<Rule<'a>> {
+    let text = &source.text;
+    let start = entry.key_span.start as usize;
+    let mut line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let mut rules: Vec<Rule> = Vec::new();
+    // A key that does not begin its line, as in `{a: 1, b: 2}`, has no line above that is its own.
+    let begins_line = text[line_start..start].chars().all(|c| c.is_whitespace() || c == '-');
+    while begins_line && line_start > 0 {
+        let above = text[..line_start - 1].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = &text[above..line_start];
+        let Some(comment) = line.trim().strip_prefix('#') else { break };
+        rules.extend(rule(comment, text));
+        line_start = above;
+    }
+    rules.reverse();
+    rules.extend(behind(entry, text).and_then(|comment| rule(comment, text)));
+    rules
+}
+
+/// The comment behind a key and its value, or behind the key alone where the value goes on below.
+fn behind<'a>(entry: &Entry, text: &'a str) -> Option<&'a str> {
+    let (start, key_end) = (entry.key_span.start as usize, entry.key_span.end as usize);
+    let end = (entry.value.span.end as usize).max(key_end).min(text.len());
+    if text[start..end].trim_end().contains('\n') {
+        let line = text[key_end..].lines().next().unwrap_or_default();
+        let value = (entry.value.span.start as usize).max(key_end);
+        let is_below = value > key_end + line.len() || text[value..].starts_with(['|', '>']);
+        return line.split_once(" #").filter(|_| is_below).map(|(_, comment)| comment);
+    }
+    let rest = text[end..].lines().next().unwrap_or_default().trim_start();
+    rest.strip_prefix(',').unwrap_or(rest).trim_start().strip_prefix('#')
+}
+
+/// A comment that is a rule; `comment` is a part of `text`.
+fn rule<'a>(comment: &'a str, text: &str) -> Option<Rule<'a>> {
+    let comment = comment.trim();
+    let at = comment.as_ptr() as usize - text.as_ptr() as usize;
+    comment.starts_with('@').then_some(Rule { text: comment, at })
+}

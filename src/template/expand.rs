@@ -1,0 +1,80 @@
+//! Strings of a document become the values of their expressions.
+
+use ccm_expr::{Template, has_template};
+
+use super::Scope;
+use crate::document::{Node, Problem, Scalar, Source, Span, Style, Value, from_value};
+
+/// Expands every string below a node, and says what is wrong with those that cannot be.
+pub(crate) fn expand(node: &mut Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>) {
+    each_template(node, &mut |scalar, span| {
+        let expanded = Template::parse(&scalar.text).and_then(|template| match scalar.style {
+            Style::Joined => template.render(scope).map(ccm_expr::Value::from),
+            _ => template.evaluate(scope),
+        });
+        match expanded {
+            Ok(value) => Some(from_value(&value, span)),
+            Err(error) => {
+                problems.push(problem(scope.advise(error), scalar, span, source));
+                None
+            }
+        }
+    });
+}
+
+/// Says what can be told to be wrong with templates that are expanded only later.
+pub(crate) fn check(node: &Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>) {
+    // Nothing is replaced, so that the copy stays what it is.
+    each_template(&mut node.clone(), &mut |scalar, span| {
+        let errors = match Template::parse(&scalar.text) {
+            Ok(template) => template.check(scope),
+            Err(error) => vec![error],
+        };
+        problems.extend(errors.into_iter().map(|error| problem(error, scalar, span, source)));
+        None
+    });
+}
+
+/// From now on, templates below a node come to text: its place takes nothing else.
+pub(crate) fn join(node: &mut Node) {
+    match &mut node.value {
+        Value::Scalar(scalar) if is_template(scalar) => scalar.style = Style::Joined,
+        Value::Scalar(_) => {}
+        Value::Seq(items) => items.iter_mut().for_each(join),
+        Value::Map(entries) => entries.iter_mut().for_each(|entry| join(&mut entry.value)),
+    }
+}
+
+/// Whether anything below a node is to be expanded.
+pub(crate) fn holds_template(node: &Node) -> bool {
+    match &node.value {
+        Value::Scalar(scalar) => is_template(scalar),
+        Value::Seq(items) => items.iter().any(holds_template),
+        Value::Map(entries) => entries.iter().any(|entry| holds_template(&entry.value)),
+    }
+}
+
+/// Text that came out of a template is final.
+fn is_template(scalar: &Scalar) -> bool {
+    scalar.style != Style::Literal && has_template(&scalar.text)
+}
+
+fn each_template(node: &mut Node, replace: &mut dyn FnMut(&Scalar, Span) -> Option<Node>) {
+    match &mut node.value {
+        Value::Scalar(scalar) => {
+            if is_template(scalar)
+                && let Some(new) = replace(scalar, node.span)
+            {
+                *node = new;
+            }
+        }
+        Value::Seq(items) => items.iter_mut().for_each(|item| each_template(item, replace)),
+        Value::Map(entries) => entries.iter_mut().for_each(|entry| each_template(&mut entry.value, replace)),
+    }
+}
+
+/// An error in an expression, at its place in the document.
+pub(crate) fn problem(error: ccm_expr::Error, scalar: &Scalar, span: Span, source: &Source) -> Problem {
+    let at = source.within(span, &scalar.text, error.span);
+    Problem { help: error.help, ..Problem::new(error.message).at(at) }
+}

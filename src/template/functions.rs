@@ -1,0 +1,189 @@
+//! Functions that ccm adds to expressions.
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+use ccm_expr::{CallError, Template, Value};
+
+use super::{Scope, scope::Foreseen};
+use crate::vocabulary::Duration;
+
+/// Functions that rules about data can use.
+pub(super) const FOR_RULES: &[&str] = &[
+    "lookup",
+    "isIP",
+    "is_ip",
+    "isIPv4",
+    "is_ipv4",
+    "isIPv6",
+    "is_ipv6",
+    "isInt",
+    "is_int",
+    "isFloat",
+    "is_float",
+    "isDuration",
+    "is_duration",
+    "isRegex",
+    "is_regex",
+    "isShellSafe",
+    "is_shell_safe",
+    "isHostname",
+    "is_hostname",
+    "isFQDN",
+    "is_fqdn",
+];
+
+/// Larger files are not for templates.
+const LARGEST_FILE: u64 = 64 << 20;
+/// How deeply calls of `template` may be inside each other.
+const DEEPEST: usize = 16;
+const TOO_DEEP: &str = "templates are too deep inside each other";
+/// How many templates one template may lead to.
+const MOST: usize = 10_000;
+
+impl Scope {
+    /// `file(path)`: the text of a file; a relative path starts at the folder of the manifest.
+    pub(super) fn file(&self, arguments: &[Value]) -> Result<Value, CallError> {
+        let path = text(arguments, "file takes the path of a file")?;
+        self.read(path).map(Value::from)
+    }
+
+    fn read(&self, path: &str) -> Result<String, CallError> {
+        let path = self.working_directory.join(path);
+        let failed = |reason: String| CallError::at(0, format!("cannot read {}: {reason}", path.display()));
+        match self.foreseen(&path) {
+            Some(Foreseen::Text(text)) => return Ok(text),
+            Some(Foreseen::Nothing) => return Err(failed("it would not exist".to_owned())),
+            None => {}
+        }
+        let metadata = fs::metadata(&path).map_err(|error| failed(error.to_string()))?;
+        if !metadata.is_file() {
+            return Err(failed("it is not a regular file".to_owned()));
+        }
+        if metadata.len() > LARGEST_FILE {
+            return Err(failed(format!("it is larger than {LARGEST_FILE} bytes")));
+        }
+        let bytes = fs::read(&path).map_err(|error| failed(error.to_string()))?;
+        String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))
+    }
+
+    /// `template(file-or-text)`: a file, or a text that holds expressions, with its expressions expanded.
+    pub(super) fn template(&self, arguments: &[Value]) -> Result<Value, CallError> {
+        let given = text(arguments, "template takes the path of a file, or a text")?;
+        let is_text = given.contains('\n') || ccm_expr::has_template(given);
+        let text = if is_text { given.to_owned() } else { self.read(given)? };
+        let depth = self.depth.get();
+        let calls = if depth == 0 { 0 } else { self.calls.get() };
+        if depth >= DEEPEST || calls >= MOST {
+            return Err(CallError {
+                help: Some(format!("at most {DEEPEST} may be inside each other, and {MOST} in one")),
+                ..CallError::new(TOO_DEEP)
+            });
+        }
+        self.depth.set(depth + 1);
+        self.calls.set(calls + 1);
+        let rendered = Template::parse(&text).and_then(|template| template.render(self));
+        self.depth.set(depth);
+        rendered.map(Value::from).map_err(|error| {
+            let line = 1 + text[..error.span.start.min(text.len())].matches('\n').count();
+            let place = if is_text { format!("line {line} of the text") } else { format!("{given}:{line}") };
+            // Of templates that never end, the whole way down says nothing.
+            let message = if error.message.ends_with(TOO_DEEP) {
+                TOO_DEEP
+            } else {
+                &format!("{place}: {}", error.message)
+            };
+            CallError { help: error.help, ..CallError::new(message) }
+        })
+    }
+}
+
+fn text<'a>(arguments: &'a [Value], usage: &str) -> Result<&'a str, CallError> {
+    match arguments {
+        [only] => only
+            .as_str()
+            .ok_or_else(|| CallError::at(0, format!("{usage} as a string, not {}", only.type_name()))),
+        _ => Err(CallError::new(usage)),
+    }
+}
+
+/// The functions that say whether a value is of some form.
+pub(super) fn check(name: &str, arguments: &[Value]) -> Result<Value, CallError> {
+    let (value, rest) =
+        arguments.split_first().ok_or_else(|| CallError::new(format!("{name} takes a value")))?;
+    let written = match value {
+        Value::Str(text) => text.to_string(),
+        Value::Null => String::new(),
+        other => other.to_text(),
+    };
+    if name == "isRegex" || name == "is_regex" {
+        let [pattern] = rest else { return Err(CallError::new("isRegex takes a value and a pattern")) };
+        let Some(pattern) = pattern.as_str() else {
+            return Err(CallError::at(1, "the pattern must be a string"));
+        };
+        let pattern = regex::Regex::new(pattern).map_err(|error| CallError::at(1, error.to_string()))?;
+        return Ok(pattern.is_match(&written).into());
+    }
+    if !rest.is_empty() {
+        return Err(CallError::new(format!("{name} takes one value")));
+    }
+    let holds = match name {
+        "isIP" | "is_ip" => written.parse::<IpAddr>().is_ok(),
+        "isIPv4" | "is_ipv4" => written.parse::<Ipv4Addr>().is_ok(),
+        "isIPv6" | "is_ipv6" => written.parse::<Ipv6Addr>().is_ok(),
+        "isInt" | "is_int" => matches!(value, Value::Int(_)) || written.parse::<i64>().is_ok(),
+        "isFloat" | "is_float" => written.parse::<f64>().is_ok_and(f64::is_finite),
+        "isDuration" | "is_duration" => written.parse::<Duration>().is_ok(),
+        "isShellSafe" | "is_shell_safe" => is_shell_safe(&written),
+        "isHostname" | "is_hostname" => is_hostname(&written),
+        "isFQDN" | "is_fqdn" => is_hostname(&written) && written.trim_end_matches('.').contains('.'),
+        _ => return Err(CallError::new(format!("unknown function `{name}`"))),
+    };
+    Ok(holds.into())
+}
+
+/// Whether a shell takes the text for one plain word, quoted or not.
+fn is_shell_safe(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(&byte))
+}
+
+/// A host name as RFC 1123 has it.
+fn is_hostname(text: &str) -> bool {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_is_told_from_the_others() {
+        for (name, yes, no) in [
+            ("isIP", vec!["10.0.0.1", "::1"], vec!["10.0.0", "a", ""]),
+            ("isIPv4", vec!["10.0.0.1"], vec!["::1"]),
+            ("isIPv6", vec!["::1"], vec!["10.0.0.1"]),
+            ("isInt", vec!["0", "-12"], vec!["1.5", "x", ""]),
+            ("isFloat", vec!["1.5", "2"], vec!["x", "inf", "NaN"]),
+            ("isDuration", vec!["1h30m"], vec!["30", "x"]),
+            ("isShellSafe", vec!["abc-1.2/x"], vec!["a b", "$(x)", "", "a;b"]),
+            ("isHostname", vec!["web1", "web1.example.net"], vec!["-a", "a_b", "", "a..b"]),
+            ("isFQDN", vec!["web1.example.net"], vec!["web1"]),
+        ] {
+            for (texts, holds) in [(yes, true), (no, false)] {
+                for text in texts {
+                    let found = check(name, &[Value::from(text)]).unwrap().as_bool();
+                    assert_eq!(found, Some(holds), "{name}({text:?})");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What expressions can see: facts, data and the environment, and the functions that look into them.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    path::{Path as FilePath, PathBuf},
+    rc::Rc,
+};
+
+use ccm_expr::{CallError, Environment, Map, Path, Program, Value};
+
+use super::functions;
+
+/// What expressions can see.
+pub(crate) struct Scope {
+    facts: Value,
+    data: Value,
+    environ: Value,
+    pub(super) working_directory: PathBuf,
+    missing: Missing,
+    /// The value that a rule is about, where there is one.
+    subject: Option<Value>,
+    /// In a dry run, the texts that earlier resources would have left; nothing where they would have removed one.
+    foreseen: RefCell<HashMap<PathBuf, Foreseen>>,
+    /// Paths that were looked up, read once.
+    paths: RefCell<HashMap<String, Rc<Path>>>,
+    /// How many calls of `template` are inside each other.
+    pub(super) depth: Cell<usize>,
+    /// How many calls of `template` the outermost of them has led to.
+    pub(super) calls: Cell<usize>,
+}
+
+/// What a dry run would have left at a path.
+#[derive(Clone)]
+pub(super) enum Foreseen {
+    Text(String),
+    Nothing,
+}
+
+/// What a look-up without a default gives for a path that leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Error,
+    Empty,
+}
+
+const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template"];
+
+impl Scope {
+    /// A scope without data.
+    pub(crate) fn new(facts: Value, environ: Value, working_directory: PathBuf) -> Self {
+        Self {
+            facts,
+            data: Map::new().into(),
+            environ,
+            working_directory,
+            missing: Missing::Error,
+            subject: None,
+            foreseen: RefCell::default(),
+            paths: RefCell::default(),
+            depth: Cell::new(0),
+            calls: Cell::new(0),
+        }
+    }
+
+    /// The same scope with this data.
+    pub(crate) fn with_data(&self, data: Value) -> Self {
+        Self { data, ..self.like() }
+    }
+
+    /// The same scope in which paths that lead nowhere give this.
+    pub(crate) fn with_missing(&self, missing: Missing) -> Self {
+        Self { missing, ..self.like() }
+    }
+
+    /// The same scope for a rule about a value, with the functions that rules have.
+    pub(crate) fn about(&self, value: Value) -> Self {
+        Self { subject: Some(value), ..self.like() }
+    }
+
+    /// The same scope for files in another folder.
+    pub(crate) fn at(&self, working_directory: &FilePath) -> Self {
+        Self { working_directory: working_directory.to_owned(), ..self.like() }
+    }
+
+    fn like(&self) -> Self {
+        Self {
+            data: self.data.clone(),
+            missing: self.missing,
+            subject: self.subject.clone(),
+            depth: self.depth.clone(),
+            calls: self.calls.clone(),
+            ..Self::new(self.facts.clone(), self.environ.clone(), self.working_directory.clone())
+        }
+    }
+
+    pub(crate) fn data(&self) -> &Value {
+        &self.data
+    }
+
+    /// Notes the text that a dry run would have left in a file, or that it would have left none.
+    pub(crate) fn foresee(&self, path: &FilePath, text: Option<&str>) {
+        let left = text.map_or(Foreseen::Nothing, |text| Foreseen::Text(text.to_owned()));
+        self.foreseen.borrow_mut().insert(path.to_owned(), left);
+    }
+
+    /// What would be in a file by now, if a dry run had a say in it.
+    pub(super) fn foreseen(&self, path: &FilePath) -> Option<Foreseen> {
+        self.foreseen.borrow().get(path).cloned()
+    }
+
+    /// The same error with the name that was probably meant: a member that does not exist has no value, which alone
+    /// does not say that it was misspelt.
+    pub(super) fn advise(&self, error: ccm_expr::Error) -> ccm_expr::Error {
+        let written = error.message.strip_prefix('`').and_then(|rest| rest.strip_suffix("` has no value"));
+        let Some((root, rest)) = written.and_then(|written| written.split_once('.')) else { return error };
+        let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+        let root = root.to_ascii_lowercase();
+        if !["facts", "data", "environ"].contains(&root.as_str()) || !is_plain(rest) {
+            return error;
+        }
+        let missing =
+            Path::parse(&format!("{root}.{rest}")).ok().and_then(|path| path.missing(&self.root(&root)));
+        match missing.and_then(|missing| missing.suggestion) {
+            Some(name) => ccm_expr::Error { help: Some(format!("did you mean `{name}`?")), ..error },
+            None => error,
+        }
+    }
+
+    /// The value of a whole expression.
+    pub(crate) fn evaluate(&self, program: &Program) -> Result<Value, ccm_expr::Error> {
+        program.evaluate(self)
+    }
+
+    fn lookup(&self, arguments: &[Value]) -> Result<Value, CallError> {
+        let (path, default) = match arguments {
+            [path] => (path, None),
+            [path, default] => (path, Some(default)),
+            _ => return Err(CallError::new("lookup takes a path and, if you like, a default")),
+        };
+        let Some(text) = path.as_str() else {
+            return Err(CallError::at(0, format!("the path must be a string, not {}", path.type_name())));
+        };
+        let path = self.path(text)?;
+        let root = self.root(text);
+        let found = match (default, self.missing) {
+            (None, Missing::Error) => path.require(&root),
+            _ => path
+                .find(&root)
+                .map(|found| found.unwrap_or_else(|| default.cloned().unwrap_or_else(|| Value::from("")))),
+        };
+        found.map_err(|error| CallError { message: error.message, help: error.help, argument: Some(0) })
+    }
+
+    fn path(&self, text: &str) -> Result<Rc<Path>, CallError> {
+        if let Some(path) = self.paths.borrow().get(text) {
+            return Ok(Rc::clone(path));
+        }
+        let path = Path::parse(text).map_err(|error| CallError {
+            message: error.message,
+            help: error.help,
+            argument: Some(0),
+        })?;
+        let path = Rc::new(path);
+        self.paths.borrow_mut().insert(text.to_owned(), Rc::clone(&path));
+        Ok(path)
+    }
+
+    /// What paths start from; `env` is another name for `environ`.
+    fn root(&self, path: &str) -> Value {
+        let environ = if path.split(['.', '|']).next() == Some("env") { "env" } else { "environ" };
+        let entries = [("facts", &self.facts), ("data", &self.data), (environ, &self.environ)];
+        entries.into_iter().map(|(name, value)| (name.into(), value.clone())).collect::<Map>().into()
+    }
+}
+
+impl Environment for Scope {
+    fn variable(&self, name: &str) -> Option<Value> {
+        match name {
+            "Facts" | "facts" => Some(self.facts.clone()),
+            "Data" | "data" => Some(self.data.clone()),
+            "Environ" | "environ" => Some(self.environ.clone()),
+            "value" => self.subject.clone(),
+            _ => None,
+        }
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        let names = ["Facts", "Data", "Environ", "facts", "data", "environ"].into_iter();
+        names.chain(self.subject.as_ref().map(|_| "value")).map(str::to_owned).collect()
+    }
+
+    fn function_names(&self) -> &[&str] {
+        if self.subject.is_some() { functions::FOR_RULES } else { FUNCTIONS }
+    }
+
+    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, CallError> {
+        match name {
+            "lookup" => self.lookup(arguments),
+            "file" | "readFile" => self.file(arguments),
+            "template" => self.template(arguments),
+            _ => functions::check(name, arguments),
+        }
+    }
+}
