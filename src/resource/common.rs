@@ -1,0 +1,101 @@
+//! Properties that every resource has.
+
+use std::num::NonZeroU32;
+
+use ccm_expr::Program;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use crate::{
+    template::Scope,
+    vocabulary::{Duration, Reference},
+};
+
+/// Properties that every resource has.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct Common {
+    /// A second name for references and reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) alias: Option<String>,
+    /// The provider to use instead of the one that suits the machine best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) provider: Option<String>,
+    /// Resources, as `type#name`, that must not have failed or been skipped for an unmet requirement; otherwise this
+    /// one is skipped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) require: Vec<Reference>,
+    /// Resources, as `type#name`, whose change refreshes this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) subscribe: Vec<Reference>,
+    /// Conditions under which the resource is managed at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) control: Option<Control>,
+    /// Time limit of one attempt, such as `30s` or `5m`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout: Option<Duration>,
+    /// Number of attempts before the resource counts as failed (default 1; 3 for an archive).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tries: Option<NonZeroU32>,
+    /// Pause between two attempts (default `1s`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) try_sleep: Option<Duration>,
+    /// Never show or store a property value, content or diff of this resource.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) sensitive: bool,
+}
+
+/// Conditions under which a resource is managed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Control {
+    /// Managed only when this is not false.
+    #[serde(rename = "if", skip_serializing_if = "Option::is_none")]
+    pub(crate) if_: Option<Condition>,
+    /// Managed only when this is not true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unless: Option<Condition>,
+}
+
+/// A boolean, or an expression that gives one when the resource's turn comes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum Condition {
+    Literal(bool),
+    Expression(String),
+}
+
+impl Control {
+    /// Why the resource is not managed, if it is not.
+    pub(crate) fn excludes(&self, scope: &Scope) -> Result<Option<&'static str>, Error> {
+        if let Some(condition) = &self.if_
+            && !condition.holds("control.if", scope)?
+        {
+            return Ok(Some("control.if is false"));
+        }
+        match &self.unless {
+            Some(condition) if condition.holds("control.unless", scope)? => {
+                Ok(Some("control.unless is true"))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Condition {
+    fn holds(&self, name: &str, scope: &Scope) -> Result<bool, Error> {
+        let text = match self {
+            Self::Literal(value) => return Ok(*value),
+            Self::Expression(text) => text,
+        };
+        let value = Program::compile(text).and_then(|program| scope.evaluate(&program)).map_err(|error| {
+            Error { help: error.help, ..Error::new(format!("{name}: {}", error.message)).on("control") }
+        })?;
+        value.as_bool().ok_or_else(|| {
+            Error::new(format!("{name} must give a boolean, not {}: `{text}`", value.type_name()))
+                .on("control")
+        })
+    }
+}

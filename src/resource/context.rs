@@ -1,0 +1,125 @@
+//! What surrounds one attempt at one resource.
+
+use std::{
+    cell::RefCell,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::Error;
+use crate::{host::Host, vocabulary::Reference};
+
+/// Whether the machine may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunMode {
+    Real,
+    Noop,
+}
+
+/// The machine, the time limit and the manifest's folder, for as long as one attempt lasts.
+pub(crate) struct Context<'a> {
+    pub(crate) host: &'a Host,
+    mode: RunMode,
+    touched: &'a [Reference],
+    working_directory: &'a Path,
+    limit: Option<(Instant, Duration)>,
+    /// Whether nothing of what the resource holds or prints may be shown.
+    pub(crate) sensitive: bool,
+    warnings: RefCell<Vec<String>>,
+    listener: RefCell<&'a mut dyn FnMut(&str)>,
+}
+
+impl<'a> Context<'a> {
+    /// An attempt that starts now and may take as long as `timeout`. `listener` hears lines as they are shown. Nothing
+    /// may be changed in it unless [`Context::within`] says so.
+    pub(crate) fn new(
+        host: &'a Host,
+        working_directory: &'a Path,
+        timeout: Option<Duration>,
+        listener: &'a mut dyn FnMut(&str),
+    ) -> Self {
+        // A limit too far away to be written down is none.
+        let limit = timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
+        Self {
+            host,
+            mode: RunMode::Noop,
+            touched: &[],
+            working_directory,
+            limit,
+            sensitive: false,
+            warnings: RefCell::default(),
+            listener: RefCell::new(listener),
+        }
+    }
+
+    /// Makes it an attempt within a run that has already touched other resources.
+    pub(crate) fn within(mut self, mode: RunMode, touched: &'a [Reference]) -> Self {
+        (self.mode, self.touched) = (mode, touched);
+        self
+    }
+
+    pub(crate) fn mode(&self) -> RunMode {
+        self.mode
+    }
+
+    /// The resources that this run has acted on so far, in order and whether or not it went well; in a dry run those
+    /// that it would have acted on. What was learnt about the machine before the last of them may be out of date.
+    pub(crate) fn touched(&self) -> &'a [Reference] {
+        self.touched
+    }
+
+    /// Waits that long, unless the attempt has to end before.
+    pub(crate) fn pause(&self, pause: Duration) -> Result<(), Error> {
+        self.host.interrupt.pause(self.time_left().map_or(pause, |left| pause.min(left)));
+        self.tick()
+    }
+
+    /// How much time is left; `None` when there is no limit.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        self.limit.map(|(deadline, _)| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// The time limit of the whole attempt.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.limit.map(|(_, timeout)| timeout)
+    }
+
+    /// Shows a line at once, while the attempt goes on, unless the resource is sensitive.
+    pub(crate) fn show(&self, line: &str) {
+        if !self.sensitive {
+            (self.listener.borrow_mut())(line);
+        }
+    }
+
+    /// Fails when the attempt has to end: to be called between two steps of anything long.
+    pub(crate) fn tick(&self) -> Result<(), Error> {
+        if self.host.interrupt.requested().is_some() {
+            return Err(Error::interrupted());
+        }
+        match self.limit {
+            Some((deadline, timeout)) if Instant::now() >= deadline => {
+                Err(Error::new(format!("timed out after {}", crate::vocabulary::Duration::from(timeout)))
+                    .on("timeout"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A path from the manifest, relative to the folder that the manifest is in.
+    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        self.working_directory.join(path)
+    }
+
+    /// Says something that the user should know although nothing failed.
+    pub(crate) fn warn(&self, warning: impl Into<String>) {
+        let (mut warnings, warning) = (self.warnings.borrow_mut(), warning.into());
+        // A resource is looked at more than once.
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    pub(crate) fn into_warnings(self) -> Vec<String> {
+        self.warnings.into_inner()
+    }
+}

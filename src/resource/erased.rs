@@ -1,0 +1,293 @@
+//! Types without their type parameters, so that the engine and the command line can hold any of them.
+
+use std::{any::Any, marker::PhantomData, path::Path};
+
+use schemars::Schema;
+use serde_json::{Map, Value};
+
+use super::{
+    Candidate, Change, Context, Cue, Difference, Error, Example, Properties, ResourceType, State, schema,
+};
+use crate::{
+    document::{Node, NodeError, from_node},
+    host::Host,
+};
+
+/// A resource type, whichever it is.
+pub(crate) trait Kind: Sync {
+    fn name(&self) -> &'static str;
+    fn examples(&self) -> &'static [Example];
+    fn refreshes(&self) -> bool;
+    /// How many attempts are made when a resource does not say.
+    fn tries(&self) -> u32;
+    /// Name and summary of each provider, in order of preference.
+    fn providers(&self) -> Vec<(&'static str, &'static str)>;
+    /// The keys that the type's own properties may have, other spellings included.
+    fn keys(&self) -> &'static [&'static str];
+    /// The schema of the type's own properties.
+    fn properties_schema(&self) -> Schema;
+    /// The schema of the type's state.
+    fn state_schema(&self) -> Schema;
+    /// What is wanted, from a map with the type's own keys.
+    fn read(&self, map: &Node) -> Result<Box<dyn Wanted>, NodeError>;
+    /// The provider asked for, or the first one that suits the machine.
+    fn provider(&self, asked: Option<&str>, host: &Host) -> Result<Provider, Error>;
+    /// Tells a new provider which resources of this type the run will come to.
+    fn expect(&self, on: &Provider, wanted: &[&dyn Wanted]);
+}
+
+/// The desired state of one resource, whatever its type.
+pub(crate) trait Wanted: Any + Send + Sync {
+    fn ensure(&self) -> String;
+    fn problems(&self, provider: Option<&str>) -> Vec<Error>;
+    fn to_json(&self) -> Map<String, Value>;
+    fn inspect(&self, on: &Provider, cx: &Context) -> Result<Observed, Error>;
+    fn compare(&self, have: &Observed, cue: Cue) -> Result<Option<Pending>, Error>;
+    fn preview(
+        &self,
+        have: &Observed,
+        pending: &Pending,
+        on: &Provider,
+        cx: &Context,
+    ) -> Result<Option<String>, Error>;
+    fn rehearse(&self, have: &Observed, pending: &Pending, on: &Provider) -> Result<(), Error>;
+    fn text_left(&self) -> Option<(&Path, Option<&str>)>;
+    fn enact(
+        &self,
+        have: &Observed,
+        pending: Pending,
+        on: &Provider,
+        cx: &Context,
+    ) -> Result<Observed, Error>;
+}
+
+/// A provider, whatever its type.
+pub(crate) struct Provider {
+    pub(crate) name: &'static str,
+    instance: Box<dyn Any + Send + Sync>,
+}
+
+/// A state, whatever its type.
+pub(crate) struct Observed(Box<dyn AnyState>);
+
+trait AnyState: Send + Sync {
+    fn ensure(&self) -> String;
+    fn redact(&mut self);
+    fn agrees_with(&self, earlier: &dyn Any) -> bool;
+    fn to_json(&self) -> Map<String, Value>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A change that was decided on, whatever its type.
+pub(crate) struct Pending {
+    /// Completes "Would have ..."; several deeds are separated by ". ".
+    pub(crate) summary: String,
+    pub(crate) differences: Vec<Difference>,
+    pub(crate) refreshes: bool,
+    action: Box<dyn Any + Send>,
+}
+
+/// A resource type as a value.
+pub(crate) struct Erased<T>(PhantomData<fn() -> T>);
+
+impl<T> Erased<T> {
+    pub(crate) const NEW: Self = Self(PhantomData);
+}
+
+struct Desired<T: ResourceType>(T::Properties);
+
+impl<T: ResourceType> Kind for Erased<T> {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn examples(&self) -> &'static [Example] {
+        T::EXAMPLES
+    }
+
+    fn refreshes(&self) -> bool {
+        T::REFRESHES
+    }
+
+    fn tries(&self) -> u32 {
+        T::TRIES
+    }
+
+    fn providers(&self) -> Vec<(&'static str, &'static str)> {
+        T::PROVIDERS.iter().map(|candidate| (candidate.name, candidate.summary)).collect()
+    }
+
+    fn keys(&self) -> &'static [&'static str] {
+        schema::keys::<T::Properties>()
+    }
+
+    fn properties_schema(&self) -> Schema {
+        schema::inlined::<T::Properties>()
+    }
+
+    fn state_schema(&self) -> Schema {
+        schema::written::<T::State>()
+    }
+
+    fn read(&self, map: &Node) -> Result<Box<dyn Wanted>, NodeError> {
+        Ok(Box::new(Desired::<T>(from_node(map)?)))
+    }
+
+    fn provider(&self, asked: Option<&str>, host: &Host) -> Result<Provider, Error> {
+        let mut reasons = Vec::new();
+        let fits = |candidate: &&Candidate<T>| asked.is_none_or(|asked| asked == candidate.name);
+        for candidate in T::PROVIDERS.iter().filter(fits) {
+            match (candidate.make)(host) {
+                Ok(instance) => return Ok(Provider { name: candidate.name, instance: Box::new(instance) }),
+                Err(reason) => reasons.push(format!("{}: {reason}", candidate.name)),
+            }
+        }
+        let message = format!("no provider of {} suits this machine ({})", T::NAME, reasons.join("; "));
+        Err(match asked {
+            Some(asked) => {
+                Error::new(format!("provider \"{asked}\" cannot be used here ({})", reasons.join("; ")))
+                    .on("provider")
+                    .with_help(format!("known providers of {}: {}", T::NAME, names(&self.providers())))
+            }
+            None => Error::new(message),
+        })
+    }
+
+    fn expect(&self, on: &Provider, wanted: &[&dyn Wanted]) {
+        let wants: Vec<&T::Properties> = wanted
+            .iter()
+            .filter_map(|&wanted| (wanted as &dyn Any).downcast_ref::<Desired<T>>())
+            .map(|desired| &desired.0)
+            .collect();
+        T::expect(Desired::<T>::provider(on), &wants);
+    }
+}
+
+/// The names of providers as a list for a sentence.
+pub(super) fn names(providers: &[(&'static str, &'static str)]) -> String {
+    providers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+impl<T: ResourceType> Desired<T> {
+    fn state(have: &Observed) -> &T::State {
+        have.0.as_any().downcast_ref().expect("a state goes back only to the type that observed it")
+    }
+
+    fn provider(on: &Provider) -> &T::Provider {
+        on.instance.downcast_ref().expect("a provider is used only by the type that made it")
+    }
+
+    fn action(pending: &Pending) -> &T::Action {
+        pending.action.downcast_ref().expect("an action goes back only to the type that decided on it")
+    }
+}
+
+impl<T: ResourceType> Wanted for Desired<T> {
+    fn ensure(&self) -> String {
+        self.0.ensure()
+    }
+
+    fn problems(&self, provider: Option<&str>) -> Vec<Error> {
+        let mut problems = self.0.problems();
+        problems.extend(self.0.problems_with(provider));
+        problems
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
+        schema::object(&self.0)
+    }
+
+    fn inspect(&self, on: &Provider, cx: &Context) -> Result<Observed, Error> {
+        T::inspect(&self.0, Self::provider(on), cx).map(|state| Observed(Box::new(state)))
+    }
+
+    fn compare(&self, have: &Observed, cue: Cue) -> Result<Option<Pending>, Error> {
+        let change = T::compare(&self.0, Self::state(have), cue)?;
+        Ok(change.map(|Change { action, differences, refreshes }| Pending {
+            summary: action.to_string(),
+            differences,
+            refreshes,
+            action: Box::new(action),
+        }))
+    }
+
+    fn preview(
+        &self,
+        have: &Observed,
+        pending: &Pending,
+        on: &Provider,
+        cx: &Context,
+    ) -> Result<Option<String>, Error> {
+        T::preview(&self.0, Self::state(have), Self::action(pending), Self::provider(on), cx)
+    }
+
+    fn rehearse(&self, have: &Observed, pending: &Pending, on: &Provider) -> Result<(), Error> {
+        T::rehearse(&self.0, Self::state(have), Self::action(pending), Self::provider(on))
+    }
+
+    fn text_left(&self) -> Option<(&Path, Option<&str>)> {
+        T::text_left(&self.0)
+    }
+
+    fn enact(
+        &self,
+        have: &Observed,
+        pending: Pending,
+        on: &Provider,
+        cx: &Context,
+    ) -> Result<Observed, Error> {
+        let action =
+            pending.action.downcast().expect("an action goes back only to the type that decided on it");
+        T::enact(&self.0, Self::state(have), *action, Self::provider(on), cx)
+            .map(|state| Observed(Box::new(state)))
+    }
+}
+
+impl Observed {
+    pub(crate) fn ensure(&self) -> String {
+        self.0.ensure()
+    }
+
+    /// Forgets everything from which a secret could be guessed.
+    pub(crate) fn redact(&mut self) {
+        self.0.redact();
+    }
+
+    /// Whether the machine is as it was in an earlier state.
+    pub(crate) fn agrees_with(&self, earlier: &Self) -> bool {
+        self.0.agrees_with(earlier.0.as_any())
+    }
+
+    /// The state as events and `ccm status` show it.
+    pub(crate) fn to_json(&self, kind: &str, name: &str) -> Map<String, Value> {
+        let mut status = Map::new();
+        status.insert("protocol".to_owned(), format!("io.choria.ccm.v1.resource.{kind}.state").into());
+        status.insert("type".to_owned(), kind.into());
+        status.insert("name".to_owned(), name.into());
+        status.insert("ensure".to_owned(), self.ensure().into());
+        status.extend(self.0.to_json());
+        status
+    }
+}
+
+impl<S: State> AnyState for S {
+    fn ensure(&self) -> String {
+        State::ensure(self)
+    }
+
+    fn redact(&mut self) {
+        State::redact(self);
+    }
+
+    fn agrees_with(&self, earlier: &dyn Any) -> bool {
+        earlier.downcast_ref().is_some_and(|earlier| State::agrees_with(self, earlier))
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
+        schema::object(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

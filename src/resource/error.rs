@@ -1,0 +1,55 @@
+//! Why a resource could not be brought to its desired state.
+
+use std::fmt;
+
+use crate::document::Span;
+
+/// A failure of one resource, in words that a person can act on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Error {
+    /// What went wrong.
+    pub(crate) message: String,
+    /// The property to blame: its place in the manifest is shown.
+    pub(crate) property: Option<&'static str>,
+    /// A place that is more exact than that of the property.
+    pub(crate) place: Option<Span>,
+    /// What to do about it.
+    pub(crate) help: Option<String>,
+    /// Whether another attempt could go better.
+    pub(crate) retry: Retry,
+}
+
+/// Whether another attempt could go better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    Worthwhile,
+    /// The user asked the program to stop.
+    Pointless,
+}
+
+impl Error {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), property: None, place: None, help: None, retry: Retry::Worthwhile }
+    }
+
+    /// The run was asked to stop while this resource was being worked on.
+    pub(crate) fn interrupted() -> Self {
+        Self { retry: Retry::Pointless, ..Self::new("interrupted before it was finished") }
+    }
+
+    pub(crate) fn on(mut self, property: &'static str) -> Self {
+        self.property = Some(property);
+        self
+    }
+
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

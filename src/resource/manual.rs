@@ -1,0 +1,71 @@
+//! The reference page of a type, made from its one declaration.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::{
+    Kind,
+    schema::{Field, common_fields, own_fields},
+};
+
+/// The page for `docs/reference`.
+pub(crate) fn reference_page(kind: &dyn Kind) -> String {
+    let schema = kind.properties_schema();
+    let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let mut page = format!(
+        "# {}\n\n<!-- Generated from the source: change it there, then run `UPDATE=1 cargo test`. -->\n\n{description}\n",
+        kind.name()
+    );
+    heading(&mut page, "Properties");
+    table(&mut page, &own_fields(&schema));
+    heading(&mut page, "Properties of every resource");
+    table(&mut page, &common_fields(kind));
+    heading(&mut page, "State");
+    push(&mut page, "What `ccm status` and the `status` of an event show.\n\n");
+    state(&mut page, kind.state_schema().as_value(), "");
+    heading(&mut page, "Providers");
+    for (name, summary) in kind.providers() {
+        push(&mut page, &format!("- `{name}`: {summary}\n"));
+    }
+    heading(&mut page, "Examples");
+    for example in kind.examples() {
+        push(&mut page, &format!("{}:\n\n```yaml\n{}```\n\n", example.title, example.manifest));
+    }
+    page.truncate(page.trim_end().len());
+    page.push('\n');
+    page
+}
+
+fn heading(page: &mut String, title: &str) {
+    push(page, &format!("\n## {title}\n\n"));
+}
+
+fn push(page: &mut String, text: &str) {
+    page.push_str(text);
+}
+
+fn table(page: &mut String, fields: &[Field]) {
+    push(page, "| property | value | meaning |\n|---|---|---|\n");
+    for field in fields {
+        let default = field.default.as_ref().map(|value| format!(" Default: `{value}`.")).unwrap_or_default();
+        let meaning = one_line(&field.description);
+        let _ = writeln!(page, "| `{}` | {} | {meaning}{default} |", field.name, field.kind);
+    }
+}
+
+/// The fields of a state, nested ones under their dotted names.
+fn state(page: &mut String, schema: &Value, prefix: &str) {
+    if prefix.is_empty() {
+        push(page, "| key | meaning |\n|---|---|\n");
+    }
+    for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let _ = writeln!(page, "| `{prefix}{name}` | {} |", one_line(description));
+        state(page, schema, &format!("{prefix}{name}."));
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}

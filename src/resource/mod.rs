@@ -1,0 +1,204 @@
+//! What it takes to be a type of resource.
+//!
+//! A type observes, decides and acts in three separate functions. Everything else — order, dry runs, requirements,
+//! retries, time limits, verification, events — is the engine's and is written once for all types.
+//!
+//! A property is one field of the type's `Properties` struct: the field's type parses and prints it, its doc comment
+//! is its help text, its schema description and its entry in the manual.
+
+mod common;
+mod concealment;
+mod context;
+mod declaration;
+mod erased;
+mod error;
+mod expansion;
+#[cfg(test)]
+mod manual;
+mod schema;
+
+use std::{fmt, path::Path};
+
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+
+pub(crate) use common::Common;
+pub(crate) use context::{Context, RunMode};
+pub(crate) use declaration::{Completeness, Declaration, Resource};
+pub(crate) use erased::{Erased, Kind, Observed, Pending, Provider, Wanted};
+pub(crate) use error::{Error, Retry};
+pub(crate) use expansion::Expansion;
+#[cfg(test)]
+pub(crate) use manual::reference_page;
+pub(crate) use schema::{Field, FieldKind, declaration_schema, fields, keys, written};
+
+use crate::host::Host;
+
+/// A kind of thing on a machine that can be brought to a desired state.
+pub(crate) trait ResourceType: Sized + 'static {
+    /// Its name in manifests, on the command line and in references.
+    const NAME: &'static str;
+    /// Manifests that show its use; help, manual and tests read them.
+    const EXAMPLES: &'static [Example];
+    /// Its providers in order of preference.
+    const PROVIDERS: &'static [Candidate<Self>];
+    /// Whether a change of another resource can refresh it through `subscribe`.
+    const REFRESHES: bool = false;
+    /// How many attempts are made when the resource does not say.
+    const TRIES: u32 = 1;
+
+    /// What a user may ask for.
+    type Properties: Properties;
+    /// What was observed.
+    type State: State;
+    /// What has to happen; its text completes "Would have ...", and separates several deeds by ". ".
+    type Action: fmt::Display + Send + 'static;
+    /// The platform-specific half, made once per run.
+    type Provider: Send + Sync + 'static;
+
+    /// Tells a new provider which resources of its type the run will come to, so that it can look at all of them in
+    /// one go when it is asked for the first.
+    fn expect(_on: &Self::Provider, _wants: &[&Self::Properties]) {}
+
+    /// Reads everything the decision needs. Changes nothing that anybody manages; but in a real run the machine may be
+    /// made to take note of what is already there, as `systemctl daemon-reload` does.
+    fn inspect(want: &Self::Properties, on: &Self::Provider, cx: &Context) -> Result<Self::State, Error>;
+
+    /// Decides what to do, if anything. Reads nothing.
+    fn compare(
+        want: &Self::Properties,
+        have: &Self::State,
+        cue: Cue,
+    ) -> Result<Option<Change<Self::Action>>, Error>;
+
+    /// The change of content as a unified diff, where there is content to show. Changes nothing.
+    fn preview(
+        _want: &Self::Properties,
+        _have: &Self::State,
+        _action: &Self::Action,
+        _on: &Self::Provider,
+        _cx: &Context,
+    ) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    /// Plays the action through in a dry run: fails as `enact` would, and remembers what it would have left, so that
+    /// later resources are judged as in a real run. Changes nothing on the machine.
+    fn rehearse(
+        _want: &Self::Properties,
+        _have: &Self::State,
+        _action: &Self::Action,
+        _on: &Self::Provider,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The file that a resource in its desired state is, and its text if it has one: a dry run lets templates read it.
+    fn text_left(_want: &Self::Properties) -> Option<(&Path, Option<&str>)> {
+        None
+    }
+
+    /// Does it, and returns what it left behind.
+    fn enact(
+        want: &Self::Properties,
+        have: &Self::State,
+        action: Self::Action,
+        on: &Self::Provider,
+        cx: &Context,
+    ) -> Result<Self::State, Error>;
+}
+
+/// What a user asks of one resource.
+pub(crate) trait Properties:
+    Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
+{
+    /// The desired state in one word.
+    fn ensure(&self) -> String;
+    /// What is wrong with the combination of properties, each being right on its own.
+    fn problems(&self) -> Vec<Error>;
+    /// What is wrong for one provider only; `None` is the first of them.
+    fn problems_with(&self, _provider: Option<&str>) -> Vec<Error> {
+        Vec::new()
+    }
+}
+
+/// What was observed of one resource. Its serialized fields join the event's `status`.
+pub(crate) trait State: Serialize + JsonSchema + Send + Sync + 'static {
+    /// The observed state in one word.
+    fn ensure(&self) -> String;
+    /// Forgets everything from which a secret could be guessed.
+    fn redact(&mut self) {}
+    /// Whether the machine is as it was in an earlier state, whatever was tried in between.
+    fn agrees_with(&self, earlier: &Self) -> bool
+    where
+        Self: Sized,
+    {
+        schema::object(self) == schema::object(earlier)
+    }
+}
+
+/// A provider that may suit this machine.
+pub(crate) struct Candidate<T: ResourceType> {
+    /// Its name in the `provider` property and in events.
+    pub(crate) name: &'static str,
+    /// What it works with, for the manual.
+    pub(crate) summary: &'static str,
+    /// The provider, or why this machine cannot have it.
+    pub(crate) make: fn(&Host) -> Result<T::Provider, String>,
+}
+
+/// A manifest that shows a type at work.
+pub(crate) struct Example {
+    /// What it shows.
+    pub(crate) title: &'static str,
+    /// A manifest with one resource of the type.
+    pub(crate) manifest: &'static str,
+}
+
+/// Why a resource is being looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cue {
+    /// It is its turn.
+    Turn,
+    /// A resource that it subscribes to has changed.
+    Refresh,
+}
+
+/// A decision to act.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Change<A> {
+    /// What to do.
+    pub(crate) action: A,
+    /// What differs from the desired state.
+    pub(crate) differences: Vec<Difference>,
+    /// Whether the action is the refresh that was asked for.
+    pub(crate) refreshes: bool,
+}
+
+/// One property that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// The property's name.
+    pub(crate) property: &'static str,
+    /// The values that differ, left out where they are too large to show.
+    pub(crate) values: Option<Values>,
+}
+
+/// What is and what should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Values {
+    pub(crate) have: String,
+    pub(crate) want: String,
+}
+
+impl Difference {
+    /// A difference whose values fit on a line.
+    pub(crate) fn between(property: &'static str, have: impl fmt::Display, want: impl fmt::Display) -> Self {
+        Self { property, values: Some(Values { have: have.to_string(), want: want.to_string() }) }
+    }
+
+    /// A difference whose values are not for a line.
+    pub(crate) fn of(property: &'static str) -> Self {
+        Self { property, values: None }
+    }
+}

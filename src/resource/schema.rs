@@ -1,0 +1,237 @@
+//! What can be known of a properties struct without writing it down a second time.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use serde::{
+    Deserialize, Serialize,
+    de::{self, Deserializer, Visitor},
+};
+use serde_json::{Map, Value, json};
+
+use super::{Common, Kind};
+
+/// One property as flags, help and manual see it.
+pub(crate) struct Field {
+    pub(crate) name: String,
+    /// Its doc comment.
+    pub(crate) description: String,
+    pub(crate) kind: FieldKind,
+    /// The value when nothing is said, if there is one worth saying.
+    pub(crate) default: Option<String>,
+    /// A flag that takes the value from a file, where the property offers one.
+    pub(crate) file_flag: Option<String>,
+    /// Whether its value is never shown.
+    pub(crate) is_secret: bool,
+}
+
+/// The shape of a property's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    Text,
+    Number,
+    Boolean,
+    /// One of a few words.
+    Choice(Vec<String>),
+    /// Several values of one shape.
+    List(Box<FieldKind>),
+    Map,
+}
+
+impl fmt::Display for FieldKind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("string"),
+            Self::Number => f.write_str("number"),
+            Self::Boolean => f.write_str("boolean"),
+            Self::List(of) => write!(f, "list of {of}s"),
+            Self::Map => f.write_str("map"),
+            Self::Choice(words) => write!(f, "`{}`", words.join("`, `")),
+        }
+    }
+}
+
+/// Every property that a resource of this type can have, its own first.
+pub(crate) fn fields(kind: &dyn Kind) -> Vec<Field> {
+    let mut fields = own_fields(&kind.properties_schema());
+    fields.extend(common_fields(kind));
+    fields
+}
+
+/// The properties that every type has, less those that this one cannot use.
+pub(super) fn common_fields(kind: &dyn Kind) -> Vec<Field> {
+    let mut fields = own_fields(&inlined::<Common>());
+    fields.retain(|field| field.name != "subscribe" || kind.refreshes());
+    fields
+}
+
+pub(super) fn own_fields(schema: &Schema) -> Vec<Field> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().map(|(name, schema)| field(name, schema)).collect()
+}
+
+fn field(name: &str, schema: &Value) -> Field {
+    let text = |key: &str| schema.get(key).and_then(Value::as_str).map(str::to_owned);
+    let default = schema.get("default").filter(|value| !value.is_null() && **value != json!([]));
+    Field {
+        name: name.to_owned(),
+        description: text("description").unwrap_or_default(),
+        kind: shape(schema),
+        default: default.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
+        file_flag: text("x-file-flag"),
+        is_secret: schema.get("x-secret") == Some(&json!(true)),
+    }
+}
+
+/// How templates in a property are expanded.
+#[derive(Clone, Debug)]
+pub(super) struct Expandable {
+    pub(super) key: &'static str,
+    /// Only when the resource's turn comes.
+    pub(super) late: bool,
+    pub(super) kind: FieldKind,
+}
+
+/// How templates in each property of a type are expanded.
+pub(super) fn expandables(kind: &dyn Kind) -> Vec<Expandable> {
+    let schemas = [(kind.keys(), kind.properties_schema()), (keys::<Common>(), inlined::<Common>())];
+    let mut expandables: Vec<Expandable> = Vec::new();
+    for (keys, schema) in &schemas {
+        for key in *keys {
+            expandables.push(match schema.get("properties").and_then(|properties| properties.get(key)) {
+                Some(schema) => {
+                    Expandable { key, late: schema.get("x-late") == Some(&json!(true)), kind: shape(schema) }
+                }
+                // Another spelling stands behind the one that the schema knows.
+                None => match expandables.last() {
+                    Some(first) => Expandable { key, ..first.clone() },
+                    None => continue,
+                },
+            });
+        }
+    }
+    expandables
+}
+
+/// The properties of a type that hold secrets, whatever the resource says.
+pub(super) fn secret(kind: &dyn Kind) -> Vec<String> {
+    let schema = kind.properties_schema();
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let secret = properties.filter(|(_, schema)| schema.get("x-secret") == Some(&json!(true)));
+    secret.map(|(name, _)| name.clone()).collect()
+}
+
+/// The shape that a schema describes. An optional value is described like the value itself.
+fn shape(schema: &Value) -> FieldKind {
+    if let Some(words) = choices(schema) {
+        return FieldKind::Choice(words);
+    }
+    if let Some(inner) = schema.get("anyOf").and_then(Value::as_array) {
+        let some = inner.iter().find(|schema| schema.get("type") != Some(&json!("null")));
+        return some.map_or(FieldKind::Text, shape);
+    }
+    let types = match schema.get("type") {
+        Some(Value::Array(types)) => types.clone(),
+        Some(one) => vec![one.clone()],
+        None => Vec::new(),
+    };
+    let is = |name: &str| types.iter().any(|of| of == name);
+    if is("string") {
+        FieldKind::Text
+    } else if is("boolean") {
+        FieldKind::Boolean
+    } else if is("integer") || is("number") {
+        FieldKind::Number
+    } else if is("array") {
+        FieldKind::List(Box::new(schema.get("items").map_or(FieldKind::Text, shape)))
+    } else if is("object") {
+        FieldKind::Map
+    } else {
+        FieldKind::Text
+    }
+}
+
+fn choices(schema: &Value) -> Option<Vec<String>> {
+    let words = match (schema.get("enum"), schema.get("oneOf")) {
+        (Some(Value::Array(words)), _) => words.clone(),
+        (_, Some(Value::Array(cases))) => {
+            cases.iter().map(|case| case.get("const").cloned()).collect::<Option<_>>()?
+        }
+        _ => return None,
+    };
+    Some(words.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+/// The schema of a map of properties of this type, the name among them.
+pub(crate) fn declaration_schema(kind: &dyn Kind) -> Value {
+    let mut properties = Map::new();
+    for schema in [kind.properties_schema(), inlined::<Common>()] {
+        if let Some(Value::Object(more)) = schema.get("properties") {
+            properties.extend(more.clone());
+        }
+    }
+    for key in kind.keys() {
+        // Another spelling of a property is known to the reader but not to the schema.
+        properties.entry(*key).or_insert_with(|| json!({ "deprecated": true }));
+    }
+    if !kind.refreshes() {
+        properties.shift_remove("subscribe");
+    }
+    let description = kind.properties_schema().get("description").cloned().unwrap_or_default();
+    json!({ "type": "object", "description": description, "properties": properties, "additionalProperties": false })
+}
+
+/// A schema that refers to nothing outside itself.
+pub(crate) fn inlined<T: JsonSchema>() -> Schema {
+    inlining().into_generator().into_root_schema_for::<T>()
+}
+
+/// As [`inlined`], of what the program writes: what it leaves out when it is empty is not required.
+pub(crate) fn written<T: JsonSchema>() -> Schema {
+    inlining().for_serialize().into_generator().into_root_schema_for::<T>()
+}
+
+fn inlining() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true)
+}
+
+/// A serialized value without the parts that were not given.
+pub(super) fn object<T: Serialize>(value: &T) -> Map<String, Value> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(map)) => map.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        _ => Map::new(),
+    }
+}
+
+/// The keys that a struct can be read from, other spellings included.
+pub(crate) fn keys<T: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
+    let mut keys: &'static [&'static str] = &[];
+    // The struct tells its fields to the deserializer, which takes them down and gives up.
+    let _ = T::deserialize(TakeDown(&mut keys));
+    keys
+}
+
+struct TakeDown<'a>(&'a mut &'static [&'static str]);
+
+impl<'de> Deserializer<'de> for TakeDown<'_> {
+    type Error = de::value::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+        Err(de::Error::custom("not a struct"))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Self::Error> {
+        *self.0 = fields;
+        Err(de::Error::custom("only the fields were wanted"))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
