@@ -1,0 +1,75 @@
+//! What has to happen to a path: the decision table, without looking at anything.
+
+use super::{
+    Action, Ensure, Properties,
+    state::{Contents, FileState, Found},
+};
+use crate::resource::{Change, Difference, Error};
+
+/// The action that brings what was found to what is wanted, or why none can.
+pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Change<Action>>, Error> {
+    let path = &want.name;
+    let kind = |action| Ok(Some(Change { action, differences: Vec::new(), refreshes: false }));
+    let in_the_way = |what: &str| {
+        Error::new(format!("{what} is in the way at {path}")).on("ensure").with_help(format!(
+            "move it away, or remove it with `ccm ensure file {path} absent` (and --force if it is full)"
+        ))
+    };
+    match (want.ensure, &have.found) {
+        (Ensure::Absent, Found::Nothing) => Ok(None),
+        (Ensure::Absent, Found::Directory { contents: Contents::Some }) if !want.force => {
+            Err(Error::new(format!("{path} is a directory that is not empty"))
+                .on("ensure")
+                .with_help("set `force: true` to remove it with everything in it"))
+        }
+        (Ensure::Absent, Found::Directory { .. }) => kind(Action::RemoveDirectory),
+        (Ensure::Absent, _) => kind(Action::RemoveFile),
+
+        (Ensure::Directory, Found::Nothing) => kind(Action::CreateDirectory),
+        (Ensure::Directory, Found::File) => kind(Action::ReplaceFileWithDirectory),
+        (Ensure::Directory, Found::Directory { .. }) => {
+            Ok(update(Action::SetDirectoryAttributes, attribute_differences(want, have)))
+        }
+        (Ensure::Present, Found::Nothing) => kind(Action::CreateFile),
+        (Ensure::Present, Found::File) => {
+            let attributes = attribute_differences(want, have);
+            if have.target.checksum.is_some() && have.target.checksum != have.metadata.checksum {
+                let content = Difference::of(if want.source.is_some() { "source" } else { "content" });
+                return Ok(update(Action::UpdateFile, [vec![content], attributes].concat()));
+            }
+            Ok(update(Action::SetFileAttributes, attributes))
+        }
+        (Ensure::Present, Found::Directory { .. }) => Err(in_the_way("a directory")),
+        (Ensure::Present, Found::Symlink { .. }) if want.manages_content() => kind(Action::ReplaceLink),
+
+        (Ensure::Directory | Ensure::Present, Found::Symlink { target }) => {
+            Err(in_the_way(&format!("a symbolic link to {}", target.display())))
+        }
+        (Ensure::Directory | Ensure::Present, Found::Special(what)) => Err(in_the_way(&format!("a {what}"))),
+    }
+}
+
+fn update(action: Action, differences: Vec<Difference>) -> Option<Change<Action>> {
+    (!differences.is_empty()).then_some(Change { action, differences, refreshes: false })
+}
+
+/// Owner, group and mode that differ, in this order. Set-id and sticky bits on disk are differences too.
+fn attribute_differences(want: &Properties, have: &FileState) -> Vec<Difference> {
+    let (Some(target), Some(entry)) = (&have.target.attributes, &have.entry) else { return Vec::new() };
+    let metadata = &have.metadata;
+    let shown = |value: &Option<String>| value.clone().unwrap_or_default();
+    let wanted = |account: &Option<crate::vocabulary::Account>| {
+        account.as_ref().map(ToString::to_string).unwrap_or_default()
+    };
+    let mut differences = Vec::new();
+    if entry.uid != target.uid {
+        differences.push(Difference::between("owner", shown(&metadata.owner), wanted(&want.owner)));
+    }
+    if entry.gid != target.gid {
+        differences.push(Difference::between("group", shown(&metadata.group), wanted(&want.group)));
+    }
+    if entry.mode != target.mode {
+        differences.push(Difference::between("mode", shown(&metadata.mode), format!("{:04o}", target.mode)));
+    }
+    differences
+}

@@ -1,0 +1,65 @@
+//! The change of a file's content for people to read.
+
+use std::{io::Read, path::Path, time::Duration};
+
+use similar::{Algorithm, TextDiff};
+
+use super::{Action, Properties, posix::source_file};
+use crate::{
+    host::files,
+    resource::{Context, Error},
+};
+
+/// Files beyond this are not compared line by line.
+const LARGEST: u64 = 1 << 20;
+/// A diff that takes longer to minimise than this is shown as it is by then.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The unified diff between what is on disk and what is wanted.
+pub(super) fn preview(want: &Properties, action: Action, cx: &Context) -> Result<Option<String>, Error> {
+    let old = match action {
+        Action::CreateFile | Action::ReplaceLink => Some(Vec::new()),
+        Action::UpdateFile => read_old(want.name.as_path())?,
+        _ => return Ok(None),
+    };
+    let new = match (&want.content, &want.source) {
+        (Some(content), _) => (content.len() as u64 <= LARGEST).then(|| content.clone().into_bytes()),
+        (None, Some(source)) => read_small(source_file(source, cx)?)
+            .map_err(|error| Error::new(error.to_string()).on("source"))?,
+        (None, None) => return Ok(None),
+    };
+    let path = want.name.to_string();
+    let from = if action == Action::UpdateFile { path.as_str() } else { "/dev/null" };
+    let (Some(old), Some(new)) = (old, new) else {
+        return Ok(Some(format!("--- {from}\n+++ {path}\nthe files differ; too large to show\n")));
+    };
+    let (Ok(old), Ok(new)) = (text(&old), text(&new)) else {
+        return Ok(Some(format!("--- {from}\n+++ {path}\nthe files differ; not text\n")));
+    };
+    Ok((old != new).then(|| unified(old, new, from, &path)))
+}
+
+fn unified(old: &str, new: &str, from: &str, to: &str) -> String {
+    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(PATIENCE).diff_lines(old, new);
+    diff.unified_diff().context_radius(3).header(from, to).to_string()
+}
+
+fn read_old(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match files::open_regular(path)? {
+        Some((Some(file), _)) => {
+            read_small(file).map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))
+        }
+        _ => Ok(Some(Vec::new())),
+    }
+}
+
+/// The bytes of a file, unless there are too many.
+fn read_small(file: std::fs::File) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= LARGEST).then_some(bytes))
+}
+
+fn text(bytes: &[u8]) -> Result<&str, ()> {
+    std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or(())
+}

@@ -1,0 +1,294 @@
+//! The provider for any Linux file system.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
+
+use super::{
+    Action, Ensure, Properties,
+    state::{Contents, FileState, Found, Metadata, Target, special},
+};
+use crate::{
+    host::files::{
+        self, Attributes, Digested, FileError, Foreseen, Foresight, Intent, Kind, Parents, Stopped,
+    },
+    resource::{Context, Error},
+};
+
+/// Content is read and written in pieces of this size, with a look at the clock in between.
+const CHUNK: usize = 128 * 1024;
+
+/// Files through system calls; in a dry run also the files as earlier resources would have left them.
+#[derive(Default)]
+pub(crate) struct Posix {
+    foresight: Mutex<Foresight>,
+}
+
+impl Posix {
+    /// What is at the path, and what the wish comes down to on this machine.
+    pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<FileState, Error> {
+        let target = self.target(want, cx)?;
+        let mut metadata =
+            Metadata { name: want.name.to_string(), provider: "posix".to_owned(), ..Metadata::default() };
+        let Some(Digested { entry, sha256 }) = self.look(want.name.as_path(), cx)? else {
+            return Ok(FileState { metadata, found: Found::Nothing, entry: None, target });
+        };
+        metadata.describe(&entry, &cx.host.users);
+        metadata.checksum = sha256;
+        let found = match &entry.kind {
+            Kind::File => Found::File,
+            Kind::Directory => Found::Directory { contents: self.contents(want)? },
+            Kind::Symlink { target } => Found::Symlink { target: target.clone() },
+            other => Found::Special(special(other)),
+        };
+        Ok(FileState { metadata, found, entry: Some(entry), target })
+    }
+
+    fn look(&self, path: &Path, cx: &Context) -> Result<Option<Digested>, Error> {
+        match self.foresight().inspect(path)? {
+            Some(Foreseen::Nothing) => Ok(None),
+            Some(Foreseen::Entry(digested)) => Ok(Some(digested)),
+            None => files::digest(path, &mut || stop(cx)).map_err(|error| blame(error, cx)),
+        }
+    }
+
+    /// Whether anything is in the directory, which matters only to who wants it gone.
+    fn contents(&self, want: &Properties) -> Result<Contents, Error> {
+        if want.ensure != Ensure::Absent || want.force {
+            return Ok(Contents::NotAsked);
+        }
+        let names = self.foresight().names(want.name.as_path())?;
+        Ok(if names.is_empty() { Contents::None } else { Contents::Some })
+    }
+
+    fn target(&self, want: &Properties, cx: &Context) -> Result<Target, Error> {
+        if want.ensure == Ensure::Absent {
+            return Ok(Target::default());
+        }
+        Ok(Target { attributes: attributes(want, cx)?, checksum: self.wanted_checksum(want, cx)? })
+    }
+
+    fn wanted_checksum(&self, want: &Properties, cx: &Context) -> Result<Option<String>, Error> {
+        match (&want.content, &want.source) {
+            (Some(content), _) => Ok(Some(files::hex(&Sha256::digest(content.as_bytes())))),
+            (None, Some(source)) => {
+                match self.foresight().source(&cx.resolve(source))? {
+                    None => {}
+                    Some(Foreseen::Entry(Digested { sha256: Some(sha256), .. })) => return Ok(Some(sha256)),
+                    Some(Foreseen::Nothing) => {
+                        return Err(source_error(&io::ErrorKind::NotFound.into(), source, cx));
+                    }
+                    Some(Foreseen::Entry(_)) => return Err(source_error(&not_regular(), source, cx)),
+                }
+                let mut hash = Sha256::new();
+                copy(source_file(source, cx)?, cx, |piece| {
+                    hash.update(piece);
+                    Ok(())
+                })
+                .map_err(|error| source_error(&error, source, cx))?;
+                Ok(Some(files::hex(&hash.finalize())))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Fails as `enact` would, and remembers what it would have left.
+    pub(super) fn rehearse(&self, want: &Properties, have: &FileState, action: Action) -> Result<(), Error> {
+        let Some(intent) = intent(have, action) else { return Err(unknown_attributes()) };
+        let sha256 = if action == Action::CreateFile && !want.manages_content() {
+            Some(files::hex(&Sha256::digest(b"")))
+        } else {
+            have.target.checksum.clone().or_else(|| have.metadata.checksum.clone())
+        };
+        Ok(self.foresight().rehearse(want.name.as_path(), intent, sha256)?)
+    }
+
+    /// Whether what would be compared exists only in the prediction of a dry run.
+    pub(super) fn only_foresees(&self, want: &Properties, cx: &Context) -> bool {
+        let foresight = self.foresight();
+        let source = want.source.as_ref().map(|source| foresight.source(&cx.resolve(source)));
+        let old = foresight.inspect(want.name.as_path());
+        [Some(old), source].into_iter().flatten().any(|found| matches!(found, Ok(Some(Foreseen::Entry(_)))))
+    }
+
+    #[expect(clippy::unused_self, reason = "acting takes a provider, whatever it remembers")]
+    pub(super) fn enact(
+        &self,
+        want: &Properties,
+        have: &FileState,
+        action: Action,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        let path = want.name.as_path();
+        note(path, action, cx);
+        let done = match (action, have.target.attributes, &have.entry) {
+            (Action::RemoveDirectory, ..) if want.force => files::remove_tree(path, &mut || stop(cx)),
+            (Action::RemoveFile | Action::RemoveDirectory, ..) => files::remove(path),
+            (Action::CreateFile | Action::UpdateFile | Action::ReplaceLink, Some(attributes), _) => {
+                return store(want, attributes, cx);
+            }
+            (Action::SetFileAttributes, Some(attributes), Some(entry)) => {
+                // Owner and mode take two system calls: together they are set on a copy that then appears at once.
+                let owner = (entry.uid, entry.gid) != (attributes.uid, attributes.gid);
+                if owner && entry.mode != attributes.mode && entry.nlink == 1 {
+                    return store_again(path, attributes, cx);
+                }
+                files::set_attributes(path, entry, attributes)
+            }
+            (Action::CreateDirectory, Some(attributes), _) => {
+                files::make_directory(path, attributes, Parents::Make)
+            }
+            (Action::ReplaceFileWithDirectory, Some(attributes), _) => {
+                files::replace_file_with_directory(path, attributes)
+            }
+            (Action::SetDirectoryAttributes, Some(attributes), Some(entry)) => {
+                files::set_attributes(path, entry, attributes)
+            }
+            _ => return Err(unknown_attributes()),
+        };
+        done.map_err(|error| blame(error, cx))
+    }
+
+    fn foresight(&self) -> std::sync::MutexGuard<'_, Foresight> {
+        self.foresight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes every directory in which the action makes something under a temporary name.
+fn note(path: &Path, action: Action, cx: &Context) {
+    if matches!(action, Action::RemoveFile | Action::RemoveDirectory | Action::SetDirectoryAttributes) {
+        return;
+    }
+    let makes_parents = action == Action::CreateDirectory;
+    for above in path.ancestors().skip(1) {
+        cx.host.unfinished.note(above);
+        if !makes_parents || matches!(files::inspect(above), Ok(Some(_))) {
+            break;
+        }
+    }
+}
+
+fn intent(have: &FileState, action: Action) -> Option<Intent> {
+    let attributes = have.target.attributes;
+    match action {
+        Action::RemoveFile => Some(Intent::Remove),
+        // Whether it has to be empty was decided on what is foreseen in it.
+        Action::RemoveDirectory => Some(Intent::RemoveTree),
+        Action::CreateFile | Action::UpdateFile | Action::ReplaceLink => attributes.map(Intent::Write),
+        Action::SetFileAttributes | Action::SetDirectoryAttributes => attributes.map(Intent::SetAttributes),
+        Action::CreateDirectory | Action::ReplaceFileWithDirectory => {
+            attributes.map(|attributes| Intent::MakeDirectory(attributes, Parents::Make))
+        }
+    }
+}
+
+fn unknown_attributes() -> Error {
+    Error::new("owner, group and mode are not known")
+}
+
+/// Owner, group and mode as numbers; `None` when not all are given, as when only looking.
+fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Error> {
+    let (Some(owner), Some(group), Some(mode)) = (&want.owner, &want.group, want.mode) else {
+        return Ok(None);
+    };
+    let users = &cx.host.users;
+    let missing = |what: &str, name: &str| {
+        Error::new(format!("{what} \"{name}\" does not exist on this machine"))
+            .with_help(format!("create the {what} first, or give a numeric id"))
+    };
+    let uid = users.user_id(owner).ok_or_else(|| missing("user", owner.as_str()).on("owner"))?;
+    let gid = users.group_id(group).ok_or_else(|| missing("group", group.as_str()).on("group"))?;
+    Ok(Some(Attributes { uid, gid, mode: mode.bits() }))
+}
+
+/// Writes the wanted content.
+fn store(want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), Error> {
+    let source = want.source.as_ref().map(|source| source_file(source, cx)).transpose()?;
+    let stored = files::replace(want.name.as_path(), attributes, |out| match (&want.content, source) {
+        (Some(content), _) => content.as_bytes().chunks(CHUNK).try_for_each(|piece| write(out, piece, cx)),
+        (None, Some(file)) => copy(file, cx, |piece| out.write_all(piece)),
+        (None, None) => Ok(()),
+    });
+    stored.map_err(|error| blame(error, cx))
+}
+
+/// Writes the content that is there once more, under new attributes.
+fn store_again(path: &Path, attributes: Attributes, cx: &Context) -> Result<(), Error> {
+    let Some((Some(file), _)) = files::open_regular(path)? else {
+        return Err(Error::new(format!("{} was changed by somebody else meanwhile", path.display())));
+    };
+    files::replace(path, attributes, |out| copy(file, cx, |piece| out.write_all(piece)))
+        .map_err(|error| blame(error, cx))
+}
+
+fn write(out: &mut dyn Write, piece: &[u8], cx: &Context) -> io::Result<()> {
+    stop(cx).map_err(io::Error::other)?;
+    out.write_all(piece)
+}
+
+fn copy(mut from: fs::File, cx: &Context, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        stop(cx).map_err(io::Error::other)?;
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => take(&buffer[..count])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Opens the file to copy from. It is the user's own choice, so links in its path are followed.
+pub(super) fn source_file(source: &str, cx: &Context) -> Result<fs::File, Error> {
+    let path = cx.resolve(source);
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let open = || {
+        let file = fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(&path)?;
+        let regular = file.metadata()?.is_file();
+        if regular { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+    };
+    open().map_err(|error| source_error(&error, source, cx))
+}
+
+fn not_regular() -> io::Error {
+    io::Error::other("it is not a regular file")
+}
+
+fn source_error(error: &io::Error, source: &str, cx: &Context) -> Error {
+    if let Err(stopped) = cx.tick() {
+        return stopped;
+    }
+    Error::new(format!("cannot read source {}: {}", cx.resolve(source).display(), reason(error))).on("source")
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "it does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn stop(cx: &Context) -> Result<(), Stopped> {
+    cx.tick().map_err(|_| Stopped)
+}
+
+/// The error of a file operation, or why the operation was stopped.
+fn blame(error: FileError, cx: &Context) -> Error {
+    cx.tick().err().unwrap_or_else(|| error.into())
+}
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Self {
+        let help = error.hint();
+        Self { help, ..Self::new(error.to_string()) }
+    }
+}

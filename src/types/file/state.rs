@@ -1,0 +1,142 @@
+//! What is observed of a file.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    host::{
+        files::{Attributes, Entry, Kind},
+        users::Users,
+    },
+    resource::State,
+};
+
+/// What is at a path, and what the user's wish comes down to on this machine.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FileState {
+    /// What is known about the path.
+    pub(super) metadata: Metadata,
+    #[serde(skip)]
+    pub(super) found: Found,
+    /// The entry behind `found`, where there is one on disk.
+    #[serde(skip)]
+    pub(super) entry: Option<Entry>,
+    #[serde(skip)]
+    pub(super) target: Target,
+}
+
+/// What is known about the path.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Metadata {
+    /// The path.
+    pub(super) name: String,
+    /// SHA-256 of the content in hex; regular files only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) checksum: Option<String>,
+    /// The user that owns it: the name, or the number when it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<String>,
+    /// The group that owns it: the name, or the number when it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) group: Option<String>,
+    /// Permissions in octal, with set-id and sticky bits where it has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mode: Option<String>,
+    /// The provider that looked.
+    pub(super) provider: String,
+    /// When the content was last changed, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mtime: Option<String>,
+    /// Size in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) size: Option<u64>,
+    /// More about what is neither a file nor a directory: `type`, and `target` of a symbolic link.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(super) extended: Map<String, Value>,
+}
+
+/// The kind of thing at a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Found {
+    #[default]
+    Nothing,
+    File,
+    Directory {
+        contents: Contents,
+    },
+    Symlink {
+        target: PathBuf,
+    },
+    /// A FIFO, socket or device, by its name.
+    Special(&'static str),
+}
+
+/// Whether something is in a directory; only asked where the decision depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contents {
+    Some,
+    None,
+    NotAsked,
+}
+
+/// What the user's wish comes down to: numbers for names, and the content's checksum.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) attributes: Option<Attributes>,
+    pub(super) checksum: Option<String>,
+}
+
+impl Metadata {
+    pub(super) fn describe(&mut self, entry: &Entry, users: &Users) {
+        self.owner = Some(users.user_name(entry.uid));
+        self.group = Some(users.group_name(entry.gid));
+        self.mode = Some(format!("{:04o}", entry.mode));
+        self.size = Some(entry.size);
+        let modified = i32::try_from(entry.modified.nanoseconds)
+            .ok()
+            .and_then(|nanoseconds| jiff::Timestamp::new(entry.modified.seconds, nanoseconds).ok());
+        self.mtime = modified.map(|time| time.to_string());
+        match &entry.kind {
+            Kind::File | Kind::Directory => {}
+            Kind::Symlink { target } => {
+                self.extended.insert("type".to_owned(), "symlink".into());
+                self.extended.insert("target".to_owned(), target.to_string_lossy().into());
+            }
+            other => {
+                self.extended.insert("type".to_owned(), special(other).into());
+            }
+        }
+    }
+}
+
+/// The word for something that is neither a file, a directory nor a link.
+pub(super) fn special(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Fifo => "fifo",
+        Kind::Socket => "socket",
+        Kind::CharacterDevice => "character device",
+        Kind::BlockDevice => "block device",
+        _ => "special file",
+    }
+}
+
+impl State for FileState {
+    fn ensure(&self) -> String {
+        match self.found {
+            Found::Nothing => "absent",
+            Found::File => "present",
+            Found::Directory { .. } => "directory",
+            Found::Symlink { .. } => "symlink",
+            Found::Special(word) => word,
+        }
+        .to_owned()
+    }
+
+    fn redact(&mut self) {
+        self.metadata.checksum = None;
+        self.metadata.size = None;
+    }
+}
