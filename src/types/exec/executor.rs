@@ -1,0 +1,134 @@
+//! Asks the guards and runs the command, with a shell in between or without.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::{
+    Properties,
+    job::{Job, Role},
+    mask::Mask,
+    state::ExecState,
+};
+use crate::{
+    host::process::{Exit, Finished},
+    resource::{Context, Error},
+};
+
+/// What stands between a command and its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Through {
+    Nothing,
+    Shell,
+}
+
+/// Runs commands, and remembers which of them failed in this run.
+pub(crate) struct Executor {
+    through: Through,
+    /// A later attempt at one of these runs it again, whatever the failed one left behind.
+    failed: Mutex<BTreeSet<String>>,
+}
+
+impl Executor {
+    pub(super) fn new(through: Through) -> Self {
+        Self { through, failed: Mutex::default() }
+    }
+
+    /// Looks for what the command creates, and asks the guards if there is nothing.
+    pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<ExecState, Error> {
+        let creates_satisfied = is_created(want)?;
+        let failed_before = self.failed().contains(&want.name);
+        let mut state = ExecState { creates_satisfied, failed_before, ..ExecState::default() };
+        if !creates_satisfied && !failed_before {
+            state.doubt = self.ask_guards(want, &mut state, cx).err();
+        }
+        Ok(state)
+    }
+
+    fn ask_guards(&self, want: &Properties, state: &mut ExecState, cx: &Context) -> Result<(), Error> {
+        if let Some(text) = &want.onlyif {
+            state.onlyif_satisfied = self.ask(Role::Onlyif, text, want, cx)?;
+        }
+        if let Some(text) = &want.unless {
+            state.unless_satisfied = self.ask(Role::Unless, text, want, cx)?;
+        }
+        Ok(())
+    }
+
+    fn ask(&self, role: Role, text: &str, want: &Properties, cx: &Context) -> Result<bool, Error> {
+        let job = Job { role, text, want, through: self.through };
+        let finished =
+            job.command(cx)?.run(&cx.host.interrupt).map_err(|error| job.did_not_end(error, cx))?;
+        match finished.exit {
+            Exit::Code(0) => Ok(true),
+            Exit::Code(126 | 127) | Exit::Signal(_) => Err(job.gave_no_answer(&finished, cx)),
+            Exit::Code(_) => Ok(false),
+        }
+    }
+
+    /// Runs the command. That it failed is part of the state that it leaves.
+    pub(super) fn execute(&self, want: &Properties, have: &ExecState, cx: &Context) -> ExecState {
+        let job = Job { role: Role::Command, text: want.command(), want, through: self.through };
+        let finished = run(&job, cx);
+        let exitcode = match finished {
+            Ok(Finished { exit: Exit::Code(code), .. }) => Some(code),
+            _ => None,
+        };
+        let outcome = finished.and_then(|finished| match exitcode {
+            Some(code) if want.accepts(code) => Ok(()),
+            _ => Err(job.failed(&finished, cx)),
+        });
+        match outcome {
+            Ok(()) => self.failed().remove(&want.name),
+            Err(_) => self.failed().insert(want.name.clone()),
+        };
+        // It may have made the user that a later resource names.
+        cx.host.users.forget();
+        let creates_satisfied = is_created(want).unwrap_or_else(|error| {
+            cx.warn(error.message);
+            false
+        });
+        if let (Ok(()), false, Some(path)) = (&outcome, creates_satisfied, &want.creates) {
+            cx.warn(format!("the command succeeded, but {path} does not exist: it will run again next time"));
+        }
+        let &ExecState { onlyif_satisfied, unless_satisfied, .. } = have;
+        let outcome = Some(outcome);
+        ExecState {
+            exitcode,
+            creates_satisfied,
+            onlyif_satisfied,
+            unless_satisfied,
+            outcome,
+            ..ExecState::default()
+        }
+    }
+
+    fn failed(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn run(job: &Job, cx: &Context) -> Result<Finished, Error> {
+    let command = job.command(cx)?;
+    let interrupt = &cx.host.interrupt;
+    let finished = if job.want.logoutput {
+        let mask = Mask::of(job.want);
+        command.run_watched(interrupt, &mut |_, line| cx.show(&mask.apply(line)))
+    } else {
+        command.run(interrupt)
+    };
+    finished.map_err(|error| job.did_not_end(error, cx))
+}
+
+/// Whether anything is at the path that the command is to create. Looking is all that is done there, so links on the
+/// way are followed whoever made them.
+fn is_created(want: &Properties) -> Result<bool, Error> {
+    let Some(path) = &want.creates else { return Ok(false) };
+    match fs::symlink_metadata(path.as_path()) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::new(format!("cannot tell whether {path} exists: {error}")).on("creates")),
+    }
+}

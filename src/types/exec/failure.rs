@@ -1,0 +1,164 @@
+//! Why a command or a guard failed, in words that show no secret.
+
+use std::fmt::Write;
+
+use super::{
+    executor::Through,
+    job::{Job, Role},
+    mask::Mask,
+    words,
+};
+use crate::{
+    host::process::{Cause, Exit, Finished, Output, ProcessError, Stopped},
+    resource::{Context, Error, Retry},
+};
+
+/// How much of each output a message holds: this many of the last lines, and so many characters of each.
+const LINES: usize = 10;
+const COLUMNS: usize = 500;
+
+impl Job<'_> {
+    /// The command ended in a way that does not count as success.
+    pub(super) fn failed(&self, finished: &Finished, cx: &Context) -> Error {
+        let exit = self.exit(finished.exit, cx);
+        let message = format!("failed to reach desired state: {exit}, expected {}", self.expected());
+        self.error(self.with_output(message, &finished.stderr, &finished.stdout, cx), cx)
+    }
+
+    /// The guard ended in a way that says neither yes nor no.
+    pub(super) fn gave_no_answer(&self, finished: &Finished, cx: &Context) -> Error {
+        let message = format!("{} gave no answer: {}", self.role.property(), self.exit(finished.exit, cx));
+        let message = self.with_output(message, &finished.stderr, &finished.stdout, cx);
+        let error = self.error(message, cx);
+        let help = error.help.clone().unwrap_or_else(|| {
+            "exit code 0 means yes, and any other but 126 and 127, which mean that it did not run, means no".to_owned()
+        });
+        error.with_help(help)
+    }
+
+    /// The command or guard could not be started, or was ended.
+    pub(super) fn did_not_end(&self, error: ProcessError, cx: &Context) -> Error {
+        let property = match &error {
+            ProcessError::Directory { .. } => "cwd",
+            ProcessError::Identity { .. } => "user",
+            ProcessError::SearchPath { .. } => "environment",
+            ProcessError::Stopped(stopped) if matches!(stopped.cause, Cause::Timeout(_)) => "timeout",
+            _ => self.role.property(),
+        };
+        let interrupted =
+            matches!(&error, ProcessError::Stopped(stopped) if matches!(stopped.cause, Cause::Interrupt(_)));
+        let message = match error {
+            ProcessError::Stopped(stopped) => self.stopped(*stopped, cx),
+            error if cx.sensitive => discreet(&error).to_owned(),
+            error => error.to_string(),
+        };
+        let message = match self.role {
+            Role::Command => message,
+            guard => format!("{} gave no answer: {message}", guard.property()),
+        };
+        let retry = if interrupted { Retry::Pointless } else { Retry::Worthwhile };
+        Error { retry, ..self.error(message, cx).on(property) }
+    }
+
+    fn stopped(&self, mut stopped: Stopped, cx: &Context) -> String {
+        // The runner was given what was left of the time; people know the whole of it.
+        if let (Cause::Timeout(limit), Some(whole)) = (&mut stopped.cause, cx.timeout()) {
+            *limit = whole;
+        }
+        let ended = stopped.survivors.is_empty() && !stopped.running.is_empty();
+        let mut message =
+            if cx.sensitive { format!("the command {}", stopped.cause) } else { stopped.to_string() };
+        if ended {
+            message.push_str("; all of it was ended");
+        }
+        self.with_output(message, &stopped.stderr, &stopped.stdout, cx)
+    }
+
+    fn exit(&self, exit: Exit, cx: &Context) -> String {
+        let how = match exit {
+            Exit::Code(_) => format!("ended with {exit}"),
+            Exit::Signal(_) => format!("was ended by {exit}"),
+        };
+        match self.program_name().filter(|_| !cx.sensitive) {
+            Some(program) => format!("{program:?} {how}"),
+            None => format!("the command {how}"),
+        }
+    }
+
+    fn program_name(&self) -> Option<String> {
+        match self.through {
+            Through::Shell => Some("/bin/sh".to_owned()),
+            Through::Nothing => words::split(self.text).ok()?.into_iter().next(),
+        }
+    }
+
+    fn expected(&self) -> String {
+        match self.want.returns.as_slice() {
+            [] => "0".to_owned(),
+            [one] => one.to_string(),
+            [first @ .., last] => {
+                let first: Vec<String> = first.iter().map(ToString::to_string).collect();
+                format!("{} or {last}", first.join(", "))
+            }
+        }
+    }
+
+    /// The message, and below it the last lines of what was printed.
+    fn with_output(&self, mut message: String, stderr: &Output, stdout: &Output, cx: &Context) -> String {
+        if cx.sensitive {
+            return message;
+        }
+        let mask = Mask::of(self.want);
+        for (name, output) in [("stderr", stderr), ("stdout", stdout)] {
+            let text = output.text();
+            let lines: Vec<&str> = text.trim_end().lines().collect();
+            let hidden = lines.len().saturating_sub(LINES);
+            if lines.is_empty() {
+                continue;
+            }
+            let which = if hidden > 0 || output.dropped > 0 { ", its end" } else { "" };
+            let _ = write!(message, "\n{name}{which}:");
+            for line in &lines[hidden..] {
+                let _ = write!(message, "\n  {}", shortened(&mask.apply(line)));
+            }
+        }
+        message
+    }
+
+    /// The error, with a hint where the command seems to have been written for a shell.
+    fn error(&self, message: String, cx: &Context) -> Error {
+        let error = Error::new(message).on(self.role.property());
+        if self.through == Through::Shell || cx.sensitive {
+            return error;
+        }
+        let words = words::split(self.text).unwrap_or_default();
+        match words::meant_for_a_shell(&words) {
+            Some(word) => error.with_help(format!(
+                "`{word}` means nothing without a shell: set `provider: shell` to run this through /bin/sh"
+            )),
+            None => error,
+        }
+    }
+}
+
+/// What went wrong, without a word of the command.
+fn discreet(error: &ProcessError) -> &'static str {
+    match error {
+        ProcessError::NotFound { .. } | ProcessError::Missing { .. } => {
+            "the command's program does not exist"
+        }
+        ProcessError::NotExecutable { .. } | ProcessError::Interpreter { .. } => {
+            "the command's program cannot be executed"
+        }
+        ProcessError::Directory { .. } => "the command cannot run in its directory",
+        ProcessError::Identity { .. } => "the command cannot run as its user and group",
+        _ => "the command cannot be started",
+    }
+}
+
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(COLUMNS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,70 @@
+//! Who a command runs as.
+
+use rustix::process::{getegid, geteuid, getgroups};
+
+use super::Properties;
+use crate::{
+    host::{
+        process::{Command, Identity},
+        users::{User, Users},
+    },
+    resource::Error,
+    vocabulary::Account,
+};
+
+/// Makes the command run as the user and group that the resource names.
+pub(super) fn assume<'a>(
+    command: Command<'a>,
+    want: &Properties,
+    users: &Users,
+) -> Result<Command<'a>, Error> {
+    let group = want
+        .group
+        .as_ref()
+        .map(|group| users.group_id(group).ok_or_else(|| missing("group", group).on("group")));
+    match (&want.user, group.transpose()?) {
+        (None, None) => Ok(command),
+        (None, Some(gid)) if gid == getegid().as_raw() => Ok(command),
+        (None, Some(gid)) => {
+            let own =
+                getgroups().map_err(|error| Error::new(format!("cannot tell the own groups: {error}")))?;
+            let groups = own.into_iter().map(rustix::process::Gid::as_raw).collect();
+            Ok(command.identity(Identity { uid: geteuid().as_raw(), gid, groups }))
+        }
+        (Some(account), gid) => {
+            let uid = users.user_id(account).ok_or_else(|| missing("user", account).on("user"))?;
+            if uid == geteuid().as_raw() && gid.is_none_or(|gid| gid == getegid().as_raw()) {
+                return Ok(command);
+            }
+            become_user(command, uid, gid, users.user(account), users)
+        }
+    }
+}
+
+fn become_user<'a>(
+    command: Command<'a>,
+    uid: u32,
+    gid: Option<u32>,
+    user: Option<User>,
+    users: &Users,
+) -> Result<Command<'a>, Error> {
+    let Some(user) = user else {
+        let gid = gid.ok_or_else(|| {
+            Error::new(format!("user {uid} has no name on this machine, so its group is not known"))
+                .on("user")
+                .with_help("give `group` as well")
+        })?;
+        return Ok(command.identity(Identity { uid, gid, groups: vec![gid] }));
+    };
+    let groups = users.groups_of(&user);
+    Ok(command
+        .identity(Identity { uid, gid: gid.unwrap_or(user.gid), groups })
+        .variable("HOME", user.home)
+        .variable("LOGNAME", user.name.clone())
+        .variable("USER", user.name))
+}
+
+fn missing(what: &str, account: &Account) -> Error {
+    Error::new(format!("{what} \"{account}\" does not exist on this machine"))
+        .with_help(format!("create the {what} first, or give a numeric id"))
+}

@@ -1,0 +1,80 @@
+//! Decisions and secrecy of the exec type, without running anything.
+
+use super::*;
+use crate::document::{Source, from_node, parse};
+
+fn properties(text: &str) -> Properties {
+    let source = Source { name: "test".to_owned(), text: format!("{{ name: run, {text} }}") };
+    from_node(&parse(&source).unwrap()).unwrap()
+}
+
+fn decide(text: &str, have: &ExecState, cue: Cue) -> Result<Option<Action>, Error> {
+    let change = decision::compare(&properties(text), have, cue)?;
+    Ok(change.map(|change| {
+        assert_eq!(change.refreshes, change.action == Action::Refresh);
+        change.action
+    }))
+}
+
+#[test]
+fn every_row_of_the_decision_table_is_taken_in_its_order() {
+    let no = ExecState::default;
+    let created = || ExecState { creates_satisfied: true, ..no() };
+    let doubtful = || ExecState { doubt: Some(Error::new("no answer")), ..no() };
+    let onlyif = || ExecState { onlyif_satisfied: true, ..no() };
+    let unless = || ExecState { unless_satisfied: true, ..no() };
+    for (text, have, action) in [
+        ("", no(), Some(Action::Execute)),
+        ("creates: /x", no(), Some(Action::Execute)),
+        ("creates: /x", created(), None),
+        ("onlyif: x", no(), None),
+        ("onlyif: x", onlyif(), Some(Action::Execute)),
+        ("unless: x", no(), Some(Action::Execute)),
+        ("unless: x", unless(), None),
+        ("refresh_only: true", no(), None),
+        ("refreshonly: true, onlyif: x", onlyif(), None),
+        ("creates: /x, onlyif: x", ExecState { onlyif_satisfied: true, ..created() }, None),
+        ("creates: /x", ExecState { failed_before: true, ..created() }, Some(Action::Execute)),
+    ] {
+        assert_eq!(decide(text, &have, Cue::Turn), Ok(action), "{text}");
+        assert_eq!(decide(text, &have, Cue::Refresh), Ok(Some(Action::Refresh)), "{text}");
+    }
+    assert_eq!(decide("onlyif: x", &doubtful(), Cue::Turn), Err(Error::new("no answer")));
+    assert_eq!(decide("onlyif: x", &doubtful(), Cue::Refresh), Ok(Some(Action::Refresh)));
+    let created_in_doubt = ExecState { creates_satisfied: true, ..doubtful() };
+    assert_eq!(decide("creates: /x, onlyif: x", &created_in_doubt, Cue::Turn), Ok(None));
+}
+
+#[test]
+fn once_it_ran_only_its_outcome_counts() {
+    let ran = |outcome| ExecState { outcome: Some(outcome), ..ExecState::default() };
+    for text in ["", "onlyif: x", "refresh_only: true", "creates: /x"] {
+        assert_eq!(decide(text, &ran(Ok(())), Cue::Turn), Ok(None), "{text}");
+        let failed = ExecState { creates_satisfied: true, ..ran(Err(Error::new("failed"))) };
+        assert_eq!(decide(text, &failed, Cue::Turn), Err(Error::new("failed")), "{text}");
+    }
+}
+
+#[test]
+fn secrets_are_hidden_longest_first_and_line_by_line() {
+    let want = properties(
+        "environment: [A=secret-one, B=secret-one-and-more, C=short, D=], stdin: \"first line\\n  second line \\n\"",
+    );
+    let mask = mask::Mask::of(&want);
+    for (line, shown) in [
+        ("nothing", "nothing"),
+        ("secret-one-and-more, secret-one!", "[secret], [secret]!"),
+        ("short first line", "short [secret]"),
+        ("second line", "[secret]"),
+    ] {
+        assert_eq!(mask.apply(line), shown);
+    }
+}
+
+#[test]
+fn secrets_are_not_in_what_events_and_logs_show_of_the_properties() {
+    let want = properties("environment: [A=canary], stdin: canary");
+    let json = serde_json::to_string(&want).unwrap();
+    assert!(json.contains("A=[secret]") && !json.contains("canary"), "{json}");
+    assert!(!format!("{want:?}").contains("canary"));
+}
