@@ -1,0 +1,172 @@
+//! What has to happen to a service: the decision table, without looking at anything.
+
+use super::{
+    Action, Ensure, Properties, Refresh, Verb,
+    state::ServiceState,
+    words::{Activity, Enablement},
+};
+use crate::resource::{Change, Cue, Difference, Error};
+
+/// The verbs that bring the service to what is wanted, running first and enabling second, or why none can.
+pub(super) fn compare(
+    want: &Properties,
+    have: &ServiceState,
+    cue: Cue,
+) -> Result<Option<Change<Action>>, Error> {
+    let running = running(want, have, cue);
+    let enabling = enabling(want, have);
+    if have.enablement == Enablement::Masked {
+        if running == Some(Verb::Start) {
+            return Err(masked(have, "it cannot be started").on("ensure"));
+        }
+        if want.enable == Some(true) {
+            return Err(masked(have, "it cannot be enabled").on("enable"));
+        }
+    }
+    let mut differences = Vec::new();
+    if matches!(running, Some(Verb::Start | Verb::Stop)) {
+        let is = if have.activity == Activity::Running { Ensure::Running } else { Ensure::Stopped };
+        differences.push(Difference::between("ensure", is.word(), want.ensure.word()));
+    }
+    if let Some(wanted) = want.enable.filter(|_| enabling.is_some()) {
+        differences.push(Difference::between("enable", have.metadata.enabled, wanted));
+    }
+    let refreshes = matches!(running, Some(Verb::Restart | Verb::Reload));
+    let verbs: Vec<Verb> = running.into_iter().chain(enabling).collect();
+    Ok((!verbs.is_empty()).then_some(Change { action: Action(verbs), differences, refreshes }))
+}
+
+fn running(want: &Properties, have: &ServiceState, cue: Cue) -> Option<Verb> {
+    match (want.ensure, have.activity, cue) {
+        (Ensure::Running, Activity::Stopped, _) => Some(Verb::Start),
+        (Ensure::Running, Activity::Running, Cue::Refresh) => Some(match want.restart {
+            Refresh::Restart => Verb::Restart,
+            Refresh::Reload => Verb::Reload,
+        }),
+        (Ensure::Stopped, Activity::Running, _) => Some(Verb::Stop),
+        (Ensure::Running, Activity::Running, Cue::Turn) | (Ensure::Stopped, Activity::Stopped, _) => None,
+    }
+}
+
+fn enabling(want: &Properties, have: &ServiceState) -> Option<Verb> {
+    match (want.enable?, have.enablement) {
+        (true, Enablement::Disabled) => Some(Verb::Enable),
+        (false, Enablement::Enabled) => Some(Verb::Disable),
+        (false, Enablement::EnabledForNow) => Some(Verb::DisableForNow),
+        (true, Enablement::Enabled | Enablement::EnabledForNow)
+        | (false, Enablement::Disabled)
+        | (_, Enablement::Fixed | Enablement::Masked) => None,
+    }
+}
+
+fn masked(have: &ServiceState, what: &str) -> Error {
+    let unit = &have.metadata.unit;
+    Error::new(format!("{unit} is masked: {what}"))
+        .with_help(format!("somebody forbade it on purpose; `systemctl unmask {unit}` allows it again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{tests::want, unit::Unit},
+        *,
+    };
+
+    fn have(active: &str, unit_file: &str) -> ServiceState {
+        let unit = Unit {
+            id: "app.service".to_owned(),
+            active: active.to_owned(),
+            boot: unit_file.to_owned(),
+            ..Unit::default()
+        };
+        ServiceState::of(&want("name: app"), &unit).unwrap()
+    }
+
+    fn decide(properties: &str, active: &str, unit_file: &str, cue: Cue) -> String {
+        let wanted = want(&format!("name: app\n{properties}"));
+        let change = compare(&wanted, &have(active, unit_file), cue).unwrap();
+        change.map_or_else(|| "none".to_owned(), |change| change.action.to_string())
+    }
+
+    #[test]
+    fn running_and_enabled_are_decided_apart() {
+        for (ensure, active, verb) in [
+            ("running", "active", None),
+            ("running", "inactive", Some("started")),
+            ("running", "failed", Some("started")),
+            ("stopped", "inactive", None),
+            ("stopped", "active", Some("stopped")),
+        ] {
+            for (enable, unit_file, enabling) in [
+                ("enable: true", "enabled", None),
+                ("enable: true", "disabled", Some("enabled")),
+                ("enable: false", "enabled", Some("disabled")),
+                ("enable: false", "enabled-runtime", Some("disabled")),
+                ("enable: false", "disabled", None),
+                ("", "enabled", None),
+                ("", "disabled", None),
+            ] {
+                let expected: Vec<&str> = verb.into_iter().chain(enabling).collect();
+                let expected = match expected.join(". ") {
+                    nothing if nothing.is_empty() => "none".to_owned(),
+                    verbs => verbs,
+                };
+                let found = decide(&format!("ensure: {ensure}\n{enable}"), active, unit_file, Cue::Turn);
+                assert_eq!(found, expected, "ensure: {ensure}, {enable} on {active}, {unit_file}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refresh_restarts_what_runs_starts_what_does_not_and_leaves_what_shall_not() {
+        for (properties, active, verb, refreshes) in [
+            ("ensure: running", "active", "restarted", true),
+            ("restart: reload", "active", "reloaded", true),
+            ("restart: restart", "reloading", "restarted", true),
+            ("ensure: running", "inactive", "started", false),
+            ("restart: reload", "inactive", "started", false),
+            ("ensure: stopped", "active", "stopped", false),
+        ] {
+            let wanted = want(&format!("name: app\n{properties}"));
+            let change = compare(&wanted, &have(active, "enabled"), Cue::Refresh).unwrap().unwrap();
+            assert_eq!(
+                (change.action.to_string().as_str(), change.refreshes),
+                (verb, refreshes),
+                "{properties}"
+            );
+        }
+        assert_eq!(decide("ensure: stopped", "inactive", "enabled", Cue::Refresh), "none");
+    }
+
+    #[test]
+    fn units_that_cannot_be_disabled_are_left_alone() {
+        for word in ["static", "indirect", "generated", "alias", "transient"] {
+            for enable in ["true", "false"] {
+                assert_eq!(decide(&format!("enable: {enable}"), "active", word, Cue::Turn), "none", "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_masked_unit_is_an_error_only_where_it_is_to_start() {
+        for (properties, active, property) in [
+            ("ensure: running", "inactive", Some("ensure")),
+            ("ensure: stopped\nenable: true", "inactive", Some("enable")),
+            ("ensure: stopped\nenable: false", "inactive", None),
+            ("ensure: running", "active", None),
+        ] {
+            for word in ["masked", "masked-runtime"] {
+                let wanted = want(&format!("name: app\n{properties}"));
+                match (compare(&wanted, &have(active, word), Cue::Turn), property) {
+                    (Err(error), Some(property)) => {
+                        assert_eq!(error.property, Some(property));
+                        assert!(error.message.contains("app.service is masked"), "{error}");
+                        assert!(error.help.unwrap().contains("systemctl unmask app.service"));
+                    }
+                    (Ok(None), None) => {}
+                    (other, _) => panic!("{properties} on {active}: {other:?}"),
+                }
+            }
+        }
+    }
+}

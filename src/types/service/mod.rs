@@ -1,0 +1,207 @@
+//! The `service` type: what runs, and what starts at boot.
+
+mod decision;
+mod state;
+mod systemctl;
+mod systemd;
+#[cfg(test)]
+mod tests;
+mod unit;
+mod words;
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::{state::ServiceState, systemd::Systemd, unit::unit_name};
+use crate::{
+    resource::{self, Candidate, Change, Context, Cue, Error, Example, ResourceType},
+    vocabulary::{Duration, PlainName},
+};
+
+/// Services: whether they run, whether they start at boot, and when they are restarted.
+///
+/// Whether a service runs and whether it starts at boot are managed apart: it can be running but disabled, or stopped
+/// but enabled. With `subscribe`, a change of another resource restarts the service if it is to run and is running; one
+/// that is not yet running is started, and with `ensure: stopped` nothing is restarted. A restart that is owed is not
+/// forgotten when the run ends before it, or when it fails: the next run does it.
+///
+/// A service that was started is waited for while it is still activating, and looked at again a moment later: one that
+/// did not stay is a failure. Starting may take `timeout`, by default 30 seconds; stopping and restarting get as long as
+/// systemd itself allows by default in addition.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Properties {
+    /// Name of the service, such as `nginx` or `nginx.service`: letters, digits and `.` `_` `+` `:` `~` `-`, not beginning
+    /// with `-`.
+    pub(crate) name: PlainName,
+    /// Whether the service runs.
+    #[serde(default)]
+    pub(crate) ensure: Ensure,
+    /// Whether the service starts at boot. Left as it is when not given. Units that cannot be disabled (static,
+    /// indirect, generated, alias) count as enabled and are left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) enable: Option<bool>,
+    /// What a change of a subscribed resource does to the running service. `reload` makes it read its configuration
+    /// again where it can do that, and restarts it where it cannot.
+    #[serde(default)]
+    pub(crate) restart: Refresh,
+    /// How long a service that was just started, restarted or reloaded has to stay running to count as such. `0s` does
+    /// not look again.
+    #[serde(default = "settle")]
+    pub(crate) settle: Duration,
+}
+
+fn settle() -> Duration {
+    Duration::from_secs(1)
+}
+
+/// Whether a service runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Ensure {
+    /// It runs.
+    #[default]
+    Running,
+    /// It does not run.
+    Stopped,
+}
+
+impl Ensure {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// How a running service takes notice of a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Refresh {
+    /// It is stopped and started.
+    #[default]
+    Restart,
+    /// It reads its configuration again, or is restarted if it cannot.
+    Reload,
+}
+
+/// The longest name that a unit can have.
+const LONGEST_NAME: usize = 255;
+
+impl resource::Properties for Properties {
+    fn ensure(&self) -> String {
+        self.ensure.word().to_owned()
+    }
+
+    fn problems(&self) -> Vec<Error> {
+        let too_long = unit_name(self.name.as_str()).len() > LONGEST_NAME;
+        let problem =
+            || Error::new(format!("\"{}\" is too long for the name of a unit", self.name)).on("name");
+        too_long.then(problem).into_iter().collect()
+    }
+}
+
+/// What has to be done to a service, in this order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Action(Vec<Verb>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Start,
+    Stop,
+    Restart,
+    Reload,
+    Enable,
+    Disable,
+    /// Disables what is enabled until the next boot only.
+    DisableForNow,
+}
+
+impl Verb {
+    fn done(self) -> &'static str {
+        match self {
+            Self::Start => "started",
+            Self::Stop => "stopped",
+            Self::Restart => "restarted",
+            Self::Reload => "reloaded",
+            Self::Enable => "enabled",
+            Self::Disable | Self::DisableForNow => "disabled",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let done: Vec<&str> = self.0.iter().map(|verb| verb.done()).collect();
+        f.write_str(&done.join(". "))
+    }
+}
+
+/// The `service` type.
+pub(crate) struct Service;
+
+impl ResourceType for Service {
+    const NAME: &'static str = "service";
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "A service that runs, now and after the next boot",
+            manifest: "- service:\n    - nginx:\n        ensure: running\n        enable: true\n",
+        },
+        Example {
+            title: "A service that is restarted when its configuration changes",
+            manifest: "- file:\n    - /etc/myapp/config.yaml:\n        content: |\n          port: 8080\n        owner: root\n        \
+                       group: root\n        mode: \"0644\"\n- service:\n    - myapp:\n        enable: true\n        \
+                       subscribe:\n          - file#/etc/myapp/config.yaml\n",
+        },
+        Example {
+            title: "A service that must not run",
+            manifest: "- service:\n    - telnet.socket:\n        ensure: stopped\n        enable: false\n",
+        },
+        Example {
+            title: "A service that reads its configuration again instead of being restarted, and may take long to start",
+            manifest: "- file:\n    - /etc/haproxy/haproxy.cfg:\n        source: haproxy.cfg\n        owner: root\n        \
+                       group: root\n        mode: \"0640\"\n- service:\n    - haproxy:\n        restart: reload\n        \
+                       settle: 5s\n        timeout: 2m\n        subscribe:\n          - file#/etc/haproxy/haproxy.cfg\n",
+        },
+    ];
+    const PROVIDERS: &'static [Candidate<Self>] = &[Candidate {
+        name: "systemd",
+        summary: "machines that were booted with systemd, through `systemctl`.",
+        make: |_| Systemd::new(),
+    }];
+    const REFRESHES: bool = true;
+
+    type Properties = Properties;
+    type State = ServiceState;
+    type Action = Action;
+    type Provider = Systemd;
+
+    fn expect(on: &Systemd, wants: &[&Properties]) {
+        on.expect(wants);
+    }
+
+    fn inspect(want: &Properties, on: &Systemd, cx: &Context) -> Result<ServiceState, Error> {
+        on.inspect(want, cx)
+    }
+
+    fn compare(want: &Properties, have: &ServiceState, cue: Cue) -> Result<Option<Change<Action>>, Error> {
+        decision::compare(want, have, cue)
+    }
+
+    fn enact(
+        want: &Properties,
+        _: &ServiceState,
+        action: Action,
+        on: &Systemd,
+        cx: &Context,
+    ) -> Result<ServiceState, Error> {
+        for verb in action.0 {
+            on.perform(verb, want, cx)?;
+        }
+        on.inspect(want, cx)
+    }
+}

@@ -1,0 +1,194 @@
+//! `systemctl` and `journalctl` as programs: how they are called, and what their failures are in words.
+//!
+//! The process runner lets one program run at a time in the whole process, so no two calls ever overlap.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{
+    Verb,
+    unit::{PROPERTIES, Unit, unit_name},
+};
+use crate::{
+    host::process::{Cause, Command, Exit, Finished, Keep, ProcessError},
+    resource::{Context, Error},
+};
+
+/// How long a question may take to be answered. A manager that is busy for longer is in trouble.
+const ANSWER: Duration = Duration::from_mins(1);
+
+/// How long a service may take to start when the resource does not say.
+pub(super) const START: Duration = Duration::from_secs(30);
+
+/// How long a service may take to stop when the resource does not say: what systemd allows by default, and a little.
+const STOP: Duration = Duration::from_secs(100);
+
+/// How long to look for what a service said before it failed.
+const JOURNAL: Duration = Duration::from_secs(5);
+
+/// How many of its last lines are shown.
+const JOURNAL_LINES: &str = "--lines=5";
+
+/// More than any number of units needs.
+const MOST_OUTPUT: usize = 64 * 1024 * 1024;
+
+impl Verb {
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Start => &["start", "--system"],
+            Self::Stop => &["stop", "--system"],
+            Self::Restart => &["restart", "--system"],
+            Self::Reload => &["reload-or-restart", "--system"],
+            Self::Enable => &["enable", "--system"],
+            Self::Disable => &["disable", "--system"],
+            Self::DisableForNow => &["disable", "--system", "--runtime"],
+        }
+    }
+
+    fn limit(self) -> Duration {
+        match self {
+            Self::Start => START,
+            Self::Stop => STOP,
+            Self::Restart | Self::Reload => START + STOP,
+            Self::Enable | Self::Disable | Self::DisableForNow => ANSWER,
+        }
+    }
+}
+
+/// The units with these names, in this order.
+pub(super) fn show(names: &[&str], cx: &Context) -> Result<Vec<Unit>, Error> {
+    let arguments: Vec<&str> = ["show", "--system", PROPERTIES].iter().chain(names).copied().collect();
+    let finished = systemctl(&arguments, ANSWER, cx)?;
+    let units = Unit::read_all(&finished.stdout.text());
+    if units.len() == names.len() {
+        return Ok(units);
+    }
+    let said = match finished.stderr.text().trim() {
+        "" => format!("it described {} of {} units", units.len(), names.len()),
+        words => words.to_owned(),
+    };
+    Err(Error::new(format!("systemctl show failed: {said}")))
+}
+
+/// What `systemctl is-enabled` prints for units that exist, in this order; `None` when it did not get to all of them.
+pub(super) fn are_enabled(names: &[&str], cx: &Context) -> Result<Option<Vec<String>>, Error> {
+    let arguments: Vec<&str> = ["is-enabled", "--system"].iter().chain(names).copied().collect();
+    // Its exit code only repeats what the words say.
+    let finished = systemctl(&arguments, ANSWER, cx)?;
+    let words: Vec<String> = finished.stdout.text().lines().map(|line| line.trim().to_owned()).collect();
+    Ok((words.len() == names.len()).then_some(words))
+}
+
+/// What `systemctl is-enabled` says about one unit.
+pub(super) fn is_enabled(name: &str, cx: &Context) -> Result<String, Error> {
+    let finished = systemctl(&["is-enabled", "--system", name], ANSWER, cx)?;
+    enablement_word(&finished.stdout.text(), &finished.stderr.text(), name)
+}
+
+/// The word that `systemctl is-enabled` answers with. Before systemd 253 it has none for a unit that does not exist, only
+/// a message.
+pub(super) fn enablement_word(stdout: &str, stderr: &str, name: &str) -> Result<String, Error> {
+    // A script of another init system may have been asked, and may have talked before it answered.
+    match stdout.lines().last().map(str::trim) {
+        Some("not-found") => Err(not_found(name)),
+        Some(word) if !word.is_empty() => Ok(word.to_owned()),
+        _ if stderr.contains("No such file or directory") || stderr.contains("does not exist") => {
+            Err(not_found(name))
+        }
+        _ => Err(Error::new(format!("systemctl is-enabled {name} failed: {}", stderr.trim()))),
+    }
+}
+
+pub(super) fn not_found(name: &str) -> Error {
+    Error::new(format!("service not found: systemd knows no unit {}", unit_name(name)))
+        .on("name")
+        .with_help("install what brings the unit, or write its file, with a resource before this one")
+}
+
+/// Makes systemd read the files of all units again.
+pub(super) fn daemon_reload(cx: &Context) -> Result<(), Error> {
+    let finished = systemctl(&["daemon-reload", "--system"], ANSWER, cx)?;
+    match finished.exit {
+        Exit::Code(0) => Ok(()),
+        exit => Err(Error::new(format!("systemctl daemon-reload failed: {}", said(&finished, exit)))),
+    }
+}
+
+/// Does something to a unit.
+pub(super) fn perform(verb: Verb, name: &str, cx: &Context) -> Result<(), Error> {
+    let started = SystemTime::now();
+    let arguments: Vec<&str> = verb.arguments().iter().copied().chain([name]).collect();
+    let limit = cx.timeout().map_or(verb.limit(), |_| Duration::MAX);
+    let finished = systemctl(&arguments, limit, cx).map_err(|error| match error.property {
+        Some("timeout") => with_journal(error, name, started, cx),
+        _ => error,
+    })?;
+    match finished.exit {
+        Exit::Code(0) => Ok(()),
+        exit => {
+            let message =
+                format!("systemctl {} {name} failed: {}", verb.arguments()[0], said(&finished, exit));
+            Err(with_journal(Error::new(message), name, started, cx))
+        }
+    }
+}
+
+fn said(finished: &Finished, exit: Exit) -> String {
+    match finished.stderr.text().trim() {
+        "" => exit.to_string(),
+        words => words.to_owned(),
+    }
+}
+
+/// Adds what the unit said since a moment, as far as that can be had: to name the true cause is worth an attempt, not
+/// another failure.
+pub(super) fn with_journal(mut error: Error, name: &str, since: SystemTime, cx: &Context) -> Error {
+    if cx.sensitive {
+        return error;
+    }
+    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let journalctl = |arguments: &[&str]| {
+        let command = Command::new("journalctl").arguments(arguments).timeout(JOURNAL);
+        command.run(&cx.host.interrupt).ok()
+    };
+    // What the service wrote last may still be on its way.
+    let _ = journalctl(&["--sync"]);
+    let unit = unit_name(name);
+    let (since, unit) = (format!("--since=@{since}"), format!("--unit={unit}"));
+    let lines = journalctl(&[&unit, &since, JOURNAL_LINES, "--no-pager", "--quiet", "--output=cat"]);
+    let lines = lines.as_ref().map(|finished| finished.stdout.text());
+    if let Some(lines) = lines.as_deref().map(str::trim_end).filter(|lines| !lines.is_empty()) {
+        error.message.push_str("\nlast lines of its journal:");
+        for line in lines.lines() {
+            error.message.push_str("\n  ");
+            error.message.push_str(line);
+        }
+    }
+    error
+}
+
+/// Runs systemctl to its end, but for no longer than the limit and what is left of the resource's own time.
+fn systemctl(arguments: &[&str], limit: Duration, cx: &Context) -> Result<Finished, Error> {
+    let limit = cx.time_left().map_or(limit, |left| left.min(limit));
+    let command = Command::new("systemctl")
+        .arguments(arguments)
+        // Its words are read, not shown: they must be the same everywhere.
+        .variable("LC_ALL", "C")
+        .variable("SYSTEMD_COLORS", "0")
+        .variable("SYSTEMD_PAGER", "")
+        .keep(Keep::Whole(MOST_OUTPUT))
+        .timeout(limit);
+    command.run(&cx.host.interrupt).map_err(|error| match error {
+        ProcessError::Stopped(stopped) => match stopped.cause {
+            Cause::Interrupt(_) => Error::interrupted(),
+            Cause::Timeout(_) => {
+                let verb = arguments.first().copied().unwrap_or_default();
+                let limit = crate::vocabulary::Duration::from(cx.timeout().unwrap_or(limit));
+                Error::new(format!("timed out after {limit}: systemctl {verb} was not done"))
+                    .on("timeout")
+                    .with_help("give it more time with `timeout`, or see `systemctl status` for what it waits for")
+            }
+            _ => Error::new(stopped.to_string()),
+        },
+        other => Error::new(other.to_string()),
+    })
+}

@@ -1,0 +1,102 @@
+//! The words in which systemd says what a unit is doing and whether it starts at boot.
+
+use crate::resource::Error;
+
+/// Whether a unit is running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activity {
+    Running,
+    Stopped,
+}
+
+/// Whether a unit starts at boot, and whether that can be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Enablement {
+    Enabled,
+    /// Until the next boot only.
+    EnabledForNow,
+    /// It counts as enabled; who or what decides that is not the unit's own installation.
+    Fixed,
+    Disabled,
+    /// It counts as disabled, and cannot even be started.
+    Masked,
+}
+
+impl Activity {
+    /// From what `systemctl is-active` prints, which is also a unit's `ActiveState`.
+    pub(super) fn from_word(word: &str) -> Result<Self, Error> {
+        match word {
+            "active" | "reloading" | "refreshing" => Ok(Self::Running),
+            "inactive" | "failed" | "activating" | "deactivating" | "maintenance" => Ok(Self::Stopped),
+            other => Err(Error::new(format!("invalid systemctl is-active output: {other:?}"))),
+        }
+    }
+}
+
+impl Enablement {
+    /// From what `systemctl is-enabled` prints.
+    pub(super) fn from_word(word: &str) -> Result<Self, Error> {
+        match word {
+            "enabled" => Ok(Self::Enabled),
+            "enabled-runtime" => Ok(Self::EnabledForNow),
+            "alias" | "static" | "indirect" | "generated" | "transient" => Ok(Self::Fixed),
+            "linked" | "linked-runtime" | "disabled" => Ok(Self::Disabled),
+            "masked" | "masked-runtime" => Ok(Self::Masked),
+            other => Err(Error::new(format!("invalid systemctl is-enabled output: {other:?}"))),
+        }
+    }
+
+    pub(super) fn starts_at_boot(self) -> bool {
+        matches!(self, Self::Enabled | Self::EnabledForNow | Self::Fixed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_is_active_has_its_meaning() {
+        use Activity::{Running, Stopped};
+        for (word, activity) in [
+            ("active", Running),
+            ("reloading", Running),
+            ("refreshing", Running),
+            ("inactive", Stopped),
+            ("failed", Stopped),
+            ("activating", Stopped),
+            ("deactivating", Stopped),
+            ("maintenance", Stopped),
+        ] {
+            assert_eq!(Activity::from_word(word).unwrap(), activity, "{word}");
+        }
+        for word in ["", "unknown", "Active", "active\n"] {
+            let message = Activity::from_word(word).unwrap_err().message;
+            assert_eq!(message, format!("invalid systemctl is-active output: {word:?}"));
+        }
+    }
+
+    #[test]
+    fn every_word_of_is_enabled_has_its_meaning() {
+        for (word, starts_at_boot) in [
+            ("enabled", true),
+            ("enabled-runtime", true),
+            ("alias", true),
+            ("static", true),
+            ("indirect", true),
+            ("generated", true),
+            ("transient", true),
+            ("linked", false),
+            ("linked-runtime", false),
+            ("masked", false),
+            ("masked-runtime", false),
+            ("disabled", false),
+        ] {
+            assert_eq!(Enablement::from_word(word).unwrap().starts_at_boot(), starts_at_boot, "{word}");
+        }
+        for word in ["", "bad", "perhaps"] {
+            let message = Enablement::from_word(word).unwrap_err().message;
+            assert_eq!(message, format!("invalid systemctl is-enabled output: {word:?}"));
+        }
+    }
+}
