@@ -1,0 +1,172 @@
+//! What has to happen to an archive: the decision table, without looking at anything.
+
+use super::{Action, Ensure, Properties, Step, state::ArchiveState};
+use crate::{
+    host::files::Kind,
+    resource::{Change, Difference, Error},
+    state::Progress,
+};
+
+/// The steps that bring what was found to what is wanted.
+pub(super) fn compare(want: &Properties, have: &ArchiveState) -> Result<Option<Change<Action>>, Error> {
+    let mut plan = Plan::default();
+    match &have.entry {
+        Some(entry) if !matches!(entry.kind, Kind::File | Kind::Symlink { .. }) => {
+            let what = if entry.kind == Kind::Directory { "a directory" } else { "a device, fifo or socket" };
+            return Err(Error::new(format!("{} is {what}, not an archive", want.name))
+                .with_help("remove it first, or name another path"));
+        }
+        found if want.ensure == Ensure::Absent => {
+            if found.is_some() {
+                plan.step(Step::Remove);
+            }
+        }
+        _ => plan.present(want, have),
+    }
+    Ok(plan.change())
+}
+
+#[derive(Default)]
+struct Plan {
+    steps: Vec<Step>,
+    differences: Vec<Difference>,
+}
+
+impl Plan {
+    fn step(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    fn change(self) -> Option<Change<Action>> {
+        let Self { steps, differences } = self;
+        (!steps.is_empty()).then_some(Change { action: Action(steps), differences, refreshes: false })
+    }
+
+    fn present(&mut self, want: &Properties, have: &ArchiveState) {
+        let creates_exists = want.creates.is_some() && have.metadata.creates_exists;
+        let again = reason_to_extract_again(want, have);
+        if creates_exists && again.is_none() {
+            if want.cleanup && have.entry.is_some() {
+                self.step(Step::CleanUp);
+            }
+            return;
+        }
+        let wanted = wanted_archive(want, have);
+        let extracts_again = again.is_some();
+        let lacks_creation = want.creates.is_some() && !creates_exists;
+        self.differences.extend(again);
+        if lacks_creation {
+            self.differences.push(Difference::between("creates", "missing", "present"));
+        }
+        let attributes = attribute_differences(want, have);
+        match wanted {
+            Match::Unknown | Match::Equal if have.metadata.archive_exists && attributes.is_empty() => {}
+            Match::Equal if have.metadata.archive_exists => self.step(Step::SetAttributes),
+            Match::Different => {
+                self.differences.push(Difference::of(if want.checksum.is_some() {
+                    "checksum"
+                } else {
+                    "checksum_url"
+                }));
+                self.step(Step::Download);
+            }
+            _ => self.step(Step::Download),
+        }
+        self.differences.extend(attributes);
+        let downloads = self.steps.contains(&Step::Download);
+        let is_unknown = want.creates.is_none() && !is_extracted(want, have);
+        if want.extract_parent.is_some() && (downloads || lacks_creation || extracts_again || is_unknown) {
+            self.step(Step::Extract);
+            if want.cleanup {
+                self.step(Step::CleanUp);
+            }
+        }
+    }
+}
+
+/// How the file at the path compares with the archive that is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Match {
+    /// Nothing says what the archive has to be.
+    Unknown,
+    Equal,
+    Different,
+}
+
+fn wanted_archive(want: &Properties, have: &ArchiveState) -> Match {
+    if !have.metadata.archive_exists {
+        return Match::Unknown;
+    }
+    match (&want.checksum, &want.checksum_url) {
+        (Some(checksum), _) if have.checksums.contains(checksum) => Match::Equal,
+        (Some(_), _) => Match::Different,
+        (None, None) => Match::Unknown,
+        // Without asking the network, what the checksum was last time is all that is known.
+        (None, Some(url)) => {
+            let record = have.record.as_ref().filter(|record| record.checksum_url == Some(url.to_string()));
+            let is_same = |checksum| record.is_some_and(|record| record.is_of(checksum));
+            if have.checksums.first().is_some_and(is_same) { Match::Equal } else { Match::Different }
+        }
+    }
+}
+
+/// Why the archive has to be unpacked although what it creates is there.
+pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) -> Option<Difference> {
+    let target = want.extract_parent.as_ref()?;
+    let record = have.record.as_ref()?;
+    let extraction = record.extraction.as_ref().filter(|extraction| extraction.target == target.as_path())?;
+    if extraction.progress == Progress::Unfinished {
+        return Some(Difference::between("extract_parent", "half extracted", "extracted"));
+    }
+    if let Some(path) = have.metadata.tampered.first() {
+        let count = have.metadata.tampered.len();
+        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        return Some(Difference::between("verify", format!("{path}{more} changed"), "as extracted"));
+    }
+    let shown = || record.checksums.first().map(ToString::to_string).unwrap_or_default();
+    match (&want.checksum, &want.checksum_url) {
+        (Some(checksum), _) if !record.is_of(checksum) => {
+            Some(Difference::between("checksum", shown(), checksum))
+        }
+        (None, Some(url)) if record.checksum_url.as_ref().is_some_and(|known| *known != url.to_string()) => {
+            Some(Difference::of("checksum_url"))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the file at the path was unpacked into the target, as far as is remembered.
+fn is_extracted(want: &Properties, have: &ArchiveState) -> bool {
+    let Some(record) = &have.record else { return false };
+    let is_there = record.extraction.as_ref().is_some_and(|extraction| {
+        extraction.progress == Progress::Complete
+            && want.extract_parent.as_ref().is_some_and(|target| extraction.target == target.as_path())
+    });
+    is_there && have.checksums.first().is_some_and(|checksum| record.is_of(checksum))
+}
+
+/// Owner, group and mode of the archive file that differ, in this order.
+fn attribute_differences(want: &Properties, have: &ArchiveState) -> Vec<Difference> {
+    let (Some(target), Some(entry), true) = (&have.target, &have.entry, have.metadata.archive_exists) else {
+        return Vec::new();
+    };
+    let shown = |value: &Option<String>| value.clone().unwrap_or_default();
+    let account = |account: &Option<crate::vocabulary::Account>| {
+        account.as_ref().map(ToString::to_string).unwrap_or_default()
+    };
+    let mut differences = Vec::new();
+    if entry.uid != target.uid {
+        differences.push(Difference::between("owner", shown(&have.metadata.owner), account(&want.owner)));
+    }
+    if entry.gid != target.gid {
+        differences.push(Difference::between("group", shown(&have.metadata.group), account(&want.group)));
+    }
+    if want.mode.is_some() && entry.mode != target.mode {
+        differences.push(Difference::between(
+            "mode",
+            shown(&have.metadata.mode),
+            format!("{:04o}", target.mode),
+        ));
+    }
+    differences
+}

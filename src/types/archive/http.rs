@@ -1,0 +1,235 @@
+//! The provider for servers that speak http or https.
+
+use std::{
+    collections::HashMap,
+    io::Seek,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+use super::{
+    Action, Properties, Step,
+    download::{Broken, Feed, Order, Partial},
+    extraction::{Extraction, Unpacked, unrecorded},
+    state::{ArchiveState, hash},
+};
+use crate::{
+    host::{
+        files::{self, Attributes, Draft, Intent, Parents, Problem},
+        http::Body,
+        unpack::{Kind, UnpackError},
+    },
+    resource::{Context, Error, Retry},
+    state::ArchiveRecord,
+    vocabulary::{Algorithm, Checksum, Mode},
+};
+
+/// Archives over http and https; what is left of broken downloads is kept until the run ends.
+#[derive(Default)]
+pub(crate) struct Http {
+    partial: Mutex<HashMap<PathBuf, Partial>>,
+}
+
+/// Fails as a real run would, as far as that can be told without the network.
+pub(super) fn rehearse(want: &Properties, have: &ArchiveState, action: &Action) -> Result<(), Error> {
+    let Some(attributes) = have.target else { return Ok(()) };
+    let checks = action.0.iter().filter_map(|step| match step {
+        Step::Download => Some((want.name.as_path(), Intent::Write(attributes))),
+        Step::SetAttributes => Some((want.name.as_path(), Intent::SetAttributes(attributes))),
+        Step::Extract => {
+            let target = want.extract_parent.as_ref()?.as_path();
+            let missing = matches!(files::inspect(target), Ok(None));
+            missing.then_some((target, Intent::MakeDirectory(attributes, Parents::Make)))
+        }
+        Step::CleanUp | Step::Remove => Some((want.name.as_path(), Intent::Remove)),
+    });
+    for (path, intent) in checks {
+        match files::check(path, intent) {
+            // An earlier resource of this dry run may be the one that makes it.
+            Err(error) if matches!(error.problem, Problem::ParentMissing { .. }) => {}
+            checked => checked?,
+        }
+    }
+    Ok(())
+}
+
+impl Http {
+    pub(super) fn enact(
+        &self,
+        want: &Properties,
+        have: &ArchiveState,
+        action: &Action,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        let path = want.name.as_path();
+        let mut unpacked = None;
+        for step in &action.0 {
+            match (step, have.target) {
+                (Step::Remove | Step::CleanUp, _) => files::remove(path)?,
+                (Step::Download, Some(target)) => {
+                    unpacked = self.download(want, target, action, cx)?;
+                }
+                (Step::SetAttributes, Some(target)) => set_attributes(want, have, target)?,
+                (Step::Extract, Some(target)) => extract(want, target, unpacked.take(), cx)?,
+                _ => return Err(Error::new("owner and group are not known")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the archive at its place; where it is also to be unpacked and can be on the way, gives that too.
+    fn download(
+        &self,
+        want: &Properties,
+        target: Attributes,
+        action: &Action,
+        cx: &Context,
+    ) -> Result<Option<(Unpacked, ArchiveRecord)>, Error> {
+        let path = want.name.as_path();
+        let order = Order::of(want, target, cx)?;
+        let wanted = order.checksum()?;
+        if let Some(directory) = path.parent() {
+            cx.host.unfinished.note(directory);
+        }
+        let partial = self.partial().remove(path);
+        let (draft, body) = order.begin(partial)?;
+        let kind = want.kind().filter(|_| action.0.contains(&Step::Extract));
+        let (checksums, unpacked) = match fetch(&order, &draft, body, wanted.as_ref(), kind) {
+            Ok(fetched) => fetched,
+            Err(Broken { error, length, version }) => {
+                let partial = order.keep(draft, length, version);
+                self.partial().extend(partial.map(|partial| (path.to_owned(), partial)));
+                return Err(error);
+            }
+        };
+        draft.publish(target)?;
+        let record = record(want, checksums);
+        if kind.is_none() {
+            cx.host.state.keep_archive(path, &record).map_err(|error| unrecorded(&error))?;
+        }
+        Ok(unpacked.map(|unpacked| (unpacked, record)))
+    }
+
+    fn partial(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Partial>> {
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Fetches the archive into its draft and checks it, unpacking it on the way where its kind allows that.
+fn fetch(
+    order: &Order,
+    draft: &Draft,
+    body: Body,
+    wanted: Option<&Checksum>,
+    kind: Option<Kind>,
+) -> Result<(Vec<Checksum>, Option<Unpacked>), Broken> {
+    let algorithm = wanted.map_or(Algorithm::Sha256, Checksum::algorithm);
+    let mut feed = Feed::new(draft, body, algorithm, order.cx)?;
+    let Some(kind) = kind else {
+        return Ok((verified(feed, wanted)?, None));
+    };
+    let extraction = Extraction::new(order.want, order.target, order.cx)?;
+    let refusal = |error| extraction.refusal(error);
+    if let Kind::Tar(compression) = kind {
+        let unpacked = extraction.of_stream(&mut feed, compression);
+        if feed.is_broken() {
+            return Err(feed.broken());
+        }
+        if let Err(error @ (UnpackError::Files(_) | UnpackError::Stopped)) = unpacked {
+            return Err(refusal(error).into());
+        }
+        // That the download is not what it should be says more than that it cannot be unpacked.
+        return Ok((verified(feed, wanted)?, Some(unpacked.map_err(refusal)?)));
+    }
+    let checksums = verified(feed, wanted)?;
+    Ok((checksums, Some(extraction.of_file(draft.file(), kind).map_err(refusal)?)))
+}
+
+/// The checksums of the whole download, if it is what it should be.
+fn verified(feed: Feed, wanted: Option<&Checksum>) -> Result<Vec<Checksum>, Broken> {
+    let checksums = feed.finish()?;
+    if let Some(wanted) = wanted.filter(|wanted| !checksums.contains(wanted)) {
+        let found = checksums.last().map(ToString::to_string).unwrap_or_default();
+        let message = format!("the download has the checksum {found}, not {wanted}");
+        let help = "either the checksum is that of another version, or the download was tampered with";
+        return Err(Error::new(message).on("checksum").with_help(help).into());
+    }
+    Ok(checksums)
+}
+
+impl From<Error> for Broken {
+    /// Nothing of the download is worth keeping.
+    fn from(error: Error) -> Self {
+        Self { error, length: 0, version: None }
+    }
+}
+
+impl From<files::FileError> for Broken {
+    fn from(error: files::FileError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// Unpacks the archive, unless that was done on the way, and puts its files in place.
+fn extract(
+    want: &Properties,
+    target: Attributes,
+    unpacked: Option<(Unpacked, ArchiveRecord)>,
+    cx: &Context,
+) -> Result<(), Error> {
+    let extraction = Extraction::new(want, target, cx)?;
+    let (unpacked, record) = match unpacked {
+        Some(unpacked) => unpacked,
+        None => from_disk(want, &extraction, cx)?,
+    };
+    extraction.publish(unpacked, record)?;
+    if let Some(creates) = &want.creates
+        && files::inspect(creates.as_path())?.is_none()
+    {
+        return Err(Error {
+            retry: Retry::Pointless,
+            ..Error::new(format!("the archive was unpacked, but {creates} is not there"))
+        }
+        .on("creates")
+        .with_help("name a file that is in the archive; `strip_components` changes where it goes"));
+    }
+    Ok(())
+}
+
+/// Unpacks the archive that lies at its path.
+fn from_disk(
+    want: &Properties,
+    extraction: &Extraction,
+    cx: &Context,
+) -> Result<(Unpacked, ArchiveRecord), Error> {
+    let path = want.name.as_path();
+    let changed = || Error::new(format!("{} was changed by somebody else meanwhile", path.display()));
+    let kind = want.kind().ok_or_else(changed)?;
+    let Some((Some(mut file), _)) = files::open_regular(path)? else { return Err(changed()) };
+    let algorithm = want.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm);
+    let checksums = hash(&file, algorithm, path, cx)?;
+    if want.checksum.as_ref().is_some_and(|wanted| !checksums.contains(wanted)) {
+        return Err(changed());
+    }
+    file.rewind().map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))?;
+    let unpacked = extraction.of_file(&file, kind).map_err(|error| extraction.refusal(error))?;
+    Ok((unpacked, record(want, checksums)))
+}
+
+/// What is remembered of an archive that is not unpacked yet.
+fn record(want: &Properties, checksums: Vec<Checksum>) -> ArchiveRecord {
+    ArchiveRecord {
+        archive: want.name.to_string(),
+        url: want.url.as_ref().map(ToString::to_string).unwrap_or_default(),
+        checksum_url: want.checksum_url.as_ref().map(ToString::to_string),
+        checksums,
+        extraction: None,
+    }
+}
+
+/// Repairs owner, group and mode of an archive that is otherwise right.
+fn set_attributes(want: &Properties, have: &ArchiveState, target: Attributes) -> Result<(), Error> {
+    let Some(entry) = &have.entry else { return Err(Error::new("the archive is not there")) };
+    let mode = want.mode.map_or(entry.mode, Mode::bits);
+    Ok(files::set_attributes(want.name.as_path(), entry, Attributes { mode, ..target })?)
+}

@@ -1,0 +1,328 @@
+//! The `archive` type: archives that are downloaded, verified, unpacked and cleaned up after.
+
+mod checksums;
+mod decision;
+mod download;
+mod extraction;
+mod http;
+mod state;
+
+use std::{collections::BTreeMap, fmt};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::{http::Http, state::ArchiveState};
+use crate::{
+    host::unpack::{Kind, Limits},
+    resource::{self, Candidate, Change, Context, Cue, Error, Example, ResourceType},
+    vocabulary::{AbsolutePath, Account, Checksum, Mode, Secret, Size, Url},
+};
+
+/// Archives that are downloaded over http or https, verified, unpacked and, if wanted, removed again.
+///
+/// A download appears at its path complete, verified and with its owner and mode, or not at all. An archive is unpacked
+/// into a private directory on the same file system; when everything in it is in order, its files are moved to their
+/// places, each at once and `creates` last. If `extract_parent` did not exist, the whole tree appears at once. A run
+/// that is killed in between is finished by the next one. An archive that holds absolute paths, `..`, links that lead
+/// out of it, devices, duplicates or more than it may is refused whole; set-id bits are dropped.
+///
+/// What was unpacked is remembered: a new `checksum` is noticed as another version even after `cleanup`, and files that
+/// the new version no longer has are removed if nobody has changed them. Directories that exist already keep their owner
+/// and mode.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Properties {
+    /// Absolute path of the archive file. It ends like the URL, in one of .tar.gz .tgz .tar .zip .tar.xz .txz .tar.bz2
+    /// .tbz2 .tar.zst .tzst. Its directory must exist.
+    pub(crate) name: AbsolutePath,
+    /// Whether the archive is to be there (and unpacked, if asked for) or its file to be gone. What was unpacked stays.
+    #[serde(default)]
+    pub(crate) ensure: Ensure,
+    /// Where to download it from, http or https. A user and password in it are never shown. Required unless `ensure` is
+    /// `absent`. Redirects are followed, but never from https to http.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<Url>,
+    /// What the download must hash to: the hex digits of its SHA-256, or `sha512:` and those of its SHA-512. A file that
+    /// is there already and differs is downloaded again. Without it, whatever the server sends is believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) checksum: Option<Checksum>,
+    /// Where to get the checksum from when a download is needed: a file like `SHA256SUMS` with a line for the archive,
+    /// or with a checksum alone. Not together with `checksum`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) checksum_url: Option<Url>,
+    /// The directory to unpack into. If it does not exist it is made, with its parents, mode 0755.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) extract_parent: Option<AbsolutePath>,
+    /// A file that is there once the archive is unpacked. While it exists nothing is downloaded or unpacked, unless
+    /// another version than the asked-for one was unpacked here, or its unpacking was interrupted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) creates: Option<AbsolutePath>,
+    /// Remove the archive once it is unpacked. Needs `extract_parent` and `creates`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) cleanup: bool,
+    /// The user that owns the archive and everything unpacked from it, by name or number. Required unless `ensure` is
+    /// `absent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<Account>,
+    /// The group that owns the archive and everything unpacked from it, by name or number. Required unless `ensure` is
+    /// `absent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<Account>,
+    /// Permissions of the archive file in octal. Without it a new file gets 0644 less the umask, and an existing one
+    /// keeps what it has. Unpacked files have the modes that the archive gives them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<Mode>,
+    /// The user to log in to the server as (basic authentication).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) username: Option<String>,
+    /// The password to log in to the server with. It is never shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-late" = true, "x-secret" = true, "x-file-flag" = "password-file"))]
+    pub(crate) password: Option<Secret>,
+    /// Headers to send to the server. Their values are never shown, and no other server that a redirect leads to gets
+    /// them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-late" = true, "x-secret" = true))]
+    pub(crate) headers: BTreeMap<String, Secret>,
+    /// Certificates in PEM form of authorities to trust besides those that the system trusts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ca_file: Option<AbsolutePath>,
+    /// How many components to take away from the front of every name in the archive: with 1, `app-1.2/bin/app` is
+    /// unpacked as `bin/app`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) strip_components: Option<u32>,
+    /// Compare every unpacked file with what was unpacked, on every run, and unpack again if one is missing or differs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) verify: bool,
+    /// The most that the archive may unpack to (default `16GiB`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_size: Option<Size>,
+    /// The most files, directories and links that the archive may hold (default 1000000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_entries: Option<u64>,
+    /// How many times its own size the archive may unpack to (default 250). Up to 64 MiB are always allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_ratio: Option<u64>,
+}
+
+/// Whether the archive is to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Ensure {
+    /// Downloaded, and unpacked if asked for.
+    #[default]
+    Present,
+    /// Its file is gone.
+    Absent,
+}
+
+impl resource::Properties for Properties {
+    fn ensure(&self) -> String {
+        match self.ensure {
+            Ensure::Present => "present",
+            Ensure::Absent => "absent",
+        }
+        .to_owned()
+    }
+
+    fn problems(&self) -> Vec<Error> {
+        if self.ensure == Ensure::Absent {
+            return Vec::new();
+        }
+        let mut problems = Vec::new();
+        let given =
+            [("url", self.url.is_some()), ("owner", self.owner.is_some()), ("group", self.group.is_some())];
+        for (property, _) in given.into_iter().filter(|(_, given)| !given) {
+            let message = format!("`{property}` is missing: an archive needs url, owner and group");
+            problems.push(Error::new(message).on(property));
+        }
+        problems.extend(self.kind_problem());
+        problems.extend(self.combination_problems());
+        problems
+    }
+}
+
+impl Properties {
+    /// The kind of archive that the name speaks of.
+    fn kind(&self) -> Option<Kind> {
+        Kind::of(&self.name.to_string())
+    }
+
+    fn kind_problem(&self) -> Option<Error> {
+        let help = format!("supported: {}", Kind::endings());
+        let Some(kind) = self.kind() else {
+            let message = format!("\"{}\" does not end like an archive", self.name);
+            return Some(Error::new(message).on("name").with_help(help));
+        };
+        let file = self.url.as_ref()?.file_name();
+        match Kind::of(&file) {
+            None => Some(
+                Error::new(format!("the path of the URL does not end like an archive: \"{file}\""))
+                    .on("url")
+                    .with_help(help),
+            ),
+            Some(other) if other != kind => Some(
+                Error::new(format!("the URL is that of a {other}, and the name that of a {kind}"))
+                    .on("url")
+                    .with_help("give both the same ending"),
+            ),
+            Some(_) => None,
+        }
+    }
+
+    fn combination_problems(&self) -> Vec<Error> {
+        let needs = |property, needed: &str, why| {
+            Error::new(format!("`{property}` needs `{needed}`: {why}")).on(property)
+        };
+        let extracts = self.extract_parent.is_some();
+        let zero = |value: Option<u64>| value == Some(0);
+        let mut problems = Vec::new();
+        if self.cleanup && !extracts {
+            problems.push(needs(
+                "cleanup",
+                "extract_parent",
+                "an archive is removed only after it was unpacked",
+            ));
+        }
+        if self.cleanup && self.creates.is_none() {
+            problems.push(needs(
+                "cleanup",
+                "creates",
+                "without it nobody could tell that the archive was unpacked",
+            ));
+        }
+        if self.verify && !extracts {
+            problems.push(needs("verify", "extract_parent", "only what was unpacked is verified"));
+        }
+        if self.strip_components.is_some() && !extracts {
+            problems.push(needs("strip_components", "extract_parent", "nothing is unpacked without it"));
+        }
+        if self.password.is_some() && self.username.is_none() {
+            problems.push(needs("password", "username", "both are sent together"));
+        }
+        if self.checksum.is_some() && self.checksum_url.is_some() {
+            let message = "`checksum` and `checksum_url` cannot be given together";
+            problems.push(
+                Error::new(message).on("checksum_url").with_help("keep the one that is to be believed"),
+            );
+        }
+        for (property, is_zero) in [
+            ("max_size", zero(self.max_size.map(Size::bytes))),
+            ("max_entries", zero(self.max_entries)),
+            ("max_ratio", zero(self.max_ratio)),
+        ] {
+            if is_zero {
+                problems.push(Error::new(format!("`{property}` must be at least 1")).on(property));
+            }
+        }
+        problems
+    }
+
+    fn limits(&self) -> Limits {
+        let standard = Limits::default();
+        Limits {
+            size: self.max_size.unwrap_or(standard.size),
+            entries: self.max_entries.unwrap_or(standard.entries),
+            ratio: self.max_ratio.unwrap_or(standard.ratio),
+        }
+    }
+}
+
+/// What has to happen, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Action(Vec<Step>);
+
+/// One thing that has to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Download,
+    /// Owner, group and mode of the archive.
+    SetAttributes,
+    Extract,
+    /// Remove the archive after its extraction.
+    CleanUp,
+    /// Remove the archive because it is not wanted.
+    Remove,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let deed = |step: &Step| match step {
+            Step::Download => "downloaded",
+            Step::SetAttributes => "updated owner, group and mode",
+            Step::Extract => "extracted",
+            Step::CleanUp => "cleaned up",
+            Step::Remove => "removed",
+        };
+        f.write_str(&self.0.iter().map(deed).collect::<Vec<_>>().join(". "))
+    }
+}
+
+/// The `archive` type.
+pub(crate) struct Archive;
+
+impl ResourceType for Archive {
+    const NAME: &'static str = "archive";
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "A release that is unpacked and cleaned up after",
+            manifest: "- archive:\n    - /var/cache/app-1.2.tar.gz:\n        url: https://example.com/app-1.2.tar.gz\n        \
+                       checksum: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n        \
+                       extract_parent: /opt/app\n        strip_components: 1\n        creates: /opt/app/bin/app\n        \
+                       cleanup: true\n        owner: root\n        group: root\n",
+        },
+        Example {
+            title: "A download that is only kept",
+            manifest: "- archive:\n    - /srv/mirror/data.zip:\n        url: https://example.com/data.zip\n        \
+                       checksum_url: https://example.com/SHA256SUMS\n        owner: www-data\n        group: www-data\n        \
+                       mode: \"0640\"\n",
+        },
+        Example {
+            title: "A private server",
+            manifest: "- archive:\n    - /var/cache/tool.tar.xz:\n        url: https://artifacts.example.com/tool.tar.xz\n        \
+                       headers:\n          Authorization: Bearer s3cr3t\n        ca_file: /etc/ssl/internal-ca.pem\n        \
+                       extract_parent: /usr/local\n        creates: /usr/local/bin/tool\n        owner: root\n        group: root\n        \
+                       timeout: 10m\n",
+        },
+        Example {
+            title: "An archive that must not lie around",
+            manifest: "- archive:\n    - /tmp/old.tar.gz:\n        ensure: absent\n",
+        },
+    ];
+    const PROVIDERS: &'static [Candidate<Self>] = &[Candidate {
+        name: "http",
+        summary: "servers that speak http or https; proxies as `http_proxy`, `https_proxy` and `no_proxy` say.",
+        make: |_| Ok(Http::default()),
+    }];
+    const TRIES: u32 = 3;
+
+    type Properties = Properties;
+    type State = ArchiveState;
+    type Action = Action;
+    type Provider = Http;
+
+    fn inspect(want: &Properties, _: &Http, cx: &Context) -> Result<ArchiveState, Error> {
+        state::inspect(want, cx)
+    }
+
+    fn compare(want: &Properties, have: &ArchiveState, _: Cue) -> Result<Option<Change<Action>>, Error> {
+        decision::compare(want, have)
+    }
+
+    fn rehearse(want: &Properties, have: &ArchiveState, action: &Action, _: &Http) -> Result<(), Error> {
+        http::rehearse(want, have, action)
+    }
+
+    fn enact(
+        want: &Properties,
+        have: &ArchiveState,
+        action: Action,
+        on: &Http,
+        cx: &Context,
+    ) -> Result<ArchiveState, Error> {
+        on.enact(want, have, &action, cx)?;
+        state::inspect(want, cx)
+    }
+}

@@ -1,0 +1,266 @@
+//! What is observed of an archive: its file, what it creates, and what earlier runs made of it.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use sha2::{Digest, Sha256, Sha512};
+
+use super::{Ensure, Properties, decision::reason_to_extract_again};
+use crate::{
+    host::{
+        files::{self, Attributes, Entry, FileError, Kind, Stopped},
+        unpack::{Extracted, What},
+    },
+    resource::{Context, Error, State},
+    state::{ArchiveRecord, Progress},
+    vocabulary::{Algorithm, Checksum, Mode},
+};
+
+/// Files are hashed in pieces of this size, with a look at the clock in between.
+const CHUNK: usize = 128 * 1024;
+/// As many tampered files are named.
+const MOST_NAMED: usize = 10;
+
+/// What is observed of an archive.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ArchiveState {
+    /// What is known about the archive.
+    pub(super) metadata: Metadata,
+    /// What is at the path.
+    #[serde(skip)]
+    pub(super) entry: Option<Entry>,
+    /// The checksums of the file at the path, where they matter.
+    #[serde(skip)]
+    pub(super) checksums: Vec<Checksum>,
+    /// Owner, group and mode as numbers.
+    #[serde(skip)]
+    pub(super) target: Option<Attributes>,
+    /// What earlier runs did.
+    #[serde(skip)]
+    pub(super) record: Option<ArchiveRecord>,
+}
+
+/// What is known about the archive.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Metadata {
+    /// The path of the archive file.
+    pub(super) name: String,
+    /// SHA-256 of the archive file in hex; left out when there is none, or when nothing depends on it because what
+    /// `creates` names exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) checksum: Option<String>,
+    /// Whether the archive file exists.
+    pub(super) archive_exists: bool,
+    /// Whether what `creates` names exists.
+    pub(super) creates_exists: bool,
+    /// The user that owns the archive file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<String>,
+    /// The group that owns the archive file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) group: Option<String>,
+    /// Permissions of the archive file in octal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mode: Option<String>,
+    /// When the archive file was last changed, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mtime: Option<String>,
+    /// Size of the archive file in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) size: Option<u64>,
+    /// The provider that looked.
+    pub(super) provider: String,
+    /// SHA-256 of the archive that was last unpacked, or is being unpacked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) extracted_checksum: Option<String>,
+    /// Whether the last extraction was interrupted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) extraction_unfinished: bool,
+    /// Unpacked files that are missing or differ from what was unpacked, the first few of them; only with `verify`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tampered: Vec<String>,
+}
+
+impl State for ArchiveState {
+    fn ensure(&self) -> String {
+        if self.entry.is_some() { "present" } else { "absent" }.to_owned()
+    }
+
+    fn redact(&mut self) {
+        self.metadata.checksum = None;
+        self.metadata.extracted_checksum = None;
+        self.metadata.size = None;
+    }
+}
+
+pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, Error> {
+    let path = want.name.as_path();
+    let mut metadata =
+        Metadata { name: want.name.to_string(), provider: "http".to_owned(), ..Metadata::default() };
+    let target = if want.ensure == Ensure::Absent { None } else { attributes(want, cx)? };
+    if let Some(creates) = &want.creates {
+        metadata.creates_exists = files::inspect(creates.as_path())?.is_some();
+    }
+    let record = recall(path, cx);
+    if let Some(extraction) = record.as_ref().and_then(|record| record.extraction.as_ref()) {
+        metadata.extraction_unfinished = extraction.progress == Progress::Unfinished;
+        metadata.extracted_checksum =
+            record.as_ref().and_then(|record| record.checksums.first()).map(ToString::to_string);
+    }
+    if want.verify
+        && let Some(record) = &record
+    {
+        metadata.tampered = tampered(record, cx)?;
+    }
+    let found = files::open_regular(path)?;
+    let (file, entry) = found.map_or((None, None), |(file, entry)| (file, Some(entry)));
+    if let Some(entry) = &entry {
+        metadata.describe(entry, cx);
+    }
+    let mut state = ArchiveState { metadata, entry, checksums: Vec::new(), target, record };
+    let is_settled = state.metadata.creates_exists && reason_to_extract_again(want, &state).is_none();
+    if let (Some(file), false) = (file, is_settled) {
+        let wanted = want.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm);
+        state.checksums = hash(&file, wanted, path, cx)?;
+        state.metadata.checksum = state.checksums.first().map(ToString::to_string);
+    }
+    Ok(state)
+}
+
+impl Metadata {
+    fn describe(&mut self, entry: &Entry, cx: &Context) {
+        self.archive_exists = entry.kind == Kind::File;
+        self.owner = Some(cx.host.users.user_name(entry.uid));
+        self.group = Some(cx.host.users.group_name(entry.gid));
+        self.mode = Some(format!("{:04o}", entry.mode));
+        self.size = Some(entry.size);
+        let modified = i32::try_from(entry.modified.nanoseconds)
+            .ok()
+            .and_then(|nanoseconds| jiff::Timestamp::new(entry.modified.seconds, nanoseconds).ok());
+        self.mtime = modified.map(|time| time.to_string());
+    }
+}
+
+/// What earlier runs did. Damaged memory is said and set aside: it may cost a download, never correctness.
+fn recall(path: &Path, cx: &Context) -> Option<ArchiveRecord> {
+    cx.host.state.archive(path).unwrap_or_else(|error| {
+        cx.warn(format!("{error}; what was unpacked earlier is not known"));
+        None
+    })
+}
+
+/// Owner, group and mode as numbers; `None` when not all are given, as when only looking.
+fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Error> {
+    let (Some(owner), Some(group)) = (&want.owner, &want.group) else { return Ok(None) };
+    let users = &cx.host.users;
+    let missing = |what: &str, name: &str| {
+        Error::new(format!("{what} \"{name}\" does not exist on this machine"))
+            .with_help(format!("create the {what} first, or give a numeric id"))
+    };
+    let uid = users.user_id(owner).ok_or_else(|| missing("user", owner.as_str()).on("owner"))?;
+    let gid = users.group_id(group).ok_or_else(|| missing("group", group.as_str()).on("group"))?;
+    let mode = want.mode.map_or_else(|| 0o644 & !umask(), Mode::bits);
+    Ok(Some(Attributes { uid, gid, mode }))
+}
+
+/// The umask of this process. Asking the kernel for it would mean to change it.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
+}
+
+/// SHA-256 of a file and, where another one is wanted, that too.
+pub(super) fn hash(
+    mut file: &File,
+    wanted: Algorithm,
+    path: &Path,
+    cx: &Context,
+) -> Result<Vec<Checksum>, Error> {
+    let mut hashes = Hashes::new(wanted);
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        cx.tick()?;
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(hashes.finish()),
+            Ok(count) => hashes.update(&buffer[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::new(format!("cannot read {}: {error}", path.display()))),
+        }
+    }
+}
+
+/// SHA-256 and, where it is wanted, SHA-512 of the same bytes.
+pub(super) struct Hashes {
+    sha256: Sha256,
+    sha512: Option<Sha512>,
+}
+
+impl Hashes {
+    pub(super) fn new(wanted: Algorithm) -> Self {
+        Self { sha256: Sha256::new(), sha512: (wanted == Algorithm::Sha512).then(Sha512::new) }
+    }
+
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        self.sha256.update(bytes);
+        if let Some(sha512) = &mut self.sha512 {
+            sha512.update(bytes);
+        }
+    }
+
+    /// The checksums, SHA-256 first.
+    pub(super) fn finish(self) -> Vec<Checksum> {
+        let mut all = vec![Checksum::of(Algorithm::Sha256, &self.sha256.finalize())];
+        all.extend(self.sha512.map(|hash| Checksum::of(Algorithm::Sha512, &hash.finalize())));
+        all
+    }
+}
+
+/// The first few of the unpacked files that are missing or differ.
+fn tampered(record: &ArchiveRecord, cx: &Context) -> Result<Vec<String>, Error> {
+    let Some(extraction) = &record.extraction else { return Ok(Vec::new()) };
+    let list = cx.host.state.extracted(extraction);
+    let list = list.map_err(|error| Error::new(format!("{error}; what was unpacked cannot be verified")))?;
+    let mut tampered = Vec::new();
+    for extracted in &list {
+        let path = extraction.target.join(&extracted.path);
+        if tampered.len() < MOST_NAMED && !is_untouched(&path, extracted, cx)? {
+            tampered.push(path.display().to_string());
+        }
+    }
+    Ok(tampered)
+}
+
+/// Whether something is still as it was unpacked.
+pub(super) fn is_untouched(path: &Path, extracted: &Extracted, cx: &Context) -> Result<bool, Error> {
+    let found = match &extracted.what {
+        What::File { .. } => files::digest(path, &mut || stop(cx)),
+        _ => files::inspect(path).map(|entry| entry.map(|entry| files::Digested { entry, sha256: None })),
+    };
+    let Some(found) = found.map_err(|error| blame(error, cx))? else { return Ok(false) };
+    Ok(match (&extracted.what, found.entry.kind) {
+        (What::File { sha256 }, Kind::File) => found.sha256.is_some_and(|found| found == sha256.to_string()),
+        (What::Link { target }, Kind::Symlink { target: found }) => *target == found,
+        (What::Directory, Kind::Directory) => true,
+        _ => false,
+    })
+}
+
+pub(super) fn stop(cx: &Context) -> Result<(), Stopped> {
+    cx.tick().map_err(|_| Stopped)
+}
+
+/// The error of a file operation, or why the operation was stopped.
+pub(super) fn blame(error: FileError, cx: &Context) -> Error {
+    cx.tick().err().unwrap_or_else(|| error.into())
+}
+
+/// A path below the extraction's target, if it is one.
+pub(super) fn below(path: &Path, target: &Path) -> Option<PathBuf> {
+    path.strip_prefix(target).ok().map(Path::to_owned)
+}

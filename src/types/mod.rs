@@ -1,0 +1,59 @@
+//! The types of resources. Adding one takes its folder and one line here.
+
+mod archive;
+mod exec;
+mod file;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+use crate::{
+    resource::{Erased, Kind, written},
+    session::Event,
+};
+
+/// Every type, in the order in which help and manual list them.
+pub(crate) const TYPES: &[&dyn Kind] = &[
+    &Erased::<archive::Archive>::NEW,
+    &Erased::<exec::Exec>::NEW,
+    &Erased::<file::File>::NEW,
+    &Erased::<service::Service>::NEW,
+];
+
+/// The type with this name.
+pub(crate) fn find(name: &str) -> Option<&'static dyn Kind> {
+    TYPES.iter().copied().find(|kind| kind.name() == name)
+}
+
+/// The schema of an event, with the states of all types.
+pub(crate) fn event_schema() -> Value {
+    let state = |kind: &&'static dyn Kind| {
+        let mut state = kind.state_schema().to_value();
+        let text = json!({ "type": "string" });
+        let head = [
+            ("protocol", json!({ "const": format!("io.choria.ccm.v1.resource.{}.state", kind.name()) })),
+            ("type", json!({ "const": kind.name() })),
+            ("name", text.clone()),
+            ("ensure", text),
+        ];
+        for (key, schema) in head {
+            state["properties"][key] = schema;
+            if let Some(required) = state["required"].as_array_mut() {
+                required.push(key.into());
+            }
+        }
+        state
+    };
+    let mut schema = written::<Event>().to_value();
+    let states: Vec<Value> = TYPES.iter().map(state).chain([json!({ "type": "null" })]).collect();
+    let description = schema["properties"]["status"]["description"].take();
+    schema["properties"]["status"] = json!({ "description": description, "anyOf": states });
+    schema
+}
+
+/// The names of all types.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TYPES.iter().map(|kind| kind.name())
+}

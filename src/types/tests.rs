@@ -1,0 +1,164 @@
+//! What every type is held to.
+
+use std::{fs, path::Path};
+
+use serde_json::{Map, Value, json};
+
+use super::TYPES;
+use crate::{
+    manifest::{declarations, manifest_schema},
+    resource::{Completeness, Kind, Resource, fields, reference_page},
+};
+
+/// The resources of a manifest that is part of the program.
+fn resources(manifest: &str) -> Vec<Resource> {
+    let declared = declarations(manifest).unwrap_or_else(|problems| panic!("{manifest}\n{problems:?}"));
+    let resolved = declared.into_iter().map(|declaration| declaration.resolve(Completeness::Whole));
+    resolved.map(|resource| resource.unwrap_or_else(|problems| panic!("{manifest}\n{problems:?}"))).collect()
+}
+
+/// Every property that a resource was given, those that are never shown included.
+fn properties(resource: &Resource) -> Map<String, Value> {
+    let mut properties = resource.wanted.to_json();
+    let Value::Object(common) = serde_json::to_value(&resource.common).unwrap() else { unreachable!() };
+    properties.extend(common);
+    properties
+}
+
+/// A manifest with one resource, written from its properties.
+fn written(kind: &dyn Kind, mut properties: Map<String, Value>) -> Value {
+    let name = properties.shift_remove("name").unwrap();
+    json!([{ kind.name(): [{ name.as_str().unwrap(): properties }] }])
+}
+
+fn is_snake_case(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// Every property in a schema, nested ones included, with its description.
+fn described(schema: &Value, found: &mut Vec<(String, String)>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let description = property["description"].as_str().unwrap_or_default();
+        found.push((name.clone(), description.to_owned()));
+        described(property, found);
+    }
+}
+
+#[test]
+fn types_have_different_names_of_lower_case_letters() {
+    let mut names: Vec<_> = TYPES.iter().map(|kind| kind.name()).collect();
+    assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase())), "{names:?}");
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), TYPES.len());
+}
+
+#[test]
+fn every_property_and_every_part_of_a_state_is_documented_in_sentences() {
+    for kind in TYPES {
+        for schema in [kind.properties_schema(), kind.state_schema()] {
+            let mut parts = Vec::new();
+            described(schema.as_value(), &mut parts);
+            assert!(!parts.is_empty(), "{}", kind.name());
+            for (name, description) in parts {
+                assert!(is_snake_case(&name), "{} {name}", kind.name());
+                assert!(description.ends_with('.'), "{} {name}: {description:?}", kind.name());
+            }
+        }
+        let about = kind.properties_schema().get("description").cloned().unwrap_or_default();
+        assert!(about.as_str().is_some_and(|about| about.contains('.')), "{} says what it is", kind.name());
+        for field in fields(*kind) {
+            assert!(field.description.ends_with('.'), "{} {}", kind.name(), field.name);
+        }
+    }
+}
+
+#[test]
+fn every_type_has_a_name_a_desired_state_and_a_provider() {
+    for kind in TYPES {
+        let names: Vec<_> = fields(*kind).into_iter().map(|field| field.name).collect();
+        for needed in ["name", "ensure", "alias", "require", "control", "timeout", "tries", "sensitive"] {
+            assert!(names.iter().any(|name| name == needed), "{} has no {needed}", kind.name());
+        }
+        let mut different = names.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), names.len(), "a property of {} is there twice", kind.name());
+        assert!(!kind.providers().is_empty(), "{}", kind.name());
+    }
+}
+
+#[test]
+fn every_type_has_examples_that_are_manifests_of_it() {
+    for kind in TYPES {
+        assert!(!kind.examples().is_empty(), "{}", kind.name());
+        for example in kind.examples() {
+            let resources = resources(example.manifest);
+            assert!(
+                resources.iter().any(|resource| resource.kind.name() == kind.name()),
+                "{}",
+                example.title
+            );
+            assert!(example.manifest.ends_with('\n') && !example.title.ends_with('.'), "{}", example.title);
+        }
+    }
+}
+
+#[test]
+fn examples_mean_the_same_after_they_were_written_as_yaml_or_json() {
+    for kind in TYPES {
+        for resource in kind.examples().iter().flat_map(|example| resources(example.manifest)) {
+            let before = properties(&resource);
+            let manifest = written(resource.kind, before.clone());
+            let yaml = serde_saphyr::to_string(&manifest).unwrap();
+            for text in [yaml, manifest.to_string(), serde_json::to_string_pretty(&manifest).unwrap()] {
+                let again = resources(&text);
+                assert_eq!(again.len(), 1);
+                assert_eq!(properties(&again[0]), before, "{text}");
+            }
+        }
+    }
+}
+
+/// A file of the project that follows from the source. `UPDATE=1` writes it anew.
+fn assert_current(path: &str, content: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, content).unwrap();
+    }
+    let found = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        found == content,
+        "{path} is not what the source says: run `UPDATE=1 cargo test` and look at the change"
+    );
+}
+
+#[test]
+fn the_reference_pages_are_current() {
+    for kind in TYPES {
+        assert_current(&format!("docs/reference/{}.md", kind.name()), &reference_page(*kind));
+    }
+}
+
+#[test]
+fn the_schemas_are_current() {
+    let schemas = [("manifest", manifest_schema()), ("event", super::event_schema())];
+    for (name, schema) in schemas {
+        assert_current(
+            &format!("schemas/{name}.json"),
+            &(serde_json::to_string_pretty(&schema).unwrap() + "\n"),
+        );
+    }
+}
+
+#[test]
+fn every_file_of_the_reference_belongs_to_a_type() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference");
+    for entry in fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let page = name.strip_suffix(".md").unwrap();
+        assert!(super::find(page).is_some(), "docs/reference/{name} is about no type");
+    }
+}
