@@ -1,0 +1,166 @@
+//! Inspect, compare, enact, and compare again.
+
+use super::{Diffs, Ledger, Observer, Options, RunMode};
+use crate::{
+    host::Host,
+    resource::{Context, Cue, Difference, Error, Observed, Pending, Provider, Resource, Retry, Wanted},
+    vocabulary::{Duration, Reference},
+};
+
+/// Pause between two attempts, unless `try_sleep` says otherwise.
+const TRY_SLEEP: Duration = Duration::from_secs(1);
+
+/// What came of one resource.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// The state at the end, as far as it is known.
+    pub(super) observed: Option<Observed>,
+    /// Completes "Would have ..." when something was or would have been done.
+    pub(super) summary: Option<String>,
+    pub(super) differences: Vec<Difference>,
+    pub(super) refreshed: bool,
+    /// Whether an attempt that failed changed something.
+    pub(super) begun: bool,
+    /// Whether anything was begun, even if it went wrong; in a dry run, whether it would have been.
+    pub(super) touched: bool,
+    pub(super) diff: Option<String>,
+    pub(super) errors: Vec<Error>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// A resource whose turn has come, and all that is needed to apply it.
+pub(super) struct Attempts<'a> {
+    pub(super) resource: &'a Resource,
+    pub(super) wanted: &'a dyn Wanted,
+    pub(super) provider: &'a Provider,
+    pub(super) cue: Cue,
+    pub(super) options: &'a Options<'a>,
+    pub(super) host: &'a Host,
+    /// The resources that the run has acted on before this one.
+    pub(super) touched: &'a [Reference],
+}
+
+impl Attempts<'_> {
+    /// Brings the resource to its desired state in as many attempts as it is allowed.
+    pub(super) fn make(&self, ledger: &mut Ledger, observer: &mut dyn Observer) -> Outcome {
+        let common = &self.resource.common;
+        let mut listener = |line: &str| observer.output(self.resource, line);
+        let mut outcome = Outcome::default();
+        let tries = common.tries.map_or(self.resource.kind.tries(), Into::into);
+        // In a dry run nothing changes between two attempts.
+        let tries = if self.options.mode == RunMode::Noop { 1 } else { tries };
+        for left in (0..tries).rev() {
+            let mut cx = Context::new(
+                self.host,
+                self.options.working_directory,
+                common.timeout.map(Duration::as_std),
+                &mut listener,
+            )
+            .within(self.options.mode, self.touched);
+            cx.sensitive = common.sensitive;
+            let result = self.converge(&cx, &mut outcome, ledger);
+            outcome.warnings.extend(cx.into_warnings());
+            let Err(error) = result else {
+                outcome.errors.clear();
+                break;
+            };
+            let hopeless = error.retry == Retry::Pointless;
+            outcome.errors = vec![error];
+            if hopeless
+                || left == 0
+                || self.host.interrupt.pause(common.try_sleep.unwrap_or(TRY_SLEEP).as_std()).is_some()
+            {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn converge(&self, cx: &Context, outcome: &mut Outcome, ledger: &mut Ledger) -> Result<(), Error> {
+        let (wanted, on) = (self.wanted, self.provider);
+        cx.tick()?;
+        let have = outcome.observed.insert(wanted.inspect(on, cx)?);
+        if let Some(pending) = wanted.compare(have, self.cue)? {
+            if self.options.diffs == Diffs::Wanted && !self.resource.common.sensitive {
+                outcome.diff = wanted.preview(have, &pending, on, cx)?;
+            }
+            outcome.differences.clone_from(&pending.differences);
+            let (summary, refreshes) = (pending.summary.clone(), pending.refreshes);
+            if self.options.mode == RunMode::Noop {
+                wanted.rehearse(have, &pending, on)?;
+                if let Some((path, text)) = wanted.text_left() {
+                    self.options.scope.foresee(path, text);
+                }
+                outcome.touched = true;
+            } else {
+                cx.tick()?;
+                outcome.touched = true;
+                self.enact(pending, cx, outcome, ledger)?;
+            }
+            outcome.summary = Some(summary);
+            outcome.refreshed = refreshes;
+        } else if outcome.begun {
+            // What an attempt that failed had changed, this one found done.
+            outcome.summary = Some("changed in an earlier attempt".to_owned());
+        }
+        if self.options.mode == RunMode::Real
+            && self.cue == Cue::Refresh
+            && let Err(error) = ledger.pay(self.resource)
+        {
+            cx.warn(format!("{error}; the next run will refresh it once more"));
+        }
+        Ok(())
+    }
+
+    /// Acts, and makes sure that it helped.
+    fn enact(
+        &self,
+        pending: Pending,
+        cx: &Context,
+        outcome: &mut Outcome,
+        ledger: &mut Ledger,
+    ) -> Result<(), Error> {
+        let wanted = self.wanted;
+        if let (Cue::Refresh, Some(cause)) = (self.cue, self.resource.common.subscribe.first()) {
+            ledger.owe(self.resource, cause)?;
+        }
+        let debts = ledger.incur(self.resource)?;
+        let Some(before) = outcome.observed.take() else { return Ok(()) };
+        let result = match wanted.enact(&before, pending, self.provider, cx) {
+            Ok(left) => {
+                let remaining = wanted.compare(outcome.observed.insert(left), Cue::Turn);
+                remaining.and_then(|remaining| {
+                    remaining.map_or(Ok(()), |remaining| Err(not_reached(&remaining, self.resource)))
+                })
+            }
+            Err(error) => {
+                outcome.observed = wanted.inspect(self.provider, cx).ok();
+                Err(error)
+            }
+        };
+        // An action that failed and changed nothing owes nobody a refresh.
+        if result.is_err() && outcome.observed.as_ref().is_some_and(|after| after.agrees_with(&before)) {
+            if let Err(error) = ledger.cancel(&debts) {
+                cx.warn(format!("{error}; the next run will refresh what subscribes to it"));
+            }
+        } else if result.is_err() {
+            outcome.begun = true;
+        }
+        result
+    }
+}
+
+fn not_reached(remaining: &Pending, resource: &Resource) -> Error {
+    let differs = |difference: &Difference| match &difference.values {
+        Some(values) if !resource.common.sensitive => {
+            format!("{} is {}, wanted {}", difference.property, values.have, values.want)
+        }
+        _ => format!("{} differs", difference.property),
+    };
+    let what = match remaining.differences.as_slice() {
+        [] => format!("it would still have to be done: {}", remaining.summary),
+        differences => differences.iter().map(differs).collect::<Vec<_>>().join("; "),
+    };
+    Error::new(format!("failed to reach desired state: {what}"))
+        .with_help("something else may be changing it at the same time")
+}

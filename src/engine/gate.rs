@@ -1,0 +1,69 @@
+//! Whether a resource's turn comes to anything.
+
+use super::{Ledger, Options};
+use crate::{
+    resource::{Cue, Error, Resource},
+    session::{Event, Session},
+    vocabulary::Reference,
+};
+
+/// What stands between a resource and its turn.
+pub(super) enum Gate<'a> {
+    /// Nothing.
+    Open(Cue),
+    /// Its `control` says that it is not managed, and why.
+    Excluded(&'static str),
+    /// Resources that it requires failed or were themselves skipped for this reason.
+    Unmet(Vec<&'a Reference>),
+    /// A condition that cannot be decided.
+    Faulty(Error),
+}
+
+/// `control` first, then `require`, then whether a subscribed resource has changed in this run or an earlier one.
+pub(super) fn check<'a>(
+    resource: &'a Resource,
+    session: &Session,
+    ledger: &Ledger,
+    options: &Options,
+) -> Gate<'a> {
+    let find = |reference| session.find(reference, options.mode);
+    let common = &resource.common;
+    match common.control.as_ref().map(|control| control.excludes(options.scope)) {
+        Some(Err(error)) => return Gate::Faulty(error),
+        Some(Ok(Some(reason))) => return Gate::Excluded(reason),
+        Some(Ok(None)) | None => {}
+    }
+    if let Some(unseen) = common.require.iter().chain(&common.subscribe).find(|other| find(other).is_none()) {
+        return Gate::Faulty(not_seen(unseen, session));
+    }
+    let unmet: Vec<_> =
+        common.require.iter().filter(|required| !find(required).is_some_and(is_met)).collect();
+    if !unmet.is_empty() {
+        return Gate::Unmet(unmet);
+    }
+    let changed = |reference| find(reference).is_some_and(|event| event.changed);
+    // While what changed is failing, nobody is refreshed on its account.
+    let failed = |cause| find(cause).is_some_and(|event| event.failed);
+    let owed = ledger.owed(resource).is_some_and(|cause| !failed(cause));
+    let refresh = common.subscribe.iter().any(changed) || owed;
+    Gate::Open(if refresh { Cue::Refresh } else { Cue::Turn })
+}
+
+/// A manifest is checked before it is applied; a script can refer to something that it has not done.
+fn not_seen(reference: &Reference, session: &Session) -> Error {
+    let mut seen: Vec<String> = Vec::new();
+    for event in session.events() {
+        let name = format!("{}#{}", event.kind, event.name);
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    let seen = if seen.is_empty() { "nothing yet".to_owned() } else { seen.join(", ") };
+    Error::new(format!("{reference} has not been seen in this session"))
+        .with_help(format!("seen so far: {seen}"))
+}
+
+/// A requirement is met by a resource that was applied or that its own `control` passed over.
+fn is_met(event: &Event) -> bool {
+    !event.failed && event.unmet_requirements.is_empty()
+}

@@ -1,0 +1,39 @@
+//! From an outcome to the event that tells of it.
+
+use super::{RunMode, converge::Outcome};
+use crate::{
+    resource::Resource,
+    session::{Event, Session},
+};
+
+impl Event {
+    /// The event of a resource whose turn has come.
+    pub(super) fn of(resource: &Resource, mode: RunMode, session: &mut Session) -> Self {
+        let mut event = session.event(resource.kind.name(), &resource.name);
+        event.alias.clone_from(&resource.common.alias);
+        event.requested_ensure = resource.wanted.ensure();
+        event.properties = resource.to_json(resource.wanted.as_ref());
+        event.noop = mode == RunMode::Noop;
+        event
+    }
+
+    /// Notes what came of the resource, without what must not be shown.
+    pub(super) fn record(&mut self, outcome: &mut Outcome, resource: &Resource) {
+        if let Some(observed) = &mut outcome.observed {
+            if resource.common.sensitive {
+                observed.redact();
+            }
+            self.final_ensure = observed.ensure();
+            self.status = Some(observed.to_json(&self.kind, &self.name));
+        }
+        self.failed = !outcome.errors.is_empty();
+        self.error = outcome.errors.iter().map(ToString::to_string).collect();
+        self.changed = outcome.summary.is_some();
+        self.refreshed = outcome.refreshed;
+        self.diff = outcome.diff.take().filter(|_| !self.failed);
+        if let Some(summary) = outcome.summary.as_ref().filter(|_| self.noop) {
+            let deeds: Vec<_> = summary.split(". ").map(|deed| format!("Would have {deed}")).collect();
+            self.noop_message = Some(deeds.join(". "));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Manifests that come packed together with their files.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use rustix::process::{getegid, geteuid};
+
+use super::source::{IN_A_FOLDER, Unreadable};
+use crate::{
+    host::{
+        Host,
+        files::{self, Attributes, Draft, Parents, Staging, Stopped},
+        http::Request,
+        unpack::{self, Kind, Limits, Rules},
+    },
+    vocabulary::Url,
+};
+
+/// A bundle that is unpacked where nobody else can look; gone when dropped.
+pub(crate) struct Bundle(Staging);
+
+impl Bundle {
+    /// Unpacks a bundle that lies in a file.
+    pub(super) fn open(path: &Path, kind: Kind, host: &Host) -> Result<Self, Unreadable> {
+        let archive = File::open(path).map_err(|error| Unreadable::File { path: path.to_owned(), error })?;
+        Self::unpack(&archive, kind, &path.display().to_string(), host)
+    }
+
+    /// Downloads a bundle and unpacks it.
+    pub(super) fn download(url: &Url, kind: Kind, host: &Host) -> Result<Self, Unreadable> {
+        let folder = folder(host);
+        host.unfinished.note(&folder);
+        let broken = |reason: String| Unreadable::Bundle { name: url.to_string(), reason };
+        // It never gets its name: it is read through its descriptor and gone with it.
+        let begun = files::make_directory(&folder, own(0o700), Parents::Make)
+            .and_then(|()| Draft::new(&folder.join("download"), geteuid().as_raw()));
+        let draft = begun.map_err(|error| broken(error.to_string()))?;
+        let mut body = host.http.get(&Request::of(url)).map_err(Unreadable::Http)?;
+        let mut buffer = vec![0; 128 * 1024];
+        loop {
+            let count = body.next(&mut buffer).map_err(Unreadable::Http)?;
+            if count == 0 {
+                break;
+            }
+            draft
+                .file()
+                .write_all(&buffer[..count])
+                .map_err(|error| broken(draft.explain(&error).to_string()))?;
+        }
+        Self::unpack(draft.file(), kind, &url.to_string(), host)
+    }
+
+    fn unpack(archive: &File, kind: Kind, name: &str, host: &Host) -> Result<Self, Unreadable> {
+        let refused = |reason: String| Unreadable::Bundle { name: name.to_owned(), reason };
+        let folder = folder(host);
+        host.unfinished.note(&folder);
+        let mut staging =
+            Staging::new(&folder.join("unpacked"), own(0o700)).map_err(|error| refused(error.to_string()))?;
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        let rules = Rules { uid, gid, strip_components: 0, limits: Limits::default() };
+        let mut tick = || host.interrupt.requested().map_or(Ok(()), |_| Err(Stopped));
+        unpack::unpack_file(archive, kind, &mut staging, &rules, &mut tick)
+            .map_err(|error| refused(error.to_string()))?;
+        Ok(Self(staging))
+    }
+
+    /// The folder in it that holds the manifest: its root, or the only folder there.
+    pub(super) fn folder(&self) -> io::Result<Option<PathBuf>> {
+        let root = self.0.path();
+        if root.join(IN_A_FOLDER).is_file() {
+            return Ok(Some(root));
+        }
+        let mut entries = fs::read_dir(&root)?.collect::<io::Result<Vec<_>>>()?;
+        let only = entries.pop().filter(|_| entries.is_empty()).map(|entry| entry.path());
+        Ok(only.filter(|folder| folder.join(IN_A_FOLDER).is_file()))
+    }
+}
+
+/// Where bundles are unpacked.
+fn folder(host: &Host) -> PathBuf {
+    host.state.path().join("bundles")
+}
+
+fn own(mode: u32) -> Attributes {
+    Attributes { uid: geteuid().as_raw(), gid: getegid().as_raw(), mode }
+}

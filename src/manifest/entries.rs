@@ -1,0 +1,221 @@
+//! The forms in which resources are written.
+//!
+//! A resource entry is one key, the type, over a list of single-key maps (one of which may be `defaults`), over one map
+//! with a `name` key, or over a map from names to properties.
+
+use super::references;
+use crate::{
+    document::{Entry, Node, Problem, Span, Value, closest},
+    resource::{Completeness, Declaration, Expansion, Kind, Resource},
+    types,
+};
+
+/// The resources of a list of entries, in their written order.
+pub(super) fn resources(
+    list: &Node,
+    expansion: &mut Expansion,
+    problems: &mut Vec<Problem>,
+) -> Vec<Resource> {
+    let mut declared = declared(list, problems);
+    for Declared { declaration, .. } in &mut declared {
+        expansion.expand(declaration, problems);
+    }
+    references::check(&declared, problems);
+    resolve(declared, problems)
+}
+
+/// The declarations of a list of entries.
+pub(super) fn declarations(list: &Node, problems: &mut Vec<Problem>) -> Vec<Declaration> {
+    declared(list, problems).into_iter().map(|declared| declared.declaration).collect()
+}
+
+fn declared(list: &Node, problems: &mut Vec<Problem>) -> Vec<Declared> {
+    let mut found = Found { declarations: Vec::new(), problems };
+    match list.as_seq() {
+        Some(items) => items.iter().for_each(|item| found.entry(item)),
+        None if list.is_null() => {}
+        None => {
+            let message = format!("resources must be a list, not {}", list.kind());
+            found.problem(Problem::new(message).at(list.span).with_help("write each entry as `- TYPE:`"));
+        }
+    }
+    found.declarations
+}
+
+/// A declaration, and where the defaults stand that some of its properties come from.
+pub(super) struct Declared {
+    pub(super) declaration: Declaration,
+    defaults: Option<Span>,
+}
+
+fn resolve(declarations: Vec<Declared>, problems: &mut Vec<Problem>) -> Vec<Resource> {
+    let mut resources = Vec::with_capacity(declarations.len());
+    // What is wrong in `defaults` is wrong for every item that takes them, and said once.
+    let mut said: Vec<Option<Span>> = Vec::new();
+    for Declared { declaration, defaults } in declarations {
+        match declaration.resolve(Completeness::Whole) {
+            Ok(resource) => resources.push(resource),
+            Err(more) => {
+                for problem in more {
+                    let inherited = problem.span.zip(defaults).is_some_and(|(span, of)| of.contains(span));
+                    if inherited && said.contains(&problem.span) {
+                        continue;
+                    }
+                    if inherited {
+                        said.push(problem.span);
+                    }
+                    problems.push(problem);
+                }
+            }
+        }
+    }
+    resources
+}
+
+struct Found<'a> {
+    declarations: Vec<Declared>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Found<'_> {
+    fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// One item of the list of resources.
+    fn entry(&mut self, item: &Node) {
+        let Some([Entry { key, key_span, value }]) = item.as_map() else {
+            let message = match item.as_map() {
+                Some(_) => "a resource entry has one key, its type".to_owned(),
+                None => format!("a resource entry is a map with one key, its type, not {}", item.kind()),
+            };
+            let help = format!("known types: {}", types::names().collect::<Vec<_>>().join(", "));
+            return self.problem(Problem::new(message).at(item.span).with_help(help));
+        };
+        let Some(kind) = types::find(key) else {
+            let help = closest(key, types::names()).map_or_else(
+                || format!("known types: {}", types::names().collect::<Vec<_>>().join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return self.problem(Problem::new(format!("unknown type `{key}`")).at(*key_span).with_help(help));
+        };
+        match &value.value {
+            Value::Seq(items) => self.list(kind, items),
+            Value::Map(entries) => match value.lookup("name") {
+                Some(name) if matches!(name.value, Value::Scalar(_)) && !name.is_null() => {
+                    self.named(kind, entries);
+                }
+                Some(name) if name.is_null() => {
+                    self.problem(Problem::new(format!("a {} without a name", kind.name())).at(name.span));
+                }
+                _ => self.map(kind, entries),
+            },
+            Value::Scalar(_) => {
+                let message =
+                    format!("no resources under `{key}`: expected a list or a map, found {}", value.kind());
+                self.problem(Problem::new(message).at(*key_span));
+            }
+        }
+    }
+
+    /// `- TYPE: [{NAME: {...}}, {defaults: {...}}]`
+    fn list(&mut self, kind: &'static dyn Kind, items: &[Node]) {
+        let mut defaults: Option<&Entry> = None;
+        let mut named = Vec::new();
+        for item in items {
+            match item.as_map() {
+                Some([entry]) if entry.key == "defaults" => match defaults {
+                    Some(first) => self.problem(
+                        Problem::new(format!("more than one `defaults` for {}", kind.name()))
+                            .at(entry.key_span)
+                            .with_also(first.key_span, "the first one"),
+                    ),
+                    None => defaults = Some(entry),
+                },
+                Some([entry]) => named.push(entry),
+                _ => self.problem(not_an_item(kind, item)),
+            }
+        }
+        let inherited = defaults.and_then(|defaults| self.properties(defaults)).unwrap_or_default();
+        let place = defaults.map(|defaults| defaults.value.span);
+        for entry in named {
+            self.declare(kind, entry, inherited, place);
+        }
+    }
+
+    /// `- TYPE: {NAME: {...}, ...}`
+    fn map(&mut self, kind: &'static dyn Kind, entries: &[Entry]) {
+        for entry in entries {
+            if entry.key == "defaults" {
+                let help = format!("write `- {}:` over a list with one item per resource", kind.name());
+                let problem = Problem::new("`defaults` belongs into a list of resources").at(entry.key_span);
+                self.problem(problem.with_help(help));
+            } else {
+                self.declare(kind, entry, &[], None);
+            }
+        }
+    }
+
+    /// `- TYPE: {name: NAME, ...}`
+    fn named(&mut self, kind: &'static dyn Kind, entries: &[Entry]) {
+        let (name, properties): (Vec<_>, Vec<_>) =
+            entries.iter().cloned().partition(|entry| entry.key == "name");
+        let Some(Entry { value, .. }) = name.first() else { return };
+        let Value::Scalar(scalar) = &value.value else { return };
+        let declaration = Declaration { kind, name: scalar.text.clone(), name_span: value.span, properties };
+        self.declarations.push(Declared { declaration, defaults: None });
+    }
+
+    fn declare(
+        &mut self,
+        kind: &'static dyn Kind,
+        entry: &Entry,
+        inherited: &[Entry],
+        defaults: Option<Span>,
+    ) {
+        let Some(own) = self.properties(entry) else { return };
+        let mut properties = own.to_vec();
+        if let Some(name) = own.iter().find(|property| property.key == "name") {
+            let message = format!("{}#{}: the name is given twice", kind.name(), entry.key);
+            let problem = Problem::new(message).at(name.key_span).with_help("the key above is the name");
+            return self.problem(problem);
+        }
+        properties
+            .extend(inherited.iter().filter(|default| own.iter().all(|own| own.key != default.key)).cloned());
+        let declaration =
+            Declaration { kind, name: entry.key.clone(), name_span: entry.key_span, properties };
+        self.declarations.push(Declared { declaration, defaults });
+    }
+
+    /// The properties below a name; none at all is fine.
+    fn properties<'a>(&mut self, entry: &'a Entry) -> Option<&'a [Entry]> {
+        match &entry.value.value {
+            Value::Map(entries) => Some(entries),
+            Value::Scalar(_) if entry.value.is_null() => Some(&[]),
+            _ => {
+                let message =
+                    format!("`{}` needs a map of properties, not {}", entry.key, entry.value.kind());
+                self.problem(Problem::new(message).at(entry.value.span));
+                None
+            }
+        }
+    }
+}
+
+fn not_an_item(kind: &dyn Kind, item: &Node) -> Problem {
+    let problem = Problem::new(format!("each {} in a list is a map with one key, its name", kind.name()));
+    let help = match item.as_map() {
+        Some([]) => return problem.at(item.span),
+        Some([first, ..]) if first.value.is_null() => {
+            "are its properties indented deeper than its name?".to_owned()
+        }
+        Some(_) => {
+            "start each resource with its own `-`, and indent its properties below its name".to_owned()
+        }
+        None => match item.as_str() {
+            Some(name) => format!("write `- {name}:`"),
+            None => return problem.at(item.span),
+        },
+    };
+    problem.at(item.span).with_help(help)
+}

@@ -1,0 +1,105 @@
+//! What must not be quoted from a manifest.
+//!
+//! A message shows the line it is about, and on that line may stand what a sensitive resource holds, or a password.
+
+use std::{ops::Range, sync::LazyLock};
+
+use crate::{
+    document::{Excerpt, Node, Problem, Span, Typed, Value},
+    resource::{Kind, fields},
+    types,
+    vocabulary::holds_credentials,
+};
+
+const MARK: &str = "sensitive";
+
+/// Leaves the excerpts out of problems that would show lines of a sensitive resource.
+pub(super) fn hide(problems: &mut [Problem], root: &Node, text: &str) {
+    let mut secrets = Vec::new();
+    collect(root, &mut secrets);
+    let secrets: Vec<_> = secrets.into_iter().map(|secret| lines(text, secret)).collect();
+    for problem in problems {
+        let shown = problem.span.into_iter().chain(problem.also.iter().map(|(span, _)| *span));
+        // Lines between two marks may be shown as well.
+        let shown = shown.map(|span| lines(text, Span::new(span.start as usize, span.start as usize)));
+        let shown = shown.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
+        let holds = |secret: &Range<usize>| {
+            shown.as_ref().is_some_and(|shown| shown.start < secret.end && secret.start < shown.end)
+        };
+        if secrets.iter().any(holds) {
+            problem.excerpt = Excerpt::Hidden;
+        }
+    }
+}
+
+/// Of a text that cannot be read, nobody knows what in it is sensitive.
+pub(super) fn hide_all(problems: &mut [Problem], text: &str) {
+    if text.contains(MARK) || holds_credentials(text) || secret_keys().iter().any(|key| text.contains(key)) {
+        for problem in problems {
+            problem.excerpt = Excerpt::Hidden;
+        }
+    }
+}
+
+/// The maps of properties that hold secrets. Items of a list share their `defaults`, and with them the secrets.
+fn collect(node: &Node, secrets: &mut Vec<Span>) {
+    match &node.value {
+        Value::Scalar(_) => {}
+        Value::Map(_) if is_sensitive(node) => secrets.push(node.span),
+        Value::Map(entries) => {
+            for entry in entries {
+                collect(&entry.value, secrets);
+            }
+        }
+        Value::Seq(items) => {
+            let defaults = items.iter().find_map(|item| item.lookup("defaults"));
+            let before = secrets.len();
+            for item in items {
+                collect(item, secrets);
+            }
+            match defaults {
+                Some(defaults) if is_sensitive(defaults) => secrets.push(node.span),
+                Some(defaults) if secrets.len() > before => secrets.push(defaults.span),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A map that is marked, that has a property whose value is never shown, or an address with a password in it.
+fn is_sensitive(node: &Node) -> bool {
+    let Value::Map(entries) = &node.value else { return false };
+    let is_address =
+        |node: &Node| matches!(&node.value, Value::Scalar(scalar) if holds_credentials(&scalar.text));
+    is_marked(node)
+        || entries.iter().any(|entry| secret_keys().contains(&entry.key) || is_address(&entry.value))
+}
+
+/// The properties, of whatever type, whose values are never shown.
+fn secret_keys() -> &'static [String] {
+    static KEYS: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let of = |kind: &&dyn Kind| {
+            fields(*kind).into_iter().filter(|field| field.is_secret).map(|field| field.name)
+        };
+        types::TYPES.iter().flat_map(of).collect()
+    });
+    &KEYS
+}
+
+/// What is not plainly false may have been meant to be true.
+fn is_marked(node: &Node) -> bool {
+    match node.lookup(MARK).map(|node| &node.value) {
+        None => false,
+        Some(Value::Scalar(scalar)) => !matches!(scalar.typed(), Typed::Bool(false)),
+        Some(_) => true,
+    }
+}
+
+/// The whole lines that a span touches.
+fn lines(text: &str, span: Span) -> Range<usize> {
+    let (start, end) = (span.start as usize, span.end as usize);
+    let first = text.as_bytes()[..start].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let last =
+        text.as_bytes()[end..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |at| end + at);
+    first..last.max(first + 1)
+}

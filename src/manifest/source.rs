@@ -1,0 +1,131 @@
+//! Where a manifest comes from.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use super::bundle::Bundle;
+use crate::{
+    document::{Problem, Source},
+    host::{
+        Host,
+        http::{HttpError, Request},
+        interrupt::Stdin,
+        unpack::Kind,
+    },
+    vocabulary::Url,
+};
+
+/// The file that a folder or bundle has to hold to be a manifest.
+pub(super) const IN_A_FOLDER: &str = "manifest.yaml";
+/// Larger documents are not fetched.
+const LARGEST: u64 = 256 << 20;
+
+/// Where a manifest or data comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Location {
+    /// A file, a folder that holds `manifest.yaml`, or a bundle.
+    Path(PathBuf),
+    /// A file or bundle on a web server.
+    Url(Url),
+    /// Standard input.
+    Stdin,
+    /// A file that was read already: its name and folder, and what it holds.
+    Open { name: String, folder: PathBuf, bytes: Vec<u8> },
+}
+
+/// A manifest or data that could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error("cannot read {}: {}", path.display(), reason(.error))]
+    File { path: PathBuf, error: io::Error },
+    #[error("cannot read standard input: {0}")]
+    Stdin(io::Error),
+    #[error("{0}")]
+    Http(HttpError),
+    #[error("bundle {name}: {reason}")]
+    Bundle { name: String, reason: String },
+    #[error("bundle {name} holds no {IN_A_FOLDER} at its root or in its only folder")]
+    NoManifest { name: String },
+    #[error("{}", .0.message)]
+    NotText(Problem),
+}
+
+/// What was read.
+pub(super) struct Origin {
+    pub(super) source: Source,
+    /// Where relative paths start.
+    pub(super) folder: PathBuf,
+    /// Keeps the files of a bundle for as long as they are needed.
+    pub(super) bundle: Option<Bundle>,
+}
+
+impl Location {
+    /// `-` is standard input, `http://` and `https://` begin an address, everything else is a path.
+    pub(crate) fn from_argument(argument: &str) -> Result<Self, String> {
+        if argument == "-" {
+            return Ok(Self::Stdin);
+        }
+        let is_url = ["http://", "https://"].iter().any(|scheme| argument.starts_with(scheme));
+        if is_url {
+            return Url::parse(argument).map(Self::Url).map_err(|error| error.to_string());
+        }
+        Ok(Self::Path(argument.into()))
+    }
+
+    pub(super) fn read(&self, host: &Host) -> Result<Origin, Unreadable> {
+        match self {
+            Self::Stdin => {
+                let mut bytes = Vec::new();
+                Stdin(&host.interrupt).read_to_end(&mut bytes).map_err(Unreadable::Stdin)?;
+                origin("<stdin>".to_owned(), bytes, Path::new("."), None)
+            }
+            Self::Open { name, folder, bytes } => origin(name.clone(), bytes.clone(), folder, None),
+            Self::Path(path) => match Kind::of(&path.to_string_lossy()).filter(|_| path.is_file()) {
+                Some(kind) => bundled(Bundle::open(path, kind, host)?, &path.display().to_string()),
+                None => {
+                    let path = if path.is_dir() { path.join(IN_A_FOLDER) } else { path.clone() };
+                    file(&path, path.display().to_string(), None)
+                }
+            },
+            Self::Url(url) => match Kind::of(&url.file_name()) {
+                Some(kind) => bundled(Bundle::download(url, kind, host)?, &url.to_string()),
+                None => {
+                    let bytes =
+                        host.http.fetch_small(&Request::of(url), LARGEST).map_err(Unreadable::Http)?;
+                    origin(url.to_string(), bytes, Path::new("."), None)
+                }
+            },
+        }
+    }
+}
+
+fn bundled(bundle: Bundle, name: &str) -> Result<Origin, Unreadable> {
+    let folder = bundle
+        .folder()
+        .map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.to_string() })?;
+    let Some(folder) = folder else { return Err(Unreadable::NoManifest { name: name.to_owned() }) };
+    file(&folder.join(IN_A_FOLDER), format!("{name}/{IN_A_FOLDER}"), Some(bundle))
+}
+
+fn file(path: &Path, name: String, bundle: Option<Bundle>) -> Result<Origin, Unreadable> {
+    let bytes = fs::read(path).map_err(|error| Unreadable::File { path: path.to_owned(), error })?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    origin(name, bytes, folder.unwrap_or(Path::new(".")), bundle)
+}
+
+fn origin(name: String, bytes: Vec<u8>, folder: &Path, bundle: Option<Bundle>) -> Result<Origin, Unreadable> {
+    let source = Source::read(name, bytes).map_err(Unreadable::NotText)?;
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    Ok(Origin { source, folder, bundle })
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
