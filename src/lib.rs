@@ -1,9 +1,30 @@
 //! ccm brings a machine to a declared state.
+//!
+//! The way of one run: `cli` reads the arguments, `manifest` (or `cli::flags`) turns what somebody wrote into
+//! declarations, `resource` turns declarations into resources or into everything that is wrong with them, `engine`
+//! applies them one by one through their `types`, which see the machine only through `host`, and `session` keeps the
+//! events that `cli::report` prints. ARCHITECTURE.md walks that way from `main` to the rename of a file.
 
-use std::process::ExitCode;
+mod cli;
+mod document;
+mod engine;
+mod facts;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
+mod hiera;
+mod host;
+mod manifest;
+mod resource;
+mod session;
+mod state;
+mod template;
+mod types;
+mod vocabulary;
 
-/// Runs the program with the process's own arguments and environment.
-#[must_use]
-pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
-}
+pub use cli::main;
+
+// Fuzzers bring an allocator that finds mistakes.
+#[cfg(not(feature = "fuzzing"))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,0 +1,278 @@
+//! `ccm ensure api`: the same as `ccm ensure`, for programs that speak JSON.
+
+use std::{
+    env,
+    io::{self, BufRead, BufReader, Read},
+    path::PathBuf,
+};
+
+use clap::{ArgMatches, Command};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::{
+    Exit, apply::to_text, failure::Failure, host, output::Output, report::Format, session, state_directory,
+    surroundings, switch,
+};
+use crate::{
+    document::{self, Entry, Node, Problem, Scalar, Source, Style, Value, closest},
+    engine::{self, Diffs, Ledger, Observer, OnFailure, Options, Report, RunMode},
+    host::{Host, interrupt::Stdin, process::close_inherited},
+    resource::{Completeness, Declaration, Kind, Resource},
+    session::{Event, Session},
+    template::Scope,
+    types,
+};
+
+const REQUEST: &str = "io.choria.ccm.v1.resource.ensure.request";
+const RESPONSE: &str = "io.choria.ccm.v1.resource.ensure.response";
+
+/// The answer to a request: what happened, or why nothing was attempted.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Response {
+    /// Always `io.choria.ccm.v1.resource.ensure.response`.
+    protocol: &'static str,
+    /// What happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<Event>,
+    /// Why nothing was attempted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+pub(super) fn command() -> Command {
+    let flags = |command: Command| {
+        surroundings::arguments(command)
+            .arg(switch("noop", "Change nothing and say what would be done"))
+            .arg(session::argument())
+    };
+    Command::new("api")
+        .about("Answers requests of programs on standard input")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            flags(Command::new("pipe"))
+                .about("Answers one request, in JSON or YAML")
+                .arg(switch("yaml", "Answer in YAML instead of JSON")),
+        )
+        .subcommand(
+            flags(Command::new("serve"))
+                .about("Answers a JSON request per line, in one session, until the input ends"),
+        )
+}
+
+pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
+    let Some((how, matches)) = matches.subcommand() else { return Err(Failure::new("no command was given")) };
+    let mut desk = Desk::new(matches)?;
+    let unreadable = |error: io::Error| Failure::new(format!("cannot read the request: {error}"));
+    if how == "pipe" {
+        let mut bytes = Vec::new();
+        Stdin(&desk.host.interrupt).read_to_end(&mut bytes).map_err(unreadable)?;
+        let answer =
+            serde_json::to_value(desk.answer(bytes)).map_err(|error| Failure::new(error.to_string()))?;
+        let format = if matches.get_flag("yaml") { Format::Text } else { Format::Json };
+        output.text(&to_text(&answer, format)?);
+        return Ok(Exit::AsAsked);
+    }
+    let interrupt = desk.host.interrupt.clone();
+    for line in BufReader::new(Stdin(&interrupt)).split(b'\n') {
+        let line = match line {
+            Err(_) if interrupt.requested().is_some() => break,
+            line => line.map_err(unreadable)?,
+        };
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let answer =
+            serde_json::to_string(&desk.answer(line)).map_err(|error| Failure::new(error.to_string()))?;
+        output.line(&answer);
+        output.flush();
+        if desk.host.interrupt.requested().is_some() {
+            break;
+        }
+    }
+    Ok(Exit::AsAsked)
+}
+
+/// Where requests are answered, one after the other, in one session.
+struct Desk {
+    host: Host,
+    session: Session,
+    scope: Scope,
+    folder: PathBuf,
+    mode: RunMode,
+}
+
+impl Desk {
+    fn new(matches: &ArgMatches) -> Result<Self, Failure> {
+        let folder = env::current_dir()
+            .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
+        let host = host(state_directory(matches)?)?;
+        close_inherited();
+        Ok(Self {
+            scope: surroundings::surroundings(matches)?.without_manifest(&folder, &host)?,
+            host,
+            session: session::selected(matches)?,
+            folder,
+            mode: if matches.get_flag("noop") { RunMode::Noop } else { RunMode::Real },
+        })
+    }
+
+    fn answer(&mut self, request: Vec<u8>) -> Response {
+        let (state, error) = match self.ensure(request) {
+            Ok(event) => (Some(event), None),
+            Err(error) => (None, Some(error)),
+        };
+        Response { protocol: RESPONSE, state, error }
+    }
+
+    fn ensure(&mut self, request: Vec<u8>) -> Result<Event, String> {
+        let (source, resource) = requested(request)?;
+        let options = Options {
+            mode: self.mode,
+            diffs: if self.mode == RunMode::Noop { Diffs::Wanted } else { Diffs::Unwanted },
+            on_failure: OnFailure::Continue,
+            working_directory: &self.folder,
+            scope: &self.scope,
+            source: &source,
+        };
+        if self.mode == RunMode::Real {
+            self.host.unfinished.recover();
+        }
+        let resources = [resource];
+        let mut ledger = Ledger::of(&resources, None);
+        let mut witness = Witness(None);
+        let finished =
+            engine::run(&resources, &options, &self.host, &mut ledger, &mut self.session, &mut witness);
+        if let (Some(event), Some(error)) = (&mut witness.0, finished.unrecorded) {
+            event.error.push(error.to_string());
+        }
+        witness.0.ok_or_else(|| "interrupted before the request was attempted".to_owned())
+    }
+}
+
+/// Keeps the event of the one resource.
+struct Witness(Option<Event>);
+
+impl Observer for Witness {
+    fn output(&mut self, _: &Resource, _: &str) {}
+    fn finished(&mut self, report: &Report) {
+        self.0 = Some(report.event.clone());
+    }
+}
+
+const KEYS: [&str; 3] = ["protocol", "type", "properties"];
+
+/// The resource that a request is about, and the request as a text that messages can point into.
+pub(crate) fn requested(request: Vec<u8>) -> Result<(Source, Resource), String> {
+    let source = Source::read("request", request).map_err(|problem| problem.message)?;
+    let resource = read(&source).map_err(|problems| told(&problems, &source))?;
+    Ok((source, resource))
+}
+
+fn read(source: &Source) -> Result<Resource, Vec<Problem>> {
+    let root = document::parse(source)?;
+    let Some(entries) = root.as_map() else {
+        return Err(vec![Problem::new(format!("a request is a map, not {}", root.kind())).at(root.span)]);
+    };
+    let mut problems = Vec::new();
+    for entry in entries.iter().filter(|entry| !KEYS.contains(&entry.key.as_str())) {
+        let problem = Problem::new(format!("unknown key `{}`", entry.key)).at(entry.key_span);
+        problems.push(match closest(&entry.key, KEYS) {
+            Some(near) => problem.with_help(format!("did you mean `{near}`?")),
+            None => problem,
+        });
+    }
+    if root.lookup("protocol").and_then(Node::as_str) != Some(REQUEST) {
+        let span = root.lookup("protocol").map_or(root.span, |protocol| protocol.span);
+        problems.push(Problem::new(format!("`protocol` must be \"{REQUEST}\"")).at(span));
+    }
+    let declaration = declaration(&root).map_err(|problem| problems.push(problem)).ok();
+    let resource = declaration.map(|declaration| declaration.resolve(Completeness::Whole));
+    match resource {
+        Some(Ok(resource)) if problems.is_empty() => Ok(resource),
+        Some(Err(more)) => Err([problems, more].concat()),
+        _ => Err(problems),
+    }
+}
+
+fn declaration(root: &Node) -> Result<Declaration, Problem> {
+    let kind = kind(root)?;
+    let Some(properties) = root.lookup("properties") else {
+        return Err(Problem::new("`properties` is missing").at(root.span));
+    };
+    let mut properties = properties.clone();
+    // Programs say what they mean: nothing in a request is a template.
+    literal(&mut properties);
+    let Value::Map(mut entries) = properties.value else {
+        let message = format!("`properties` must be a map, not {}", properties.value.kind());
+        return Err(Problem::new(message).at(properties.span));
+    };
+    let name = entries.iter().position(|entry| entry.key == "name").map(|at| entries.remove(at));
+    match name.map(|Entry { value, .. }| (value.span, value.value)) {
+        Some((name_span, Value::Scalar(Scalar { text, style: Style::Literal }))) => {
+            Ok(Declaration { kind, name: text, name_span, properties: entries })
+        }
+        Some((place, _)) => Err(Problem::new("`properties.name` must be a string").at(place)),
+        None => Err(Problem::new("`properties.name` is missing").at(properties.span)),
+    }
+}
+
+fn kind(root: &Node) -> Result<&'static dyn Kind, Problem> {
+    let Some(node) = root.lookup("type") else { return Err(Problem::new("`type` is missing").at(root.span)) };
+    let Some(name) = node.as_str() else {
+        return Err(Problem::new(format!("`type` must be a string, not {}", node.kind())).at(node.span));
+    };
+    types::find(name).ok_or_else(|| {
+        let known = types::names().collect::<Vec<_>>().join(", ");
+        Problem::new(format!("unknown type \"{name}\""))
+            .at(node.span)
+            .with_help(format!("known types: {known}"))
+    })
+}
+
+fn literal(node: &mut Node) {
+    match &mut node.value {
+        Value::Scalar(scalar) if scalar.style == Style::Quoted => scalar.style = Style::Literal,
+        Value::Scalar(scalar) => {
+            // A plain string of YAML is text as well; numbers, booleans and null keep their type.
+            if matches!(scalar.typed(), document::Typed::Str(_)) {
+                scalar.style = Style::Literal;
+            }
+        }
+        Value::Seq(items) => items.iter_mut().for_each(literal),
+        Value::Map(entries) => entries.iter_mut().for_each(|entry| literal(&mut entry.value)),
+    }
+}
+
+/// Problems in one text, each with its place.
+fn told(problems: &[Problem], source: &Source) -> String {
+    let told = |problem: &Problem| {
+        let place = problem.span.map(|span| source.line_column(span.start));
+        let place =
+            place.map(|(line, column)| format!("{}:{line}:{column}: ", source.name)).unwrap_or_default();
+        let help = problem.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+        format!("{place}{}{help}", problem.message)
+    };
+    problems.iter().map(told).collect::<Vec<_>>().join("\n")
+}
+
+/// The schema of a request.
+pub(super) fn request_schema() -> Json {
+    let of_type = |kind: &&'static dyn Kind| {
+        let mut properties = crate::resource::declaration_schema(*kind);
+        properties["properties"]["name"] = serde_json::json!({ "type": "string" });
+        properties["required"] = serde_json::json!(["name"]);
+        serde_json::json!({ "properties": { "type": { "const": kind.name() }, "properties": properties } })
+    };
+    serde_json::json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "ccm request",
+        "type": "object",
+        "required": ["protocol", "type", "properties"],
+        "properties": { "protocol": { "const": REQUEST }, "type": {}, "properties": {} },
+        "additionalProperties": false,
+        "oneOf": types::TYPES.iter().map(of_type).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,204 @@
+//! `ccm apply`
+
+use std::path::Path;
+
+use clap::{Arg, ArgMatches, Command};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Exit,
+    failure::{Failure, warn},
+    host,
+    output::Output,
+    report::{Format, Printer},
+    state_directory, surroundings, switch,
+};
+use crate::{
+    document::Source,
+    engine::{self, Diffs, Finished, Ledger, OnFailure, Options, RunMode},
+    host::{Host, process::close_inherited},
+    manifest::{self, Manifest},
+    resource::Resource,
+    session::Session,
+    state::{Debts, Held, Patience, RunLock, StateDirectory},
+    template::Scope,
+};
+
+pub(super) fn command() -> Command {
+    surroundings::arguments(run_arguments(Command::new("apply")))
+        .about("Brings the machine to the state that a manifest declares")
+        .arg(manifest_argument())
+        .arg(switch("render", "Print the resolved manifest and apply nothing"))
+        .arg(switch("no-report", "Leave out the summary at the end"))
+        .arg(switch(
+            "no-wait",
+            "Give up at once when another run is in progress, instead of waiting for its end",
+        ))
+}
+
+/// The argument that says where a manifest is.
+pub(super) fn manifest_argument() -> Arg {
+    Arg::new("manifest")
+        .value_name("MANIFEST")
+        .required(true)
+        .help("A YAML or JSON file, a folder or bundle (.tar.gz, .zip, ...) that holds manifest.yaml, the address of one, or - for standard input")
+}
+
+/// Flags of every command that applies something.
+pub(super) fn run_arguments(command: Command) -> Command {
+    command
+        .arg(switch("noop", "Change nothing and show what would be done"))
+        .arg(switch("diff", "Show changes of content (default with --noop)").overrides_with("no-diff"))
+        .arg(switch("no-diff", "Do not show changes of content").overrides_with("diff"))
+        .arg(switch("json", "Print events as JSON, one per line"))
+        .arg(switch("detailed-exitcode", "Exit with 3 instead of 0 when something changed or would change"))
+}
+
+pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
+    let host = host(state_directory(matches)?)?;
+    let location = surroundings::location(matches.get_one::<String>("manifest").map_or("-", String::as_str))?;
+    let manifest = manifest::load(&location, &surroundings::surroundings(matches)?, &host)?;
+    if matches.get_flag("render") {
+        render(&manifest, matches, output)?;
+        return Ok(Exit::AsAsked);
+    }
+    let _lock = lock(matches, &host)?;
+    let settings = &manifest.settings;
+    let human = Format::of(matches) == Format::Text;
+    if let Some(message) = settings.pre_message.as_deref().filter(|_| human) {
+        output.line(message.trim_end());
+        output.flush();
+    }
+    let on_failure = if settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue };
+    let run = Run {
+        resources: &manifest.resources,
+        source: &manifest.source,
+        folder: &manifest.working_directory,
+        scope: &manifest.scope,
+        on_failure,
+    };
+    let debts = debts(&host.state);
+    let (finished, mut printer) = run.start(matches, &host, Some(debts), &mut Session::begin(), output);
+    if !matches.get_flag("no-report") {
+        printer.summary(&finished);
+    }
+    if let Some(message) =
+        settings.post_message.as_deref().filter(|_| human && exit(&finished, matches) != Exit::Failed)
+    {
+        output.line(message.trim_end());
+    }
+    Ok(exit(&finished, matches))
+}
+
+/// Resources and where they come from.
+pub(super) struct Run<'a> {
+    pub(super) resources: &'a [Resource],
+    pub(super) source: &'a Source,
+    pub(super) folder: &'a Path,
+    pub(super) scope: &'a Scope,
+    pub(super) on_failure: OnFailure,
+}
+
+impl Run<'_> {
+    /// Applies the resources as the flags say.
+    pub(super) fn start<'o>(
+        self,
+        matches: &ArgMatches,
+        host: &Host,
+        debts: Option<Debts>,
+        session: &mut Session,
+        output: &'o mut Output,
+    ) -> (Finished, Printer<'o>)
+    where
+        Self: 'o,
+    {
+        let noop = matches.get_flag("noop");
+        let diffs = matches.get_flag("diff") || noop && !matches.get_flag("no-diff");
+        let options = Options {
+            mode: if noop { RunMode::Noop } else { RunMode::Real },
+            diffs: if diffs { Diffs::Wanted } else { Diffs::Unwanted },
+            on_failure: self.on_failure,
+            working_directory: self.folder,
+            scope: self.scope,
+            source: self.source,
+        };
+        let mut printer =
+            Printer::new(output, Format::of(matches), self.resources, self.source, options.mode);
+        let mut ledger = Ledger::of(self.resources, debts);
+        // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
+        close_inherited();
+        if !noop {
+            host.unfinished.recover();
+        }
+        let finished = engine::run(self.resources, &options, host, &mut ledger, session, &mut printer);
+        (finished, printer)
+    }
+}
+
+/// Makes sure that no other run is in progress, unless this one changes nothing anyway.
+fn lock(matches: &ArgMatches, host: &Host) -> Result<Option<RunLock>, Failure> {
+    if matches.get_flag("noop") {
+        return Ok(None);
+    }
+    let patience = if matches.get_flag("no-wait") { Patience::GiveUp } else { Patience::Wait };
+    let who = format!("process {} (ccm apply)", std::process::id());
+    let taken = host
+        .state
+        .lock(&who, patience, &host.interrupt, |holder| warn(&format!("waiting for {holder} to finish")));
+    match taken {
+        Ok(Ok(lock)) => Ok(Some(lock)),
+        Ok(Err(Held(holder))) => Err(Failure::new(format!("another run is in progress: {holder}"))),
+        Err(error) => Err(Failure::new(format!("{error}; another place can be named with --state-dir"))),
+    }
+}
+
+/// The refreshes that are owed. Damaged memory is said and set aside: it may cost a restart, never the run.
+pub(super) fn debts(state: &StateDirectory) -> Debts {
+    state.debts().unwrap_or_else(|error| {
+        warn(&format!("{error}; refreshes that earlier runs owe are not known"));
+        state.no_debts()
+    })
+}
+
+/// The exit code of a run.
+pub(super) fn exit(finished: &Finished, matches: &ArgMatches) -> Exit {
+    let summary = &finished.summary;
+    if let Some(error) = &finished.unrecorded {
+        warn(&error.to_string());
+        return Exit::Failed;
+    }
+    if summary.failed_resources > 0 || summary.requirements_unmet_count > 0 || finished.stopped.is_some() {
+        Exit::Failed
+    } else if summary.changed_resources > 0 && matches.get_flag("detailed-exitcode") {
+        Exit::Changed
+    } else {
+        Exit::AsAsked
+    }
+}
+
+/// Prints the manifest as it would be applied.
+fn render(manifest: &Manifest, matches: &ArgMatches, output: &mut Output) -> Result<(), Failure> {
+    let entries: Vec<Value> = manifest.resources.iter().map(rendered).collect();
+    let mut document = json!({ "ccm": manifest.settings });
+    document["ccm"]["resources"] = entries.into();
+    output.text(&to_text(&document, Format::of(matches))?);
+    Ok(())
+}
+
+/// A resource as an entry of a manifest.
+fn rendered(resource: &Resource) -> Value {
+    let mut properties = resource.to_json(resource.wanted.as_ref());
+    properties.shift_remove("name");
+    let named = Map::from_iter([(resource.name.clone(), Value::Object(properties))]);
+    Value::Object(Map::from_iter([(resource.kind.name().to_owned(), json!([named]))]))
+}
+
+/// A document as YAML, or as JSON where that was asked for.
+pub(super) fn to_text(document: &Value, format: Format) -> Result<String, Failure> {
+    match format {
+        Format::Json => serde_json::to_string_pretty(document).map_err(|error| error.to_string()),
+        Format::Text => serde_saphyr::to_string(document).map_err(|error| error.to_string()),
+    }
+    .map(|text| text.trim_end().to_owned() + "\n")
+    .map_err(Failure::new)
+}

@@ -1,0 +1,46 @@
+//! `ccm completions` and `ccm man`
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use clap_complete::Shell;
+
+use super::{Exit, failure::Failure, output::Output};
+
+pub(super) fn command() -> Command {
+    Command::new("completions").about("Prints a completion script for a shell").arg(
+        Arg::new("shell")
+            .value_name("SHELL")
+            .required(true)
+            .value_parser(value_parser!(Shell))
+            .help("The shell to complete for"),
+    )
+}
+
+pub(super) fn shell(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
+    let Some(shell) = matches.get_one::<Shell>("shell") else {
+        return Err(Failure::new("no shell was named"));
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(*shell, &mut super::command(), "ccm", &mut script);
+    output.text(&String::from_utf8_lossy(&script));
+    Ok(Exit::AsAsked)
+}
+
+pub(super) fn manual_command() -> Command {
+    Command::new("man").about("Writes the manual pages into a folder").arg(
+        Arg::new("folder")
+            .value_name("FOLDER")
+            .required(true)
+            .value_parser(value_parser!(std::path::PathBuf))
+            .help("An existing folder, such as /usr/local/share/man/man1"),
+    )
+}
+
+pub(super) fn manual(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let Some(folder) = matches.get_one::<std::path::PathBuf>("folder") else {
+        return Err(Failure::new("no folder was named"));
+    };
+    clap_mangen::generate_to(super::command(), folder).map_err(|error| {
+        Failure::new(format!("cannot write manual pages into {}: {error}", folder.display()))
+    })?;
+    Ok(Exit::AsAsked)
+}

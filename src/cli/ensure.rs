@@ -1,0 +1,80 @@
+//! `ccm ensure`
+
+use clap::{Arg, ArgMatches, Command};
+
+use super::{
+    Exit, api,
+    apply::{Run, debts, exit, run_arguments},
+    failure::Failure,
+    flags, host,
+    output::Output,
+    session, state_directory, surroundings,
+};
+use crate::{
+    engine::OnFailure,
+    resource::{Completeness, Expansion, FieldKind, Kind, fields},
+    types,
+};
+
+pub(super) fn command() -> Command {
+    // Flags are made from the types' properties only when this command is used.
+    Command::new("ensure")
+        .about("Brings one resource to a state")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .defer(|command| {
+            command.subcommands(types::TYPES.iter().map(|kind| of_type(*kind))).subcommand(api::command())
+        })
+}
+
+fn of_type(kind: &'static dyn Kind) -> Command {
+    let description = kind
+        .properties_schema()
+        .get("description")
+        .and_then(|text| text.as_str())
+        .unwrap_or_default()
+        .to_owned();
+    let states = fields(kind).into_iter().find(|field| field.name == "ensure").map(|field| field.kind);
+    let ensure = Arg::new("ensure").value_name("ENSURE").help("The desired state");
+    let ensure = match states {
+        Some(FieldKind::Choice(words)) => {
+            ensure.value_parser(clap::builder::PossibleValuesParser::new(words))
+        }
+        _ => ensure,
+    };
+    let about = description.split("\n\n").next().unwrap_or_default().replace('\n', " ");
+    surroundings::arguments(run_arguments(Command::new(kind.name())))
+        .about(about.trim_end_matches('.').to_owned())
+        .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
+        .arg(ensure)
+        .arg(session::argument())
+        .args(flags::arguments(kind))
+        .after_help(flags::examples(kind))
+}
+
+pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
+    let Some((kind, matches)) = matches.subcommand() else { return Err(Failure::new("no type was named")) };
+    if kind == "api" {
+        return api::run(matches, output);
+    }
+    let Some(kind) = types::find(kind) else { return Err(Failure::new(format!("unknown type \"{kind}\""))) };
+    let folder = std::env::current_dir()
+        .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
+    let host = host(state_directory(matches)?)?;
+    let scope = surroundings::of_folder(matches, &folder)?.without_manifest(&folder, &host)?;
+    let (source, mut declaration) = flags::declaration(kind, matches)?;
+    let mut problems = Vec::new();
+    Expansion::new(&scope, &source).expand(&mut declaration, &mut problems);
+    let resource = match declaration.resolve(Completeness::Whole) {
+        Ok(resource) if problems.is_empty() => resource,
+        Ok(_) => return Err(Failure::problems(source, problems)),
+        Err(more) => return Err(Failure::problems(source, [problems, more].concat())),
+    };
+    let on_failure = OnFailure::Continue;
+    // Only a refresh can be owed: everything else leaves no trace of itself.
+    let debts = (!resource.common.subscribe.is_empty()).then(|| debts(&host.state));
+    let run = Run { resources: &[resource], source: &source, folder: &folder, scope: &scope, on_failure };
+    let (finished, _) = run.start(matches, &host, debts, &mut session::selected(matches)?, output);
+    Ok(exit(&finished, matches))
+}

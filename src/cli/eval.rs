@@ -1,0 +1,64 @@
+//! `ccm eval`
+
+use std::{env, path::Path};
+
+use ccm_expr::{Program, Value};
+use clap::{Arg, ArgMatches, Command};
+
+use super::{Exit, failure::Failure, host, output::Output, state_directory, surroundings};
+use crate::{
+    document::{Problem, Source, Span},
+    manifest,
+};
+
+pub(super) fn command() -> Command {
+    surroundings::arguments(Command::new("eval"))
+        .about("Prints the value of an expression as JSON, for trying things out")
+        .arg(
+            Arg::new("expression")
+                .value_name("EXPR")
+                .required(true)
+                .allow_hyphen_values(true)
+                .help("An expression"),
+        )
+        .arg(
+            Arg::new("manifest")
+                .long("manifest")
+                .value_name("MANIFEST")
+                .help("A manifest whose data the expression can see"),
+        )
+}
+
+pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
+    let surroundings = surroundings::surroundings(matches)?;
+    let host = host(state_directory(matches)?)?;
+    let scope = match matches.get_one::<String>("manifest") {
+        Some(location) => manifest::load(&surroundings::location(location)?, &surroundings, &host)?.scope,
+        None => surroundings
+            .without_manifest(&env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned()), &host)?,
+    };
+    let text = matches.get_one::<String>("expression").cloned().unwrap_or_default();
+    match Program::compile(&text).and_then(|program| scope.evaluate(&program)) {
+        Ok(value) => {
+            print(&value, output)?;
+            Ok(Exit::AsAsked)
+        }
+        Err(error) => {
+            let at = Span::new(error.span.start, error.span.end);
+            let problem = Problem { help: error.help, ..Problem::new(error.message).at(at) };
+            Err(Failure::problems(Source { name: "expression".to_owned(), text }, vec![problem]))
+        }
+    }
+}
+
+/// Prints a value as JSON.
+pub(super) fn print(value: &Value, output: &mut Output) -> Result<(), Failure> {
+    if let Value::Float(number) = value
+        && !number.is_finite()
+    {
+        return Err(Failure::new(format!("the value is {}, which JSON does not have", value.to_text())));
+    }
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(error.to_string()))?;
+    output.line(&text);
+    Ok(())
+}

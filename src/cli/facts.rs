@@ -1,0 +1,111 @@
+//! `ccm facts`, and the flags that add facts to those of the machine.
+
+use std::{env, path::PathBuf, sync::Arc};
+
+use ccm_expr::{Path, Value};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use super::{
+    Exit,
+    failure::{Failure, warn},
+    output::Output,
+    switch,
+};
+use crate::{
+    document::pair,
+    facts::{self, Facts, FactsError, Options},
+};
+
+pub(super) fn command() -> Command {
+    Command::new("facts")
+        .about("Shows what ccm knows about this machine")
+        .long_about(
+            "Shows what ccm knows about this machine.\n\nOnly what the query refers to is gathered, without running \
+             programs and without the network. Network file systems, those of user-space programs and those that \
+             only show something of the kernel are not listed under `partition`.",
+        )
+        .arg(Arg::new("query").value_name("QUERY").help("A GJSON path such as `host.info.platformFamily`"))
+        .arg(switch("yaml", "Print YAML instead of JSON"))
+        .args(arguments())
+}
+
+/// The flags that add facts.
+pub(super) fn arguments() -> [Arg; 2] {
+    [
+        Arg::new("facts")
+            .long("facts")
+            .value_name("FILE")
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(PathBuf))
+            .help("A YAML or JSON file with facts that go over those of the machine"),
+        Arg::new("fact").long("fact").value_name("KEY=VALUE").action(ArgAction::Append).help(
+            "A fact that goes over all others; dots in KEY make maps, VALUE has the type it has in YAML",
+        ),
+    ]
+}
+
+/// The facts of this machine, with those that the flags add, and `more` as `key=value` over all others.
+pub(super) fn value<'a>(
+    matches: &'a ArgMatches,
+    more: impl IntoIterator<Item = &'a String>,
+) -> Result<Value, Failure> {
+    let mut given = Vec::new();
+    for path in matches.get_many::<PathBuf>("facts").into_iter().flatten() {
+        given.push(facts::in_file(path)?);
+    }
+    for text in matches.get_many::<String>("fact").into_iter().flatten().chain(more) {
+        given.push(pair(text).map_err(|error| Failure::new(format!("fact: {error}")))?);
+    }
+    let options = Options { root: PathBuf::from("/"), folders: folders(), given, warn: Box::new(warn) };
+    Ok(Value::Object(Arc::new(Facts::new(options))))
+}
+
+/// The folders in which people write facts down: the machine's, then the user's.
+fn folders() -> Vec<PathBuf> {
+    let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let of_user = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+    let system = PathBuf::from("/etc");
+    // The walk to a file takes paths as they are, without `.` and doubled slashes.
+    let clean = |folder: PathBuf| folder.join("choria/ccm").components().collect();
+    [Some(system), of_user].into_iter().flatten().map(clean).collect()
+}
+
+pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
+    let all = value(matches, [])?;
+    let shown = match matches.get_one::<String>("query") {
+        None => all,
+        Some(query) => {
+            let path = Path::parse(query).map_err(|error| Failure::new(described(&error)))?;
+            match path.require(&all) {
+                Ok(found) => found,
+                Err(error) => {
+                    Failure::new(described(&error)).report();
+                    return Ok(Exit::Failed);
+                }
+            }
+        }
+    };
+    let text = if matches.get_flag("yaml") {
+        serde_saphyr::to_string(&shown).map_err(|error| error.to_string())
+    } else {
+        serde_json::to_string_pretty(&shown).map_err(|error| error.to_string())
+    };
+    output.line(text.map_err(Failure::new)?.trim_end());
+    Ok(Exit::AsAsked)
+}
+
+fn described(error: &ccm_expr::Error) -> String {
+    match &error.help {
+        Some(help) => format!("{}; {help}", error.message),
+        None => error.message.clone(),
+    }
+}
+
+impl From<FactsError> for Failure {
+    fn from(error: FactsError) -> Self {
+        match error {
+            FactsError::Invalid { file, problems } => Self::problems(file, problems),
+            other => Self::new(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What people type and read. Only this part prints, reads the environment or chooses an exit code.
+
+mod api;
+mod apply;
+mod completions;
+mod ensure;
+mod eval;
+mod facts;
+mod failure;
+mod flags;
+mod hiera;
+mod output;
+mod report;
+mod schema;
+mod session;
+mod status;
+mod surroundings;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use std::{env, path::PathBuf, process::ExitCode};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use rustix::process::geteuid;
+
+use self::{failure::Failure, output::Output};
+use crate::{
+    host::{
+        Host,
+        http::{Client, Proxies},
+        interrupt::Interrupt,
+        users::Users,
+    },
+    state::StateDirectory,
+};
+
+/// Runs the program with the process's own arguments and environment.
+#[must_use]
+pub fn main() -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return failure::usage(&error),
+    };
+    let mut output = Output::stdout();
+    let result = run(&matches, &mut output);
+    output.flush();
+    result.unwrap_or_else(Failure::report).into()
+}
+
+fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
+    match matches.subcommand() {
+        Some(("apply", matches)) => apply::run(matches, output),
+        Some(("validate", matches)) => validate::run(matches, output),
+        Some(("ensure", matches)) => ensure::run(matches, output),
+        Some(("status", matches)) => status::run(matches, output),
+        Some(("eval", matches)) => eval::run(matches, output),
+        Some(("hiera", matches)) => hiera::run(matches, output),
+        Some(("session", matches)) => session::run(matches, output),
+        Some(("facts", matches)) => facts::run(matches, output),
+        Some(("schema", matches)) => schema::run(matches, output),
+        Some(("completions", matches)) => completions::shell(matches, output),
+        Some(("man", matches)) => completions::manual(matches),
+        _ => Err(Failure::new("no command was given; see `ccm --help`")),
+    }
+}
+
+/// The whole command line.
+fn command() -> Command {
+    Command::new("ccm")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(env!("CARGO_PKG_DESCRIPTION").trim_end_matches('.'))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommands([
+            apply::command(),
+            validate::command(),
+            ensure::command(),
+            status::command(),
+            eval::command(),
+            hiera::command(),
+            session::command(),
+            facts::command(),
+            schema::command(),
+            completions::command(),
+            completions::manual_command(),
+        ])
+}
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    /// Everything is as asked, changed or not.
+    AsAsked,
+    /// A resource failed or was skipped for an unmet requirement.
+    Failed,
+    /// Nothing was attempted.
+    NotAttempted,
+    /// Something changed or would change, and the user asked to be told.
+    Changed,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::AsAsked => 0,
+            Exit::Failed => 1,
+            Exit::NotAttempted => 2,
+            Exit::Changed => 3,
+        })
+    }
+}
+
+/// The machine that this process runs on.
+fn host(state: StateDirectory) -> Result<Host, Failure> {
+    let interrupt =
+        Interrupt::install().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let http = Client::new(Proxies::from_environment(|name| env::var(name).ok()), interrupt.clone());
+    Ok(Host { interrupt, users: Users::default(), http, unfinished: state.unfinished(), state })
+}
+
+/// A machine whose memory is in this folder.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn host_at(state: PathBuf) -> Option<Host> {
+    host(StateDirectory::at(state)).ok()
+}
+
+#[cfg(feature = "fuzzing")]
+pub(crate) use api::requested;
+
+/// The flag that says where the program keeps its memory.
+fn state_argument() -> Arg {
+    Arg::new("state-dir")
+        .long("state-dir")
+        .value_name("FOLDER")
+        .env("CCM_STATE_DIR")
+        .value_parser(value_parser!(PathBuf))
+        .help("Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]")
+}
+
+/// Where the program keeps its memory.
+fn state_directory(matches: &ArgMatches) -> Result<StateDirectory, Failure> {
+    let given = matches.get_one::<PathBuf>("state-dir").cloned();
+    let of_user = || {
+        let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        folder("XDG_STATE_HOME")
+            .or_else(|| Some(folder("HOME")?.join(".local/state")))
+            .map(|folder| folder.join("ccm"))
+    };
+    let path = match given {
+        Some(path) => path,
+        None if geteuid().is_root() => PathBuf::from("/var/lib/ccm"),
+        None => of_user()
+            .ok_or_else(|| Failure::new("no state directory: set HOME, XDG_STATE_HOME or --state-dir"))?,
+    };
+    let absolute = std::path::absolute(&path).unwrap_or(path);
+    Ok(StateDirectory::at(absolute.components().collect()))
+}
+
+/// A flag without a value.
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}

@@ -1,0 +1,176 @@
+//! Flags that say what a manifest sees of the machine and of the user's data.
+
+use std::{
+    env, fs,
+    io::{self, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::Path,
+};
+
+use ccm_expr::{Map, Value};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use rustix::{fs::OFlags, io::Errno, process::geteuid};
+
+use super::{
+    facts,
+    failure::{Failure, warn},
+    state_argument,
+};
+use crate::{
+    document::pair,
+    hiera::deep,
+    manifest::{Location, Surroundings},
+};
+
+/// The flags, for every command that reads a manifest or templates.
+pub(super) fn arguments(command: Command) -> Command {
+    command
+        .args(facts::arguments())
+        .arg(state_argument())
+        .arg(
+            Arg::new("hiera")
+                .long("hiera")
+                .value_name("FILE|URL")
+                .env("CCM_HIERA_DATA")
+                .hide_env_values(true)
+                .help("Hierarchical data that goes over the manifest's own"),
+        )
+        .arg(
+            Arg::new("data").long("data").value_name("KEY=VALUE").action(ArgAction::Append).help(
+                "Data that goes over all other; dots in KEY make maps, VALUE has the type it has in YAML",
+            ),
+        )
+}
+
+/// What the flags say.
+pub(super) fn surroundings(matches: &ArgMatches) -> Result<Surroundings, Failure> {
+    Ok(Surroundings {
+        facts: facts::value(matches, [])?,
+        environ: environ(),
+        hiera: matches.get_one::<String>("hiera").map(|text| location(text)).transpose()?,
+        data: pairs(matches, "data")?,
+    })
+}
+
+/// Where an argument says that something is.
+pub(super) fn location(argument: &str) -> Result<Location, Failure> {
+    Location::from_argument(argument).map_err(Failure::new)
+}
+
+/// As [`surroundings`], with what lies in the current folder: `.env` adds to the environment, `.hiera` is the data.
+pub(super) fn of_folder(matches: &ArgMatches, folder: &Path) -> Result<Surroundings, Failure> {
+    let mut surroundings = surroundings(matches)?;
+    if let Some(bytes) = ours(&folder.join(".env"))? {
+        let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
+        surroundings.environ = deep(surroundings.environ, &dotenv_values(&text)?);
+    }
+    if surroundings.hiera.is_none()
+        && let Some(bytes) = ours(&folder.join(".hiera"))?
+    {
+        let (name, folder) = (".hiera".to_owned(), folder.to_owned());
+        surroundings.hiera = Some(Location::Open { name, folder, bytes });
+    }
+    Ok(surroundings)
+}
+
+/// What a file holds, if it is there and only its owner, who is the user or root, can have written it.
+///
+/// What is judged is what was opened: nobody can put another file in its place in between.
+fn ours(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let failed = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
+    let mut file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            not_ours(path);
+            return Ok(None);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let metadata = file.metadata().map_err(failed)?;
+    let is_ours = metadata.is_file()
+        && [0, geteuid().as_raw()].contains(&metadata.uid())
+        && metadata.mode() & 0o022 == 0;
+    if !is_ours {
+        not_ours(path);
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(Some(bytes))
+}
+
+fn not_ours(path: &Path) {
+    let shown = path.display();
+    warn(&format!("{shown} is ignored: it must be a file of yours or of root that nobody else may write"));
+}
+
+/// The environment of the process, as far as it is text.
+pub(super) fn environ() -> Value {
+    let variables =
+        env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
+    variables.map(|(key, value)| (key.into(), value.into())).collect::<Map>().into()
+}
+
+/// `KEY=value` lines with quotes, comments and `export`, as shells read them.
+fn dotenv_values(text: &str) -> Result<Value, Failure> {
+    let mut values = Map::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let broken = |reason: &str| Failure::new(format!(".env:{}: {reason}", number + 1));
+        let (key, value) = line.split_once('=').ok_or_else(|| broken("not of the form KEY=value"))?;
+        let key = key.trim_end();
+        let is_name = |key: &str| key.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+        if key.is_empty() || !is_name(key) {
+            return Err(broken("not the name of a variable"));
+        }
+        values.insert(
+            key.into(),
+            dotenv_value(value.trim()).ok_or_else(|| broken("a quote is not closed"))?.into(),
+        );
+    }
+    Ok(values.into())
+}
+
+/// A value without its quotes and without the comment behind it.
+fn dotenv_value(text: &str) -> Option<String> {
+    match text.chars().next() {
+        Some('\'') => text[1..].split_once('\'').map(|(value, _)| value.to_owned()),
+        Some('"') => {
+            let mut value = String::new();
+            let mut rest = text[1..].chars();
+            loop {
+                match rest.next()? {
+                    '"' => return Some(value),
+                    '\\' => match rest.next()? {
+                        'n' => value.push('\n'),
+                        't' => value.push('\t'),
+                        other => value.push(other),
+                    },
+                    other => value.push(other),
+                }
+            }
+        }
+        Some('#') => Some(String::new()),
+        _ => Some(text.split(" #").next().unwrap_or_default().trim_end().to_owned()),
+    }
+}
+
+/// `key=value` flags as a tree.
+fn pairs(matches: &ArgMatches, flag: &str) -> Result<Value, Failure> {
+    let given = matches.get_many::<String>(flag).into_iter().flatten();
+    given
+        .map(|text| pair_value(text, &format!("--{flag}")))
+        .try_fold(Map::new().into(), |all, pair| Ok(deep(all, &pair?)))
+}
+
+/// One `key=value` as a tree.
+fn pair_value(text: &str, what: &str) -> Result<Value, Failure> {
+    pair(text).map(Value::from).map_err(|error| Failure::new(format!("{what}: {error}")))
+}

@@ -1,0 +1,59 @@
+//! The command line as a whole, and the flags that types' properties become.
+
+use serde_json::{Map, Value};
+
+use super::{command, flags};
+use crate::{
+    manifest::declarations,
+    resource::{Completeness, Resource},
+    types::TYPES,
+};
+
+/// The resource that a command spells.
+fn resource(words: &[String]) -> Resource {
+    let matches = command().try_get_matches_from(words).unwrap_or_else(|error| panic!("{words:?}\n{error}"));
+    let matches = matches.subcommand_matches("ensure").unwrap();
+    let (kind, matches) = matches.subcommand().unwrap();
+    let kind = crate::types::find(kind).unwrap();
+    let (_, declaration) = flags::declaration(kind, matches).unwrap_or_else(|_| panic!("{words:?}"));
+    declaration.resolve(Completeness::Whole).unwrap_or_else(|problems| panic!("{words:?}\n{problems:?}"))
+}
+
+fn properties(resource: &Resource) -> Map<String, Value> {
+    let mut properties = resource.wanted.to_json();
+    let Value::Object(common) = serde_json::to_value(&resource.common).unwrap() else { unreachable!() };
+    properties.extend(common);
+    properties
+}
+
+#[test]
+fn no_two_flags_of_a_command_clash() {
+    // clap itself looks for flags and ids that are there twice, in every command.
+    command().debug_assert();
+}
+
+#[test]
+fn examples_mean_the_same_when_they_are_given_as_flags() {
+    for kind in TYPES {
+        for example in kind.examples() {
+            for declaration in declarations(example.manifest).unwrap() {
+                let words = shell_words::split(&flags::spelled(&declaration).join(" ")).unwrap();
+                let expected = declaration.resolve(Completeness::Whole).unwrap();
+                assert_eq!(properties(&resource(&words)), properties(&expected), "{words:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_command_says_what_it_is_for() {
+    let mut all = vec![command()];
+    while let Some(mut command) = all.pop() {
+        command.build();
+        assert!(command.get_about().is_some(), "{}", command.get_name());
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());
+        }
+        all.extend(command.get_subcommands().cloned());
+    }
+}

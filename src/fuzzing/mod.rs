@@ -1,0 +1,87 @@
+//! Ways in for fuzzers: what the program does with whatever it is given to read. Part of nothing that users run.
+
+mod archives;
+
+use std::path::PathBuf;
+
+pub use archives::unpack;
+
+use ccm_expr::{Map, Value};
+
+use crate::{
+    cli,
+    document::{Colour, render},
+    host::Host,
+    manifest::{self, LoadError, Location, Surroundings},
+};
+
+/// A manifest, as `ccm validate` and `ccm apply --render` read it.
+pub fn manifest(text: &[u8]) {
+    with_host(|host| {
+        let surroundings = Surroundings { facts: facts(), environ: facts(), hiera: None, data: facts() };
+        match manifest::load(&location(text), &surroundings, host) {
+            Ok(manifest) => {
+                for resource in &manifest.resources {
+                    let late = resource.wanted_now(&manifest.scope, &manifest.source);
+                    let wanted = late.ok().flatten();
+                    resource.to_json(wanted.as_deref().unwrap_or(resource.wanted.as_ref()));
+                }
+            }
+            Err(error) => tell(&error),
+        }
+    });
+}
+
+/// Hierarchical data, as `ccm hiera parse` reads it.
+pub fn hiera(text: &[u8]) {
+    with_host(|host| {
+        let surroundings = Surroundings { facts: facts(), environ: facts(), hiera: None, data: facts() };
+        match surroundings.without_manifest(&folder(), host) {
+            Ok(scope) => {
+                let data = manifest::data(&location(text), &scope, host);
+                data.as_ref().map_or_else(tell, |data| drop(data.to_text()));
+            }
+            Err(error) => tell(&error),
+        }
+    });
+}
+
+/// A request, as `ccm ensure api` reads it.
+pub fn request(text: &[u8]) {
+    let _ = cli::requested(text.to_vec());
+}
+
+/// Problems are told at places that exist.
+fn tell(error: &LoadError) {
+    if let LoadError::Invalid(documents) = error {
+        for (source, problems) in documents {
+            assert!(!problems.is_empty(), "invalid without a reason");
+            render(problems, source, Colour::Off);
+        }
+    }
+}
+
+fn location(text: &[u8]) -> Location {
+    Location::Open { name: "input".to_owned(), folder: folder(), bytes: text.to_vec() }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from("/nonexistent")
+}
+
+fn facts() -> Value {
+    let entries = [
+        ("a", Value::Int(1)),
+        ("text", Value::from("{{ 1 }} ${ 1 }")),
+        ("none", Value::Null),
+        ("list", Value::from(vec![Value::Int(1), Value::from("x")])),
+        ("map", Map::from_iter([("b".into(), Value::from(true))]).into()),
+    ];
+    entries.into_iter().map(|(name, value)| (name.into(), value)).collect::<Map>().into()
+}
+
+/// One host serves all inputs: making one listens for signals.
+fn with_host(run: impl FnOnce(&Host)) {
+    thread_local!(static HOST: Option<Host> = cli::host_at(folder()));
+    HOST.with(|host| host.as_ref().map(run));
+}
