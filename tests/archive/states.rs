@@ -1,0 +1,480 @@
+//! The decision table and the flow of the archive type, row by row.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{EXTRACT, app, changed, failed, manifest, sha256, sha512, stable, tarball, world, zipped};
+use crate::support::{
+    NOBODY, World,
+    http::{Reply, Server},
+    is_root,
+};
+
+#[test]
+fn an_absent_archive_that_is_not_there_is_stable() {
+    let world = World::new().manifest("- archive: [{ $W/app.tar.gz: { ensure: absent } }]");
+    stable(&world.apply());
+}
+
+#[test]
+fn an_absent_archive_that_is_there_is_removed() {
+    let world =
+        World::new().manifest("- archive: [{ $W/app.tar.gz: { ensure: absent } }]").file("app.tar.gz", "x");
+    let before = world.tree();
+    let foreseen = world.apply_with(&["--noop", "--json"]);
+    assert_eq!(foreseen.exits(0).event("app.tar.gz")["noop_message"], "Would have removed");
+    assert_eq!(world.tree(), before);
+    changed(&world.apply(), "removed");
+    assert!(world.tree().names().is_empty());
+    stable(&world.apply());
+}
+
+#[test]
+fn a_missing_archive_is_downloaded_once() {
+    let server = Server::of(app("1"));
+    let world = world(&server, "");
+    let foreseen = world.apply_with(&["--noop", "--json"]);
+    assert_eq!(foreseen.exits(0).event("app.tar.gz")["noop_message"], "Would have downloaded");
+    assert!(server.requests().is_empty(), "a dry run asks nobody");
+    assert!(world.tree().names().is_empty());
+
+    changed(&world.apply(), "downloaded");
+    assert_eq!(fs::read(world.path("app.tar.gz")).unwrap(), app("1"));
+    assert_eq!(server.requests().len(), 1);
+    stable(&world.apply());
+    assert_eq!(server.requests().len(), 1, "what is stable asks nobody");
+}
+
+#[test]
+fn a_downloaded_archive_has_the_mode_that_is_asked_for_or_the_usual_one() {
+    let server = Server::of(app("1"));
+    for (property, mode) in [("", 0o644), ("mode: '0600'", 0o600), ("mode: '0666'", 0o666)] {
+        let world = world(&server, property);
+        world
+            .ccm(["apply", "site.yaml"])
+            .under(["/bin/sh", "-c", "umask 022; exec \"$0\" \"$@\""])
+            .run()
+            .exits(0);
+        assert_eq!(world.tree().item("app.tar.gz").unwrap().mode, mode, "{property}");
+    }
+    let world = world(&server, "");
+    world
+        .ccm(["apply", "site.yaml"])
+        .under(["/bin/sh", "-c", "umask 027; exec \"$0\" \"$@\""])
+        .run()
+        .exits(0);
+    assert_eq!(world.tree().item("app.tar.gz").unwrap().mode, 0o640);
+}
+
+#[test]
+fn what_creates_names_makes_everything_stable() {
+    let server = Server::of(app("1"));
+    for more in ["", ", cleanup: true", ", checksum: \"$SUM\""] {
+        let more = more.replace("$SUM", &sha256(&app("1")));
+        let world = world(&server, &format!("{EXTRACT}{more}")).file("opt/bin/app", "by hand");
+        stable(&world.apply());
+        stable(&world.apply_with(&["--noop"]));
+        assert_eq!(world.read("opt/bin/app"), "by hand");
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn an_archive_is_downloaded_and_extracted() {
+    let server = Server::of(app("1"));
+    let world = world(&server, EXTRACT);
+    let foreseen = world.apply_with(&["--noop", "--json"]);
+    let event = foreseen.exits(0).event("app.tar.gz");
+    assert_eq!(event["noop_message"], "Would have downloaded. Would have extracted");
+    assert_eq!(event["changed"], true);
+    assert!(world.tree().names().is_empty());
+    changed(&world.apply(), "downloaded, extracted (creates missing -> present)");
+    assert_eq!(
+        (world.read("opt/bin/app").as_str(), world.read("opt/share/readme").as_str()),
+        ("1", "read me")
+    );
+    assert!(world.path("app.tar.gz").exists());
+    stable(&world.apply());
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn an_archive_is_cleaned_up_and_not_downloaded_again() {
+    let server = Server::of(app("1"));
+    let world = world(&server, &format!("{EXTRACT}, cleanup: true"));
+    let foreseen = world.apply_with(&["--noop", "--json"]);
+    let message = "Would have downloaded. Would have extracted. Would have cleaned up";
+    assert_eq!(foreseen.event("app.tar.gz")["noop_message"], message);
+    changed(&world.apply(), "downloaded, extracted, cleaned up");
+    assert!(!world.path("app.tar.gz").exists());
+    assert_eq!(world.read("opt/bin/app"), "1");
+    stable(&world.apply());
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn an_archive_that_is_there_is_extracted_without_the_network() {
+    let server = Server::of(app("other"));
+    let world = world(&server, EXTRACT).file("app.tar.gz", app("1"));
+    changed(&world.apply(), "extracted");
+    assert_eq!(world.read("opt/bin/app"), "1");
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn an_archive_left_behind_is_cleaned_up() {
+    let server = Server::of(app("1"));
+    let world =
+        world(&server, &format!("{EXTRACT}, cleanup: true")).file("app.tar.gz", "x").file("opt/bin/app", "x");
+    assert_eq!(
+        world.apply_with(&["--noop", "--json"]).event("app.tar.gz")["noop_message"],
+        "Would have cleaned up"
+    );
+    changed(&world.apply(), "cleaned up");
+    assert!(!world.path("app.tar.gz").exists());
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn an_archive_with_another_checksum_is_downloaded_again() {
+    let server = Server::of(app("1"));
+    let sum = sha256(&app("1"));
+    let world = world(&server, &format!("checksum: {}", sum.to_uppercase())).file("app.tar.gz", "old");
+    let foreseen = world.apply_with(&["--noop", "--json"]);
+    assert_eq!(foreseen.event("app.tar.gz")["noop_message"], "Would have downloaded");
+    changed(&world.apply(), "downloaded (checksum)");
+    assert_eq!(fs::read(world.path("app.tar.gz")).unwrap(), app("1"));
+    stable(&world.apply());
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn sha_512_is_verified_too() {
+    let server = Server::of(app("1"));
+    let good = world(&server, &format!("checksum: 'sha512:{}'", sha512(&app("1"))));
+    changed(&good.apply(), "downloaded");
+    stable(&good.apply());
+    let bad = world(&server, &format!("checksum: 'sha512:{}'", sha512(b"other")));
+    failed(&bad.apply(), "the download has the checksum sha512:");
+    assert!(bad.tree().names().is_empty());
+}
+
+#[test]
+fn without_a_checksum_a_wrong_owner_means_another_download() {
+    if !is_root() {
+        return;
+    }
+    let server = Server::of(app("1"));
+    let world = world(&server, "").file("app.tar.gz", "mine").owner("app.tar.gz", NOBODY, NOBODY);
+    changed(&world.apply(), "downloaded (owner nobody -> 0, group");
+    assert_eq!(fs::read(world.path("app.tar.gz")).unwrap(), app("1"));
+    assert_eq!(world.tree().item("app.tar.gz").unwrap().uid, 0);
+    stable(&world.apply());
+}
+
+#[test]
+fn with_an_equal_checksum_owner_and_mode_are_set_in_place() {
+    let server = Server::of(app("1"));
+    let sum = sha256(&app("1"));
+    let world = world(&server, &format!("checksum: {sum}, mode: '0600'")).file("app.tar.gz", app("1"));
+    let world = if is_root() { world.owner("app.tar.gz", NOBODY, NOBODY) } else { world };
+    let inode = world.tree().item("app.tar.gz").unwrap().inode;
+    changed(&world.apply(), "updated owner, group and mode");
+    let item = world.tree().item("app.tar.gz").unwrap().clone();
+    assert_eq!((item.mode, item.uid, item.inode), (0o600, rustix::process::geteuid().as_raw(), inode));
+    stable(&world.apply());
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn without_creates_the_memory_tells_that_the_archive_was_extracted() {
+    let server = Server::of(app("1"));
+    let world = world(&server, "extract_parent: $W/opt");
+    changed(&world.apply(), "downloaded, extracted");
+    stable(&world.apply());
+    // Lost memory costs one more extraction, and the state is right again.
+    fs::remove_dir_all(world.state().join("archives")).unwrap();
+    changed(&world.apply(), "extracted");
+    stable(&world.apply());
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn another_version_is_noticed_even_after_cleanup() {
+    let server = Server::start(|request| {
+        Reply::body(match request.path.as_str() {
+            "/1/app.tar.gz" => tarball(&[
+                ("bin/app", "1"),
+                ("bin/old", "old"),
+                ("etc/changed", "1"),
+                ("gone/deep/file", "x"),
+            ]),
+            _ => tarball(&[("bin/app", "2"), ("bin/new", "new")]),
+        })
+    });
+    let version = |number: u32, body: &[u8]| {
+        let url = server.url(&format!("/{number}/app.tar.gz"));
+        manifest(&url, &format!("{EXTRACT}, cleanup: true, checksum: {}", sha256(body)))
+    };
+    let one = tarball(&[("bin/app", "1"), ("bin/old", "old"), ("etc/changed", "1"), ("gone/deep/file", "x")]);
+    let two = tarball(&[("bin/app", "2"), ("bin/new", "new")]);
+    let world = World::new().manifest(&version(1, &one));
+    changed(&world.apply(), "downloaded, extracted, cleaned up");
+    let world = world.file("opt/etc/changed", "by hand").file("opt/mine", "mine").manifest(&version(2, &two));
+    let foreseen = world.apply_with(&["--noop"]);
+    changed(&foreseen, "Would have downloaded. Would have extracted. Would have cleaned up (checksum ");
+    let outcome = world.apply();
+    changed(&outcome, "downloaded, extracted, cleaned up (checksum ");
+    outcome.says("etc/changed is no longer in the archive, but was changed since: it stays");
+    let names = world.tree().names();
+    assert_eq!(
+        names,
+        ["opt", "opt/bin", "opt/bin/app", "opt/bin/new", "opt/etc", "opt/etc/changed", "opt/mine"]
+    );
+    assert_eq!(world.read("opt/bin/app"), "2");
+    stable(&world.apply());
+    // And back.
+    let world = world.manifest(&version(1, &one));
+    changed(&world.apply(), "downloaded, extracted, cleaned up (checksum ");
+    assert_eq!((world.read("opt/bin/app").as_str(), world.path("opt/bin/new").exists()), ("1", false));
+    stable(&world.apply());
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn a_file_can_become_a_directory_in_another_version() {
+    let one = tarball(&[("bin/app", "1"), ("lib", "a file")]);
+    let two = tarball(&[("bin/app", "2"), ("lib/part", "in a directory")]);
+    let server = Server::start({
+        let (one, two) = (one.clone(), two.clone());
+        move |request| Reply::body(if request.path.starts_with("/1") { one.clone() } else { two.clone() })
+    });
+    let version = |number: u32, body: &[u8]| {
+        manifest(
+            &server.url(&format!("/{number}/app.tar.gz")),
+            &format!("{EXTRACT}, checksum: {}", sha256(body)),
+        )
+    };
+    let world = World::new().manifest(&version(1, &one));
+    world.apply().exits(0);
+    let world = world.manifest(&version(2, &two));
+    world.apply().exits(0);
+    assert_eq!(world.read("opt/lib/part"), "in a directory");
+    assert!(world.tree().leftovers().is_empty());
+    // What somebody has changed is not taken away.
+    let world = world.manifest(&version(1, &one));
+    failed(&world.apply(), "opt/lib\\\" is a directory".replace('\\', "").as_str());
+    assert_eq!(world.read("opt/bin/app"), "2", "nothing was touched");
+}
+
+#[test]
+fn a_tree_that_was_tampered_with_is_found_and_repaired() {
+    let server = Server::of(app("1"));
+    let world = world(&server, &format!("{EXTRACT}, cleanup: true, verify: true"));
+    world.apply().exits(0);
+    stable(&world.apply());
+    let overwrite = |world: &World| fs::write(world.path("opt/share/readme"), "evil").unwrap();
+    let remove = |world: &World| fs::remove_file(world.path("opt/share/readme")).unwrap();
+    let tampers: [&dyn Fn(&World); 2] = [&overwrite, &remove];
+    for tamper in tampers {
+        tamper(&world);
+        let outcome = world.apply();
+        changed(&outcome, "downloaded, extracted, cleaned up (verify ");
+        outcome.says("opt/share/readme changed -> as extracted");
+        assert_eq!(world.read("opt/share/readme"), "read me");
+        stable(&world.apply());
+    }
+    let quiet = World::new().manifest(&manifest(&server.url("/app.tar.gz"), EXTRACT));
+    quiet.apply().exits(0);
+    let quiet = quiet.file("opt/share/readme", "changed");
+    stable(&quiet.apply());
+}
+
+#[test]
+fn the_checksum_comes_from_a_list_when_it_is_needed() {
+    let body = app("1");
+    let list = format!("{}  other.zip\n{}  app.tar.gz\n", sha256(b"x"), sha256(&body));
+    let server = Server::start(move |request| match request.path.as_str() {
+        "/SHA256SUMS" => Reply::body(list.clone().into_bytes()),
+        "/BAD" => Reply::body(format!("{}  app.tar.gz\n", sha256(b"x")).into_bytes()),
+        "/NONE" => {
+            Reply::body(format!("{}  other.zip\n{}  more.zip\n", sha256(b"x"), sha256(b"y")).into_bytes())
+        }
+        _ => Reply::body(body.clone()),
+    });
+    let with = |list: &str| world(&server, &format!("checksum_url: \"{}\"", server.url(list)));
+    let good = with("/SHA256SUMS");
+    assert_eq!(
+        good.apply_with(&["--noop", "--json"]).event("app.tar.gz")["noop_message"],
+        "Would have downloaded"
+    );
+    assert!(server.requests().is_empty());
+    changed(&good.apply(), "downloaded");
+    stable(&good.apply());
+    assert_eq!(server.requests().len(), 2);
+    let good = good.file("app.tar.gz", "tampered");
+    changed(&good.apply(), "downloaded (checksum_url)");
+    failed(&with("/BAD").apply(), "the download has the checksum");
+    failed(&with("/NONE").apply(), "/NONE holds no checksum of \"app.tar.gz\"");
+    failed(
+        &world(&server, "checksum_url: 'http://127.0.0.1:1/x', tries: 1").apply(),
+        "cannot download: cannot reach",
+    );
+}
+
+#[test]
+fn a_zip_archive_is_extracted_too() {
+    let body = zipped(&[("top/bin/app", "zip"), ("top/readme", "x")]);
+    let server = Server::of(body.clone());
+    let world = World::new().manifest(&format!(
+        "- archive: [{{ $W/app.zip: {{ url: \"{}\", $OWN, extract_parent: $W/opt, strip_components: 1, creates: $W/opt/bin/app, checksum: {} }} }}]",
+        server.url("/app.zip"),
+        sha256(&body)
+    ));
+    world.apply().exits(0).counts([1, 0, 0, 0]);
+    assert_eq!(world.read("opt/bin/app"), "zip");
+    stable(&world.apply());
+}
+
+#[test]
+fn the_state_of_an_archive_is_shown() {
+    let server = Server::of(app("1"));
+    let world = world(&server, EXTRACT);
+    let event = world.apply_with(&["--json"]).event("app.tar.gz");
+    assert_eq!((&event["requested_ensure"], &event["final_ensure"]), (&json!("present"), &json!("present")));
+    let status = &event["status"];
+    assert_eq!(status["protocol"], "io.choria.ccm.v1.resource.archive.state");
+    let metadata = &status["metadata"];
+    assert_eq!((&metadata["archive_exists"], &metadata["creates_exists"]), (&json!(true), &json!(true)));
+    assert_eq!((&metadata["provider"], &metadata["size"]), (&json!("http"), &json!(app("1").len())));
+    assert_eq!(metadata["extracted_checksum"], sha256(&app("1")));
+    let shown = world.ccm(["status", "archive", "$W/app.tar.gz", "--json"]).run().exits(0).json();
+    assert_eq!(shown["metadata"]["checksum"], sha256(&app("1")));
+    assert_eq!(shown["metadata"]["creates_exists"], false);
+    let none = world.ccm(["status", "archive", "$W/none.zip", "--json"]).run().exits(0).json();
+    assert_eq!((&none["ensure"], &none["metadata"]["archive_exists"]), (&json!("absent"), &json!(false)));
+}
+
+#[test]
+fn one_archive_is_ensured_from_the_command_line() {
+    let server = Server::of(app("1"));
+    let world = World::new();
+    let url = server.url("/app.tar.gz");
+    let call = || {
+        world.ccm([
+            "ensure",
+            "archive",
+            "$W/app.tar.gz",
+            "--url",
+            &url,
+            "--owner",
+            "$UID",
+            "--group",
+            "$GID",
+            "--extract-parent",
+            "$W/opt",
+            "--creates",
+            "$W/opt/bin/app",
+            "--cleanup",
+            "--strip-components",
+            "0",
+            "--headers",
+            "X-A=b",
+            "--max-size",
+            "1GiB",
+        ])
+    };
+    call().run().exits(0).says("downloaded, extracted, cleaned up");
+    call().run().exits(0).says("stable");
+    assert_eq!(server.requests()[0].header("x-a"), Some("b"));
+}
+
+#[test]
+fn combinations_that_make_no_sense_are_told_before_anything_happens() {
+    for (name, properties, message) in [
+        ("app.tar.gz", "owner: a, group: b", "`url` is missing"),
+        ("app.tar.gz", "url: 'http://h/app.tar.gz'", "`owner` is missing"),
+        ("app.tar.gz", "url: 'http://h/app.tar.gz', owner: a", "`group` is missing"),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.zip', $OWN",
+            "the URL is that of a zip archive, and the name that of a gzip",
+        ),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app?x=.tar.gz', $OWN",
+            "the path of the URL does not end like an archive: \"app\"",
+        ),
+        ("app.rar", "url: 'http://h/app.tar.gz', $OWN", "app.rar\" does not end like an archive"),
+        ("app.tar.gz", "url: 'ftp://h/app.tar.gz', $OWN", "only http and https are known"),
+        ("app.tar.gz", "url: 'app.tar.gz', $OWN", "it is not a URL"),
+        ("app.tar.gz", "url: 'http:///app.tar.gz', $OWN", "no usable host"),
+        ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, checksum: abc", "\"abc\" is not a checksum"),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, cleanup: true, creates: /x",
+            "`cleanup` needs `extract_parent`",
+        ),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, cleanup: true, extract_parent: /x",
+            "`cleanup` needs `creates`",
+        ),
+        ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, verify: true", "`verify` needs `extract_parent`"),
+        ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, strip_components: 1", "`strip_components` needs"),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, max_entries: 0",
+            "`max_entries` must be at least 1",
+        ),
+        ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, max_size: lots", "\"lots\" is not a size"),
+        ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, creates: x", "must be absolute"),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, subscribe: ['file#/x']",
+            "unknown property `subscribe`",
+        ),
+        ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, provider: ftp", "known providers: http"),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, checksum: '0000000000000000000000000000000000000000000000000000000000000000', checksum_url: 'http://h/x'",
+            "cannot be given together",
+        ),
+    ] {
+        let world = World::new().manifest(&format!("- archive: [{{ $W/{name}: {{ {properties} }} }}]"));
+        world.validate().exits(2).complains(message);
+        world.apply().exits(2).complains(message);
+    }
+}
+
+#[test]
+fn what_is_no_file_is_not_taken_for_an_archive() {
+    let server = Server::of(app("1"));
+    let world = world(&server, "").dir("app.tar.gz");
+    failed(&world.apply(), "is a directory, not an archive");
+    let linked = super::world(&server, "").file("elsewhere", "precious").link("app.tar.gz", "$W/elsewhere");
+    changed(&linked.apply(), "downloaded");
+    assert_eq!(linked.read("elsewhere"), "precious");
+    assert_eq!(fs::read(linked.path("app.tar.gz")).unwrap(), app("1"));
+    assert!(!linked.path("app.tar.gz").is_symlink());
+}
+
+#[test]
+fn the_example_installs_a_release_once() {
+    let body = tarball(&[("app-1.2.0/bin/app", "1")]);
+    let server = Server::of(body.clone());
+    let world = World::new().dir("ccm-example");
+    let (uid, gid) = (world.fill("$UID"), world.fill("$GID"));
+    let example = include_str!("../../examples/archive.yaml")
+        .replace("/tmp/ccm-example", &world.path("ccm-example").to_string_lossy())
+        .replace("owner: root", &format!("owner: \"{uid}\""))
+        .replace("group: root", &format!("group: \"{gid}\""));
+    let world = world.manifest(&example);
+    let data = [format!("base={}", server.url("")), format!("sha256={}", sha256(&body))];
+    let flags = ["--data", &data[0], "--data", &data[1]];
+    changed(&world.apply_with(&flags), "downloaded, extracted, cleaned up");
+    assert_eq!(world.read("ccm-example/app/bin/app"), "1");
+    assert_eq!(server.requests()[0].path, "/app-1.2.0.tar.gz");
+    stable(&world.apply_with(&flags));
+}

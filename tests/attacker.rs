@@ -1,0 +1,229 @@
+//! Users who want root to write where they cannot: nothing outside their own folder ever changes.
+
+use std::{
+    env, fs,
+    os::unix::{fs::symlink, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use crate::support::{NOBODY, Trace, Tree, World, fits_strace, is_root, tampered};
+
+/// Where the attacker is to work, for the process that is it.
+const FOLDER: &str = "CCM_TEST_ATTACK";
+
+/// How often root applies a manifest while it is attacked.
+const ROUNDS: usize = 60;
+
+/// Another process of the tests, run by a user whom nobody trusts.
+struct Attacker(Child);
+
+impl Attacker {
+    fn start(world: &World, folder: &str) -> Self {
+        // The user may not have the right to reach the program where it was built. Another process makes the copy: a
+        // program that is open for writing anywhere, as in a child that another test is just starting, cannot be run.
+        let program = world.base().join("attacker");
+        let copied = Command::new("cp").arg(env::current_exe().expect("this program")).arg(&program).status();
+        assert!(copied.expect("cp").success());
+        let mut command = Command::new(program);
+        command.args(["attacker::the_attacker", "--exact", "--ignored"]).env(FOLDER, world.path(folder));
+        command.uid(NOBODY).gid(NOBODY).stdout(Stdio::null()).stderr(Stdio::null());
+        let attacker = Self(command.spawn().expect("the attacker starts"));
+        // It has begun when it has made its first link.
+        let sign = world.path(folder).join("begun");
+        while !sign.exists() {
+            std::thread::yield_now();
+        }
+        attacker
+    }
+}
+
+impl Drop for Attacker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[ignore = "the other side of the tests below, which start it as another user"]
+fn the_attacker() {
+    let folder = PathBuf::from(env::var_os(FOLDER).expect("a folder to work in"));
+    // Whatever does not work out is tried again in the next round.
+    loop {
+        for name in ["x", "d", "gone"] {
+            let path = folder.join(name);
+            for target in ["../outside", "../outside/victim", "../outside/new"] {
+                clear(&path);
+                let _ = symlink(target, &path);
+                let _ = fs::write(folder.join("begun"), "");
+                clear(&path);
+                let _ = fs::create_dir(&path);
+                let _ = symlink(Path::new("..").join(target), path.join("x"));
+                let _ = fs::write(path.join("victim"), "");
+                clear(&path);
+                let _ = fs::write(&path, "mine");
+                let _ = fs::hard_link(folder.join("../outside/victim"), path.join("x"));
+            }
+        }
+    }
+}
+
+fn clear(path: &Path) {
+    let _ = fs::remove_file(path);
+    let _ = fs::remove_dir_all(path);
+}
+
+/// What must never change, and a folder of the attacker.
+fn besieged(mode: u32, owner: u32) -> World {
+    let world =
+        World::new().file("outside/victim", "kept").mode("outside/victim", 0o600).mode("outside", 0o755);
+    world
+        .file("outside/folder/inside", "kept")
+        .dir("theirs")
+        .owner("theirs", owner, owner)
+        .mode("theirs", mode)
+}
+
+/// Root applies one manifest after the other, and nothing outside changes.
+fn withstands(world: World, manifests: &[&str], mut expected: Vec<i32>) {
+    let world = manifests.iter().enumerate().fold(world, |world, (number, manifest)| {
+        let text = world.fill(manifest);
+        world.beside(&format!("{number}.yaml"), text)
+    });
+    let outside = world.path("outside");
+    let before = Tree::of(&outside);
+    let attacker = Attacker::start(&world, "theirs");
+    for round in 0..ROUNDS {
+        let manifest = format!("{}.yaml", round % manifests.len());
+        let outcome = world.ccm(["apply", &manifest]).run();
+        assert!(matches!(outcome.code, 0 | 1), "{outcome}");
+        assert_eq!(Tree::of(&outside), before, "{outcome}");
+        expected.retain(|code| *code != outcome.code);
+    }
+    drop(attacker);
+    assert!(expected.is_empty(), "no run ended with {expected:?}: the attack was none");
+}
+
+const THEIRS: &str = "- file:\n  - defaults: { owner: '65534', group: '65534', mode: '0640' }\n  - $W/theirs/x: { content: new }\n  \
+    - $W/theirs/d: { ensure: directory, mode: '0750' }\n  - $W/theirs/d/x: { content: new }\n  - $W/theirs/d/e/f: { ensure: directory }\n";
+const ATTRIBUTES: &str = "- file:\n  - defaults: { owner: '65534', group: '65534', mode: '0644' }\n  - $W/theirs/x:\n  - $W/theirs/d:\n";
+const REMOVAL: &str = "- file:\n  - defaults: { ensure: absent, force: true }\n  - $W/theirs/x:\n  - $W/theirs/d/x:\n  - $W/theirs/gone:\n  - $W/theirs/d:\n";
+const ROOTS: &str = "- file:\n  - defaults: { owner: root, group: root, mode: '0644' }\n  - $W/theirs/x: { content: new }\n  \
+    - $W/theirs/d: { ensure: directory, mode: '0750' }\n  - $W/theirs/d/x: { content: new }\n";
+
+#[test]
+fn files_in_a_folder_of_the_attacker_never_lead_out_of_it() {
+    if is_root() {
+        withstands(besieged(0o755, NOBODY), &[THEIRS, ATTRIBUTES], vec![1]);
+    }
+}
+
+#[test]
+fn removals_in_a_folder_of_the_attacker_never_lead_out_of_it() {
+    if is_root() {
+        withstands(besieged(0o755, NOBODY), &[REMOVAL], vec![0]);
+    }
+}
+
+#[test]
+fn files_in_a_folder_for_everybody_never_lead_out_of_it() {
+    if is_root() {
+        withstands(besieged(0o1777, 0), &[ROOTS, REMOVAL], vec![0]);
+    }
+}
+
+#[test]
+fn files_of_root_in_a_folder_of_the_attacker_are_never_written() {
+    if is_root() {
+        withstands(besieged(0o755, NOBODY), &[ROOTS], vec![1]);
+    }
+}
+
+#[test]
+fn a_component_of_another_user_on_the_way_to_a_file_of_root_is_refused_and_named() {
+    if !is_root() {
+        return;
+    }
+    let cases = [
+        ("theirs/x", "content: new"),
+        ("theirs/ours/x", "content: new"),
+        ("theirs/x", "ensure: directory"),
+        ("theirs/a/b", "ensure: directory"),
+        ("theirs/file", "mode: '0600'"),
+    ];
+    for (path, properties) in cases {
+        let world =
+            World::new().dir("theirs/ours").file("theirs/file", "kept").owner("theirs", NOBODY, NOBODY);
+        let world = world.files(&format!("- $W/{path}: {{ {properties} }}"));
+        let before = world.tree();
+        for flags in [&["--noop"][..], &[]] {
+            let outcome = world.apply_with(flags);
+            outcome.exits(1).says(&world.fill("\"$W/theirs\" belongs to uid 65534")).counts([0, 0, 1, 0]);
+            assert_eq!(world.tree(), before, "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_everybody_may_write_to_without_the_sticky_bit_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let world = World::new().dir("open").mode("open", 0o777).files("- $W/open/x: { content: new }");
+    for flags in [&["--noop"][..], &[]] {
+        world
+            .apply_with(flags)
+            .exits(1)
+            .says("world-writable without the sticky bit")
+            .says(&world.fill("\"$W/open\""));
+    }
+    assert_eq!(world.tree().names(), ["open"]);
+}
+
+#[test]
+fn a_hard_link_planted_by_another_user_is_not_given_away() {
+    if !is_root() {
+        return;
+    }
+    for mode in ["0600", "0644"] {
+        let world = World::new()
+            .file("victim", "kept")
+            .mode("victim", 0o600)
+            .dir("theirs")
+            .owner("theirs", NOBODY, NOBODY);
+        fs::hard_link(world.path("victim"), world.path("theirs/x")).unwrap();
+        let before = world.tree();
+        let item = format!("- $W/theirs/x: {{ owner: '65534', group: '65534', mode: '{mode}' }}");
+        let world = world.files(&item);
+        for flags in [&["--noop"][..], &[]] {
+            let outcome = world.apply_with(flags);
+            outcome.exits(1).says("hard links").says(&world.fill("$W/theirs/x"));
+            assert_eq!(world.tree(), before, "{outcome}");
+        }
+        let world = world.files("- $W/theirs/x: { content: new, owner: '65534', group: '65534' }");
+        world.apply().exits(0);
+        assert_eq!((world.read("theirs/x").as_str(), world.read("victim").as_str()), ("new", "kept"));
+        assert_eq!(world.tree().item("victim"), before.item("victim"));
+    }
+}
+
+#[test]
+fn what_is_not_finished_is_nobody_elses_to_open_whatever_the_umask() {
+    if !fits_strace() {
+        return;
+    }
+    for item in ["- $W/x: { content: new, mode: '0666' }", "- $W/x: { ensure: directory, mode: '0777' }"] {
+        let reference = World::new().files(item);
+        let calls = Trace::of(&reference, &[]).calls;
+        let last = calls.iter().find(|call| call.name() == "fchmod" && call.is_below(&reference.path("")));
+        let world = World::new().files(item);
+        let outcome = tampered(&world, last.expect("the mode is set last"), "signal=KILL");
+        assert_eq!(outcome.code, -9, "{outcome}");
+        let tree = world.tree();
+        let [name] = &tree.leftovers()[..] else { panic!("{tree:?}") };
+        assert_eq!(Path::new(name).parent(), Some(Path::new("")), "beside its place");
+        let left = tree.item(name).unwrap();
+        assert_eq!(left.mode, if left.is_directory() { 0o700 } else { 0o600 }, "{tree:?}");
+    }
+}

@@ -1,0 +1,302 @@
+//! Everything that users and machines get wrong: what they are told, where, and that nothing else was touched.
+
+use std::fs;
+
+use crate::support::{NOBODY, World, is_root, sh};
+
+/// A manifest that nothing is attempted of: a good resource before the bad one is not applied either.
+#[track_caller]
+fn not_attempted(bad: &str, place: &str, message: &str, help: &str) {
+    let world = World::new()
+        .manifest(&format!("- file: [{{ $W/good: {{ content: x, $OWN, mode: '0644' }} }}]\n{bad}\n"));
+    let before = world.tree();
+    let outcome = world.apply();
+    outcome.exits(2).complains(message).complains(&format!(" --> site.yaml:{place}\n")).complains(help);
+    assert_eq!(world.tree(), before, "{outcome}");
+}
+
+/// A resource that fails: the others are applied, and nothing else is touched.
+#[track_caller]
+fn fails(world: World, bad: &str, place: &str, message: &str, help: &str) {
+    let manifest = format!(
+        "- file: [{{ $W/good: {{ content: x, $OWN, mode: '0644' }} }}]\n{bad}\n- file: [{{ $W/last: {{ ensure: absent }} }}]\n"
+    );
+    let world = world.manifest(&manifest);
+    let before = world.tree();
+    let outcome = world.apply();
+    let message = world.fill(message);
+    outcome.exits(1).says(&message).says(&format!("--> site.yaml:{place}")).says(help).counts([1, 1, 1, 0]);
+    let mut after = world.tree();
+    after.0.remove(std::path::Path::new("good")).expect("the good one was applied");
+    assert_eq!(after, before, "{outcome}");
+    let event = world.apply_with(&["--json"]).events().remove(1);
+    assert_eq!(event["failed"], true);
+    assert!(event["error"][0].as_str().unwrap().contains(&message), "{event:#}");
+}
+
+#[test]
+fn an_unknown_key() {
+    not_attempted(
+        "- file: [{ /a: { contnt: x } }]",
+        "2:18",
+        "file#/a: unknown property `contnt`",
+        "did you mean `content`?",
+    );
+}
+
+#[test]
+fn an_unknown_type() {
+    not_attempted("- flie: [{ /a: { content: x } }]", "2:3", "unknown type `flie`", "did you mean `file`?");
+}
+
+#[test]
+fn a_value_of_the_wrong_type() {
+    not_attempted(
+        "- file: [{ /a: { ensure: absent, force: 'yes' } }]",
+        "2:41",
+        "force: expected true or false",
+        "",
+    );
+    not_attempted(
+        "- file: [{ /a: { content: [x] } }]",
+        "2:27",
+        "content: expected a string, found a list",
+        "",
+    );
+    not_attempted(
+        "- file: [{ /a: { content: 12 } }]",
+        "2:27",
+        "content: expected a string, found the number 12",
+        "",
+    );
+}
+
+#[test]
+fn a_mode_that_is_not_octal() {
+    let bad = "- file: [{ /a: { owner: '0', group: '0', mode: \"0999\" } }]";
+    not_attempted(bad, "2:48", "\"0999\" is not a mode", "octal digits (0 to 7)");
+}
+
+#[test]
+fn a_relative_path() {
+    not_attempted(
+        "- file: [{ etc/motd: { ensure: absent } }]",
+        "2:12",
+        "path \"etc/motd\" must be absolute",
+        "",
+    );
+}
+
+#[test]
+fn an_unclean_path() {
+    not_attempted(
+        "- file: [{ /etc/../motd: { ensure: absent } }]",
+        "2:12",
+        "must be absolute and clean: write \"/motd\"",
+        "",
+    );
+}
+
+#[test]
+fn both_content_and_source() {
+    let bad = "- file: [{ /a: { content: x, source: y, owner: '0', group: '0', mode: '0644' } }]";
+    not_attempted(
+        bad,
+        "2:38",
+        "`content` and `source` cannot be given together",
+        "keep the one that holds the content",
+    );
+}
+
+#[test]
+fn content_of_a_directory() {
+    let bad = "- file: [{ /a: { ensure: directory, content: x, owner: '0', group: '0', mode: '0644' } }]";
+    not_attempted(bad, "2:46", "a directory has no `content`", "");
+}
+
+#[test]
+fn a_missing_owner_group_or_mode() {
+    for (given, missing) in [
+        ("group: '0', mode: '0644'", "owner"),
+        ("owner: '0', mode: '0644'", "group"),
+        ("owner: '0', group: '0'", "mode"),
+    ] {
+        for ensure in ["present", "directory"] {
+            let bad = format!("- file: [{{ /a: {{ ensure: {ensure}, {given} }} }}]");
+            not_attempted(
+                &bad,
+                "2:12",
+                &format!("file#/a: `{missing}` is missing"),
+                "needs owner, group and mode",
+            );
+        }
+    }
+}
+
+#[test]
+fn an_unknown_user_or_group() {
+    let bad = "- file: [{ $W/x: { content: x, owner: no-such-user, group: '$GID', mode: '0644' } }]";
+    fails(
+        World::new(),
+        bad,
+        "2:",
+        "user \"no-such-user\" does not exist on this machine",
+        "create the user first",
+    );
+    let bad = "- file: [{ $W/x: { content: x, owner: '$UID', group: no-such-group, mode: '0644' } }]";
+    fails(World::new(), bad, "2:", "group \"no-such-group\" does not exist on this machine", "(group)");
+}
+
+#[test]
+fn a_missing_source() {
+    let bad = "- file: [{ $W/x: { source: missing.txt, $OWN, mode: '0644' } }]";
+    let world = World::new();
+    let source = world.base().join("missing.txt").display().to_string();
+    fails(world, bad, "2:", &format!("cannot read source {source}: it does not exist"), "(source)");
+}
+
+#[test]
+fn a_missing_parent() {
+    let bad = "- file: [{ $W/no/where/x: { content: x, $OWN, mode: '0644' } }]";
+    fails(
+        World::new(),
+        bad,
+        "2:12",
+        "cannot write \"$W/no/where/x\": directory \"$W/no\" does not exist",
+        "as a directory before this resource",
+    );
+}
+
+#[test]
+fn a_directory_in_the_way() {
+    let bad = "- file: [{ $W/x: { content: x, $OWN, mode: '0644' } }]";
+    fails(
+        World::new().file("x/inside", "kept"),
+        bad,
+        "2:",
+        "a directory is in the way at $W/x",
+        "move it away, or remove it",
+    );
+}
+
+#[test]
+fn a_read_only_file_system() {
+    let Some(world) = World::new().tmpfs("m", "size=64k,mode=755") else { return };
+    fs::write(world.path("m/x"), "kept").unwrap();
+    let world = world.read_only();
+    let world = world.manifest(
+        "- file:\n  - $W/m/x: { content: new, $OWN, mode: '0644' }\n  - $W/m/d: { ensure: directory, $OWN, mode: '0755' }\n\
+         - file: [{ $W/m/x2: { content: new, $OWN, mode: '0644' } }]\n",
+    );
+    let before = world.tree();
+    for flags in [&["--noop"][..], &[]] {
+        let outcome = world.apply_with(flags);
+        outcome
+            .exits(1)
+            .counts([0, 0, 3, 0])
+            .says("is on a read-only file system")
+            .says("site.yaml:2:5")
+            .says("mount it read-write");
+        assert_eq!(world.tree(), before);
+    }
+    let world = world.manifest("- file: [{ $W/m/x: { ensure: absent } }, { $W/m/gone: { ensure: absent } }]");
+    for flags in [&["--noop"][..], &[]] {
+        world.apply_with(flags).exits(1).counts([0, 1, 1, 0]).says("is on a read-only file system");
+    }
+    let world = world.manifest("- file: [{ $W/m/x: { $OWN, mode: '0600' } }]");
+    for flags in [&["--noop"][..], &[]] {
+        world.apply_with(flags).exits(1).counts([0, 0, 1, 0]).says("is on a read-only file system");
+    }
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+fn an_immutable_or_append_only_file() {
+    if !is_root() {
+        return;
+    }
+    for (flag, word) in [('i', "immutable"), ('a', "append-only")] {
+        let mut world = World::new().file("x", "kept").mode("x", 0o600);
+        sh(&format!("chattr +{flag} x"), &world.path(""));
+        for properties in [
+            "content: new, $OWN, mode: '0600'",
+            "ensure: absent",
+            "$OWN, mode: '0644'",
+            "ensure: directory, $OWN, mode: '0755'",
+        ] {
+            world = world.manifest(&format!("- file: [{{ $W/x: {{ {properties} }} }}]"));
+            let before = world.tree();
+            for flags in [&["--noop"][..], &[]] {
+                let outcome = world.apply_with(flags);
+                outcome
+                    .exits(1)
+                    .says(&world.fill(&format!("\"$W/x\" is {word}")))
+                    .says("chattr")
+                    .says("site.yaml:1:12");
+                assert_eq!(world.tree(), before);
+            }
+        }
+        sh(&format!("chattr -{flag} x"), &world.path(""));
+    }
+}
+
+#[test]
+fn permission_denied() {
+    if !is_root() {
+        return;
+    }
+    let theirs = "owner: '65534', group: '65534', mode: '0644'";
+    for properties in
+        [&format!("content: new, {theirs}"), "ensure: absent", &format!("ensure: directory, {theirs}")]
+    {
+        let world = World::new().file("x", "kept");
+        let world = world.manifest(&format!("- file: [{{ $W/x: {{ {properties} }} }}]"));
+        let before = world.tree();
+        for flags in [&["apply", "site.yaml", "--noop"][..], &["apply", "site.yaml"]] {
+            let outcome = world.ccm(flags).uid(NOBODY).run();
+            outcome
+                .exits(1)
+                .says("permission denied")
+                .says(&world.fill("$W"))
+                .says("site.yaml:1:12")
+                .says("run it as root");
+            assert_eq!(world.tree(), before);
+        }
+    }
+}
+
+#[test]
+fn giving_a_file_away_without_being_root() {
+    if !is_root() {
+        return;
+    }
+    let world = World::new().dir("theirs").owner("theirs", NOBODY, NOBODY);
+    let world =
+        world.manifest("- file: [{ $W/theirs/x: { content: x, owner: '1', group: '1', mode: '0644' } }]");
+    for flags in [&["apply", "site.yaml", "--noop"][..], &["apply", "site.yaml"]] {
+        world.ccm(flags).uid(NOBODY).run().exits(1).says(&world.fill("$W/theirs/x")).counts([0, 0, 1, 0]);
+    }
+    assert_eq!(world.tree().names(), ["theirs"]);
+}
+
+#[test]
+fn wrong_arguments() {
+    let world = World::new().manifest("[]");
+    for (arguments, message) in [
+        (&[][..], "Usage"),
+        (&["aply", "site.yaml"], "unrecognized subcommand"),
+        (&["apply"], "required"),
+        (&["apply", "site.yaml", "--nop"], "--noop"),
+        (&["apply", "site.yaml", "more"], "unexpected argument"),
+        (&["validate"], "required"),
+        (&["ensure"], "Usage"),
+        (&["ensure", "fiel", "/x"], "unrecognized subcommand"),
+        (&["status", "fiel", "/x"], "invalid value"),
+        (&["schema", "nothing"], "invalid value"),
+        (&["completions", "cmd"], "invalid value"),
+    ] {
+        let outcome = world.ccm(arguments).run();
+        outcome.exits(2);
+        assert!(format!("{}{}", outcome.stdout, outcome.stderr).contains(message), "{message}\n{outcome}");
+    }
+}

@@ -1,0 +1,220 @@
+//! Runs that are killed at every call that changes something, and the order in which changes reach the disk.
+
+use crate::support::{Item, Syscall, Trace, Tree, World, fits_strace, is_root, tampered};
+
+/// A world before a run, and what is managed in it.
+struct Case {
+    start: fn() -> World,
+    items: &'static str,
+    /// The managed paths, each of which changes at once.
+    paths: &'static [&'static str],
+}
+
+/// What stands at a path, whichever file it is.
+fn looks(tree: &Tree, path: &str) -> Option<Item> {
+    tree.item(path).cloned().map(|item| Item { inode: 0, ..item })
+}
+
+/// Kills a run before each of its changes. Every path is then as before or as wanted; the next run finishes the work and
+/// leaves nothing lying about; the one after it finds nothing to do.
+fn killed_anywhere(case: &Case) {
+    if !fits_strace() {
+        return;
+    }
+    let world = || (case.start)().files(case.items);
+    let reference = world();
+    let before = reference.tree();
+    let trace = Trace::of(&reference, &[]);
+    trace.outcome.exits(0);
+    let after = reference.tree();
+    let points = points(&trace);
+    assert!(points.len() > 3, "{points:?}");
+    for call in points {
+        let world = world();
+        let at = format!("killed before {call:?}");
+        let outcome = tampered(&world, call, "signal=KILL");
+        assert_eq!(outcome.code, -9, "{at}\n{outcome}");
+        let found = world.tree();
+        for path in case.paths {
+            let is = looks(&found, path);
+            let fits = is == looks(&before, path) || is == looks(&after, path);
+            assert!(fits, "{at}: {path} is {is:?}\n{found:?}");
+        }
+        let next = world.apply();
+        assert_eq!(next.code, 0, "{at}, then\n{next}");
+        let tree = world.tree();
+        for path in case.paths {
+            assert_eq!(looks(&tree, path), looks(&after, path), "{at}, then\n{next}");
+        }
+        assert_eq!(tree.names(), after.names(), "{at}, then\n{next}");
+        assert_eq!(Tree::of(world.base()).leftovers(), [""; 0], "{at}, then\n{next}");
+        let third = world.apply_with(&["--detailed-exitcode"]);
+        assert_eq!(third.code, 0, "{at}, then twice\n{third}");
+    }
+}
+
+/// The calls of a run before which to kill it.
+fn points(trace: &Trace) -> Vec<&Syscall> {
+    let matters = |call: &&Syscall| call.changes_files() || call.syncs() || call.name() == "flock";
+    trace.calls.iter().filter(|call| call.succeeded()).filter(matters).collect()
+}
+
+#[test]
+fn a_run_killed_while_it_creates_a_file_is_finished_by_the_next() {
+    killed_anywhere(&Case {
+        start: World::new,
+        items: "- $W/x: { content: new, mode: '0640' }",
+        paths: &["x"],
+    });
+}
+
+#[test]
+fn a_run_killed_while_it_replaces_a_file_is_finished_by_the_next() {
+    let start = || World::new().file("x", "old").mode("x", 0o600);
+    killed_anywhere(&Case { start, items: "- $W/x: { content: new }", paths: &["x"] });
+}
+
+#[test]
+fn a_run_killed_while_it_replaces_a_link_is_finished_by_the_next() {
+    let start = || World::new().file("y", "kept").link("x", "/nowhere");
+    killed_anywhere(&Case { start, items: "- $W/x: { content: new }", paths: &["x", "y"] });
+}
+
+#[test]
+fn a_run_killed_while_it_changes_owner_and_mode_is_finished_by_the_next() {
+    if !is_root() {
+        return;
+    }
+    let start = || World::new().file("x", "kept").mode("x", 0o666).owner("x", 1, 1);
+    killed_anywhere(&Case { start, items: "- $W/x: { mode: '0600' }", paths: &["x"] });
+}
+
+#[test]
+fn a_run_killed_while_it_changes_a_mode_is_finished_by_the_next() {
+    let start = || World::new().file("x", "kept").mode("x", 0o666).dir("d").mode("d", 0o700);
+    let items = "- $W/x: { mode: '0600' }\n- $W/d: { ensure: directory, mode: '0755' }";
+    killed_anywhere(&Case { start, items, paths: &["x", "d"] });
+}
+
+#[test]
+fn a_run_killed_while_it_makes_a_directory_with_parents_is_finished_by_the_next() {
+    let items = "- $W/a/b/x: { ensure: directory, mode: '0711' }\n- $W/a/b/x/f: { content: new }";
+    killed_anywhere(&Case { start: World::new, items, paths: &["a", "a/b", "a/b/x", "a/b/x/f"] });
+}
+
+#[test]
+fn a_run_killed_while_it_replaces_a_file_by_a_directory_is_finished_by_the_next() {
+    let start = || World::new().file("x", "old");
+    killed_anywhere(&Case { start, items: "- $W/x: { ensure: directory, mode: '0711' }", paths: &["x"] });
+}
+
+#[test]
+fn a_run_killed_while_it_removes_is_finished_by_the_next() {
+    let start = || World::new().file("x", "old").link("l", "/nowhere").dir("d");
+    let items = "- $W/x: { ensure: absent }\n- $W/l: { ensure: absent }\n- $W/d: { ensure: absent }";
+    killed_anywhere(&Case { start, items, paths: &["x", "l", "d"] });
+}
+
+#[test]
+fn a_run_killed_while_it_removes_a_tree_is_finished_by_the_next() {
+    let start =
+        || World::new().file("x/a/b", "old").file("x/c", "old").link("x/l", "../out").file("out/f", "kept");
+    let items = "- $W/x: { ensure: absent, force: true }";
+    killed_anywhere(&Case { start, items, paths: &["x", "out", "out/f"] });
+}
+
+/// The place of the first call after another that has all of these parts.
+#[track_caller]
+fn after(trace: &Trace, start: usize, parts: &[&str]) -> usize {
+    let fits = |call: &Syscall| call.succeeded() && parts.iter().all(|part| call.text.contains(part));
+    let found = trace.calls.iter().skip(start).position(fits);
+    start + found.unwrap_or_else(|| panic!("no {parts:?} after call {start} of {:#?}", trace.calls))
+}
+
+#[test]
+fn content_reaches_the_disk_before_its_name_and_the_name_before_the_end() {
+    if !fits_strace() {
+        return;
+    }
+    for world in [World::new(), World::new().file("x", "old")] {
+        let world = world.files("- $W/x: { content: new }");
+        let folder = world.fill("$W>");
+        let trace = Trace::of(&world, &[]);
+        trace.outcome.exits(0);
+        let made = after(&trace, 0, &["open", &folder, ".ccm-", "O_CREAT", "O_EXCL", "0600"]);
+        let written = after(&trace, made, &["write(", ".ccm-"]);
+        let synced = after(&trace, written, &["fsync(", ".ccm-"]);
+        let renamed = after(&trace, synced, &["rename", ".ccm-", "\"x\""]);
+        after(&trace, renamed, &["fsync(", &folder]);
+        let late = |call: &&Syscall| call.text.contains(".ccm-") && call.changes_files();
+        let between: Vec<_> = trace.calls[synced + 1..renamed].iter().filter(late).collect();
+        assert!(between.is_empty(), "changed after it was synced: {between:?}");
+    }
+}
+
+#[test]
+fn a_directory_reaches_the_disk_with_its_attributes_before_its_name() {
+    if !fits_strace() {
+        return;
+    }
+    let world = World::new().files("- $W/a/x: { ensure: directory, mode: '0711' }");
+    let trace = Trace::of(&world, &[]);
+    trace.outcome.exits(0);
+    let folder = world.fill("$W>");
+    let made = after(&trace, 0, &["mkdir", &folder, ".ccm-", "0700"]);
+    let synced = after(&trace, made, &["fsync(", ".ccm-"]);
+    let renamed = after(&trace, synced, &["rename", ".ccm-", "\"a\""]);
+    after(&trace, renamed, &["fsync(", &folder]);
+}
+
+/// A manifest with something of everything.
+fn everything() -> World {
+    World::new()
+        .beside("data", "source")
+        .file("changed", "old")
+        .file("mode", "kept")
+        .mode("mode", 0o600)
+        .file("file-to-directory", "old")
+        .file("tree/a/b", "old")
+        .link("link", "$W/mode")
+        .files(
+            "- $W/new: { content: x }\n- $W/changed: { content: new }\n- $W/mode:\n- $W/copied: { source: data }\n\
+             - $W/a/b: { ensure: directory, mode: '0755' }\n- $W/a/b/c: { content: x }\n\
+             - $W/file-to-directory: { ensure: directory, mode: '0755' }\n- $W/tree: { ensure: absent, force: true }\n\
+             - $W/link: { content: x }\n- $W/gone: { ensure: absent }\n\
+             - $W/secret: { content: x, sensitive: true, mode: '0600' }",
+        )
+}
+
+#[test]
+fn a_dry_run_makes_no_call_that_changes_anything() {
+    if !fits_strace() {
+        return;
+    }
+    let world = everything();
+    let before = world.tree();
+    for flags in [&["--noop"][..], &["--noop", "--json", "--diff"]] {
+        let trace = Trace::of(&world, flags);
+        assert_eq!(trace.outcome.exits(0).stdout.matches("Would have").count(), 10, "{}", trace.outcome);
+        let changes = trace.changes(&world);
+        assert!(changes.is_empty(), "{changes:#?}");
+    }
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+fn the_second_run_makes_no_call_that_changes_anything() {
+    if !fits_strace() {
+        return;
+    }
+    let world = everything();
+    let first = Trace::of(&world, &[]);
+    first.outcome.exits(0).counts([10, 1, 0, 0]);
+    assert!(first.changes(&world).len() > 10, "the trace sees changes");
+    let before = world.tree();
+    let second = Trace::of(&world, &[]);
+    second.outcome.exits(0).counts([0, 11, 0, 0]);
+    let changes = second.changes(&world);
+    assert!(changes.is_empty(), "{changes:#?}");
+    assert_eq!(world.tree(), before);
+}

@@ -1,0 +1,566 @@
+//! Hierarchical data: what is merged over what, which rules hold of it, and where it comes from.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{NOBODY, Outcome, World, is_root};
+
+const LAYERS: &str = "
+data:
+  package: httpd
+  port: 8080
+  modules: [ssl]
+  limits: { files: 10, users: 5 }
+hierarchy:
+  order:
+    - \"os:${ lookup('facts.kin') }\"
+    - \"role:${ lookup('facts.role') }\"
+    - \"${ Facts.site }:${ Facts.room ?? '' }\"
+    - \"host:${ lookup('facts.host.name', '') }\"
+    - \"rack:${ Facts.rack.row.name }\"
+  merge: MERGE
+overrides:
+  os:debian: { package: apache2, modules: [deb], limits: { files: 20 } }
+  os:: { package: never }
+  role:web: { port: 80, modules: [proxy], limits: { disk: 1 } }
+  'role:': { package: never }
+  ':': { package: never }
+  'paris:': { port: 81 }
+  host:: { package: never }
+  'rack:': { package: never }
+";
+
+/// The data of a file on a machine with these facts.
+#[track_caller]
+fn parsed(text: &str, facts: &[&str]) -> Value {
+    let world = World::new().beside("data.yaml", text);
+    world.ccm(["hiera", "parse", "data.yaml"].iter().chain(facts)).run().exits(0).json()
+}
+
+#[test]
+fn with_first_only_the_first_override_found_replaces_keys() {
+    let layers = LAYERS.replace("MERGE", "first");
+    let base = json!({ "package": "httpd", "port": 8080, "modules": ["ssl"], "limits": { "files": 10, "users": 5 } });
+    assert_eq!(parsed(&layers, &[]), base);
+    assert_eq!(parsed(&layers, &["kin=redhat"]), base);
+    let debian = json!({ "package": "apache2", "port": 8080, "modules": ["deb"], "limits": { "files": 20 } });
+    assert_eq!(parsed(&layers, &["kin=debian"]), debian);
+    assert_eq!(parsed(&layers, &["kin=debian", "role=web"]), debian);
+    let web = json!({ "package": "httpd", "port": 80, "modules": ["proxy"], "limits": { "disk": 1 } });
+    assert_eq!(parsed(&layers, &["role=web"]), web);
+    assert_eq!(parsed(&layers, &["kin=redhat", "role=web"]), web);
+    // Without a word about it, the first one found is all.
+    assert_eq!(parsed(&layers.replace("  merge: first\n", ""), &["kin=debian", "role=web"]), debian);
+}
+
+#[test]
+fn with_deep_all_overrides_found_are_merged_in_order() {
+    let layers = LAYERS.replace("MERGE", "deep");
+    let merged = json!({
+        "package": "apache2", "port": 80, "modules": ["ssl", "deb", "proxy"], "limits": { "files": 20, "users": 5, "disk": 1 },
+    });
+    assert_eq!(parsed(&layers, &["kin=debian", "role=web"]), merged);
+    assert_eq!(
+        parsed(&layers, &["site=paris", "role=web"])["port"],
+        81,
+        "an entry with one empty part is looked for"
+    );
+    let kinds = "data: { a: { x: 1 }, b: [1], c: 1, d: 1, e: 1 }\nhierarchy: { order: [over], merge: deep }\n\
+                 overrides: { over: { a: 1, b: { x: 1 }, c: null, d: [2], f: { g: 1 } } }\n";
+    assert_eq!(
+        parsed(kinds, &[]),
+        json!({ "a": 1, "b": { "x": 1 }, "c": null, "d": [2], "e": 1, "f": { "g": 1 } })
+    );
+}
+
+#[test]
+fn without_a_hierarchy_the_order_is_default() {
+    assert_eq!(
+        parsed("data: { a: 1, b: 1 }\noverrides: { default: { a: 2 }, other: { b: 2 } }", &[]),
+        json!({ "a": 2, "b": 1 })
+    );
+    assert_eq!(
+        parsed("data: { a: [1] }\nhierarchy: { merge: deep }\noverrides: { default: { a: [2] } }", &[]),
+        json!({ "a": [1, 2] })
+    );
+    assert_eq!(parsed("overrides: { default: { a: 2 } }", &[]), json!({ "a": 2 }));
+    assert_eq!(parsed("data:", &[]), json!({}));
+    assert_eq!(
+        parsed("data: { a: 1 }\nhierarchy: { order: [] }\noverrides: { default: { a: 2 } }", &[]),
+        json!({ "a": 1 })
+    );
+}
+
+#[test]
+fn data_and_overrides_are_templates_over_facts() {
+    let text = "data: { os: \"${ lookup('facts.kin') }\", n: \"{{ 1 + 1 }}\", deep: { list: [\"is ${ Facts.kin }\"] } }\n\
+                overrides: { default: { more: '${ upper(Facts.kin) }' } }\n";
+    assert_eq!(
+        parsed(text, &["kin=debian"]),
+        json!({ "os": "debian", "n": 2, "deep": { "list": ["is debian"] }, "more": "DEBIAN" })
+    );
+}
+
+/// A manifest that writes down what it sees.
+fn seen(world: World, sections: &str, expression: &str) -> World {
+    world.manifest(&format!(
+        "{sections}\nccm:\n  resources:\n    - file: {{ $W/x: {{ content: \"${{ toJSON({expression}) }}\", $OWN, mode: '0644' }} }}\n"
+    ))
+}
+
+#[test]
+fn flags_go_over_the_file_and_the_file_over_the_manifest() {
+    let sections = "data: { a: manifest, b: manifest, c: manifest, list: [1], map: { x: 1 } }\noverrides: { default: { b: override } }";
+    let world = seen(World::new(), sections, "Data").beside(
+        "site-data.yaml",
+        "data: { c: file, d: file, list: [2], map: { y: '${ Facts.role }' } }\nhierarchy: { order: ['role:${ Facts.role }'] }\n\
+         overrides: { 'role:web': { d: web } }\n",
+    );
+    let data = |flags: &[&str]| -> Value {
+        world.ccm(["apply", "site.yaml", "--fact", "role=web"].iter().chain(flags)).run().exits(0);
+        serde_json::from_str(&world.read("x")).unwrap()
+    };
+    let own = json!({ "a": "manifest", "b": "override", "c": "manifest", "list": [1], "map": { "x": 1 } });
+    assert_eq!(data(&[]), own);
+    let file = json!({
+        "a": "manifest", "b": "override", "c": "file", "d": "web", "list": [1, 2], "map": { "x": 1, "y": "web" },
+    });
+    assert_eq!(data(&["--hiera", "site-data.yaml"]), file);
+    let flags =
+        ["--hiera", "site-data.yaml", "--data", "c=flag", "--data", "map.y=2", "--data", "map.z.deep=true"];
+    let all = data(&flags);
+    assert_eq!(all["c"], "flag");
+    assert_eq!(all["map"], json!({ "x": 1, "y": 2, "z": { "deep": true } }));
+    // The variable does what the flag does, and the flag wins.
+    world
+        .ccm(["apply", "site.yaml", "--fact", "role=web"])
+        .env("CCM_HIERA_DATA", "site-data.yaml")
+        .run()
+        .exits(0);
+    assert_eq!(serde_json::from_str::<Value>(&world.read("x")).unwrap(), file);
+    let call = world.ccm(["apply", "site.yaml", "--fact", "role=web", "--hiera", "site-data.yaml"]);
+    call.env("CCM_HIERA_DATA", "missing.yaml").run().exits(0);
+}
+
+#[test]
+fn values_of_flags_are_read_as_yaml_reads_them() {
+    let world = World::new();
+    for (flag, value) in [
+        ("v=1", json!(1)),
+        ("v=1.5", json!(1.5)),
+        ("v=true", json!(true)),
+        ("v=", json!("")),
+        ("v=null", Value::Null),
+        ("v='1'", json!("1")),
+        ("v=yes", json!("yes")),
+        ("v=a=b", json!("a=b")),
+        ("v=[1, a]", json!([1, "a"])),
+        ("v={a: 1}", json!({ "a": 1 })),
+        ("v=a b", json!("a b")),
+        ("v='{{ 1 + 1 }}'", json!("{{ 1 + 1 }}")),
+        ("v=${ 1 + 1 }", json!("${ 1 + 1 }")),
+        ("v=/etc/motd", json!("/etc/motd")),
+        ("v=10.0.0.1", json!("10.0.0.1")),
+        ("v=C:\\x", json!("C:\\x")),
+        ("v=@x", json!("@x")),
+    ] {
+        for kind in ["Data", "Facts"] {
+            let name = if kind == "Data" { "--data" } else { "--fact" };
+            let found = world.ccm(["eval", &format!("{kind}.v"), name, flag]).run();
+            assert_eq!(found.exits(0).json(), value, "{flag}");
+        }
+    }
+    let nested =
+        world.ccm(["eval", "Data", "--data", "a.b.c=1", "--data", "a.b.d=2", "--data", "a.e=3"]).run();
+    assert_eq!(nested.json(), json!({ "a": { "b": { "c": 1, "d": 2 }, "e": 3 } }));
+    for flag in ["v={{ 1 + 1 }}", "v=[1", "v={a"] {
+        world.ccm(["eval", "1", "--data", flag]).run().exits(2).complains("--data").complains("quote it");
+    }
+    world.ccm(["eval", "1", "--data", "novalue"]).run().exits(2).complains("--data").complains("KEY=VALUE");
+    world.ccm(["eval", "1", "--data", "=1"]).run().exits(2).complains("--data").complains("is no key");
+}
+
+const RULES: &str = "
+data:
+  # @require
+  name: web
+  # What it listens on.
+  # @validate isInt(value)
+  # @validate value > 0 and value < 65536
+  port: 8080
+  address: 10.0.0.1  # @validate isIP(value)
+  nested: # @require
+    # @require
+    inner: x
+    deep:
+      # @validate isHostname(value)
+      host: web1
+  flow: { a: 1, # @validate isInt(value)
+          b: 2 }
+  text: | # @validate value contains 'x'
+    x
+  # @require
+
+  # @author nobody
+  free: ''
+";
+
+#[test]
+fn rules_hold_of_merged_data_and_all_that_are_broken_are_told_at_once() {
+    let world = World::new().manifest(&format!("{RULES}\nccm: {{ resources: [] }}\n"));
+    world.apply().exits(0);
+    let broken = [
+        "--data",
+        "name=",
+        "--data",
+        "port=high",
+        "--data",
+        "address=10.0.0",
+        "--data",
+        "nested.inner=''",
+        "--data",
+        "nested.deep.host=a_b",
+        "--data",
+        "flow.a=x",
+        "--data",
+        "text=y",
+    ];
+    for command in [&["validate"][..], &["apply"], &["apply", "--noop"]] {
+        let outcome = world.ccm(command.iter().copied().chain(["site.yaml"]).chain(broken)).run();
+        outcome.exits(2).complains("8 problems in site.yaml");
+        for (place, message) in [
+            ("4:3", "data `name` is required and has no value"),
+            ("8:3", "data `port` is not valid: `isInt(value)` is false"),
+            ("7:15", "the rule of data `port`: "),
+            ("9:3", "data `address` is not valid: `isIP(value)` is false"),
+            ("12:5", "data `nested.inner` is required and has no value"),
+            ("15:7", "data `nested.deep.host` is not valid: `isHostname(value)` is false"),
+            ("16:11", "data `flow.a` is not valid"),
+            ("18:3", "data `text` is not valid: `value contains 'x'` is false"),
+        ] {
+            outcome.complains(message).complains(&format!("site.yaml:{place}"));
+        }
+    }
+    let world = world.manifest("data:\n  # @require\n  a: null\noverrides: { default: { a: 1 } }\n");
+    world.apply().exits(0);
+    let world = world.manifest("data:\n  # @require\n  a: 1\noverrides: { default: { a: null } }\n");
+    world.apply().exits(2).complains("data `a` is required and has no value").complains("site.yaml:3:3");
+}
+
+#[test]
+fn rules_of_a_file_hold_of_what_goes_over_it() {
+    let rules = "data:\n  # @validate isInt(value)\n  port: 8080\n  # @require\n  password:\n";
+    let world = seen(World::new(), "data: { own: 1 }", "Data").beside("outer.yaml", rules);
+    let hiera = ["--hiera", "outer.yaml"];
+    world.apply_with(&hiera).exits(2).complains("data `password` is required").complains("outer.yaml:5:3");
+    world.apply_with(&[&hiera[..], &["--data", "password=x"]].concat()).exits(0);
+    let outcome = world.apply_with(&[&hiera[..], &["--data", "port=high"]].concat());
+    outcome
+        .exits(2)
+        .complains("`isInt(value)` is false")
+        .complains("`password`")
+        .complains("2 problems in outer.yaml");
+    let eval = |flags: &[&str]| world.ccm(["eval", "Data.port"].iter().chain(&hiera).chain(flags)).run();
+    eval(&["--data", "password=x", "--data", "port=9"]).exits(0).says("9");
+    eval(&["--data", "password=x", "--data", "port=high"]).exits(2).complains("outer.yaml:3:3");
+    // What is wrong with the one does not hide what is wrong with the other.
+    let world = world.manifest("data:\n  # @require\n  own:\n");
+    let outcome = world.apply_with(&hiera);
+    outcome.exits(2).complains("data `own` is required").complains("data `password` is required");
+    outcome.complains("1 problem in site.yaml, 1 problem in outer.yaml");
+}
+
+#[test]
+fn every_function_for_rules_has_two_spellings() {
+    for (name, also, good, bad) in [
+        ("isIP", "is_ip", "'::1'", "a"),
+        ("isIPv4", "is_ipv4", "10.0.0.1", "'::1'"),
+        ("isIPv6", "is_ipv6", "'::1'", "10.0.0.1"),
+        ("isInt", "is_int", "12", "1.5"),
+        ("isFloat", "is_float", "1.5", "x"),
+        ("isDuration", "is_duration", "1h30m", "soon"),
+        ("isShellSafe", "is_shell_safe", "a-b/c", "a;b"),
+        ("isHostname", "is_hostname", "web1", "a_b"),
+        ("isFQDN", "is_fqdn", "web1.example.net", "web1"),
+    ] {
+        for name in [name, also] {
+            let world = World::new()
+                .beside("data.yaml", format!("data:\n  # @validate {name}(value)\n  v: {good}\n"));
+            world.ccm(["hiera", "parse", "data.yaml"]).run().exits(0);
+            let world =
+                World::new().beside("data.yaml", format!("data:\n  v: {bad} # @validate {name}(value)\n"));
+            let message = format!("data `v` is not valid: `{name}(value)` is false");
+            world
+                .ccm(["hiera", "parse", "data.yaml"])
+                .run()
+                .exits(2)
+                .complains(&message)
+                .complains("data.yaml:2:3");
+        }
+    }
+    for name in ["isRegex", "is_regex"] {
+        let text = |value: &str| format!("data:\n  # @validate {name}(value, '^[a-z]+$')\n  v: {value}\n");
+        parsed(&text("abc"), &[]);
+        let world = World::new().beside("data.yaml", text("ABC"));
+        world.ccm(["hiera", "parse", "data.yaml"]).run().exits(2).complains("is false");
+    }
+}
+
+#[test]
+fn rules_that_are_wrong_themselves_are_told_at_their_place() {
+    for (rule, place, message, help) in [
+        ("@validate isInts(value)", "2:15", "unknown function `isInts`", "did you mean `isInt`?"),
+        ("@validate valu > 1", "2:15", "unknown variable `valu`", "did you mean `value`?"),
+        ("@validate value +", "2:22", "expected an expression", ""),
+        ("@validate", "2:14", "expression is empty", ""),
+        ("@validate value", "2:5", "must give a boolean, not int", ""),
+        ("@validate isInt(value, 2)", "2:15", "isInt takes one value", ""),
+        ("@validate isRegex(value)", "2:15", "isRegex takes a value and a pattern", ""),
+        ("@validate isRegex(value, '(')", "2:30", "the rule of data `v`", ""),
+        ("@validate file('/etc/passwd') != ''", "2:15", "unknown function `file`", ""),
+        ("@requires", "2:5", "unknown rule `@requires`", "did you mean `@require`?"),
+    ] {
+        let world = World::new().beside("data.yaml", format!("data:\n  # {rule}\n  v: 1\n"));
+        let outcome = world.ccm(["hiera", "parse", "data.yaml"]).run();
+        outcome.exits(2).complains(message).complains(&format!("data.yaml:{place}")).complains(help);
+    }
+    let world =
+        World::new().beside("data.yaml", "data:\n  users:\n    - name: a\n      # @require\n      shell:\n");
+    world
+        .ccm(["hiera", "parse", "data.yaml"])
+        .run()
+        .exits(2)
+        .complains("inside a list")
+        .complains("data.yaml:4:9");
+}
+
+/// Nothing is attempted, and the place is told.
+#[track_caller]
+fn not_attempted(sections: &str, flags: &[&str], place: &str, message: &str, help: &str) {
+    let world = seen(World::new(), sections, "1");
+    let outcome = world.apply_with(flags);
+    outcome.exits(2).complains(message).complains(place).complains(help);
+    assert!(world.tree().names().is_empty(), "{outcome}");
+}
+
+#[test]
+fn data_that_is_wrong_stops_everything_before_it_begins() {
+    for (sections, place, message, help) in [
+        ("overrides: null", "1:1", "`overrides` must be a map, not nothing", "remove it"),
+        ("overrides: [a]", "1:1", "`overrides` must be a map, not a list", ""),
+        ("overrides: { a: 1 }", "1:14", "override `a` must be a map, not a number", ""),
+        ("overrides: { a: null }", "1:14", "override `a` must be a map, not nothing", ""),
+        ("data: [1]", "1:7", "`data` must be a map, not a list", ""),
+        ("data: text", "1:7", "`data` must be a map, not a string", ""),
+        ("hierarchy: null", "1:1", "`hierarchy` must be a map", ""),
+        ("hierarchy: [a]", "1:1", "`hierarchy` must be a map", ""),
+        ("hierarchy: { merge: both }", "1:21", "`merge` must be `first` or `deep`", ""),
+        ("hierarchy: { merge: [deep] }", "1:21", "`merge` must be `first` or `deep`", ""),
+        ("hierarchy: { order: a }", "1:14", "`order` must be a list, not a string", ""),
+        ("hierarchy: { order: [1] }", "1:22", "an entry of `order` must be a string, not a number", ""),
+        ("hierarchy: { order: [[a]] }", "1:22", "an entry of `order` must be a string, not a list", ""),
+        ("hierarchy: { order: ['${ 1 + }'] }", "1:30", "expected an expression", ""),
+        ("hierarchy: { order: ['${ Fact.x }'] }", "1:26", "unknown variable `Fact`", "did you mean `Facts`?"),
+        ("hierarchy: { order: ['${ 1 % 0 }'] }", "1:30", "division by zero", ""),
+        ("hierarchy: { oder: [a] }", "1:14", "unknown key `hierarchy.oder`", "did you mean `order`?"),
+        ("hierarchy: { levels: [a] }", "1:14", "unknown key `hierarchy.levels`", "order and merge"),
+        ("override: {}", "1:1", "unknown section `override`", "did you mean `overrides`?"),
+        ("data: { a: '${ nope }' }", "1:16", "unknown variable `nope`", ""),
+        ("data: { a: \"${ lookup('facts.nope') }\" }", "1:23", "facts.nope", ""),
+        ("data: { a: 1, a: 2 }", "1:15", "", ""),
+        ("overrides: { default: { a: '${ nope }' } }", "1:32", "unknown variable `nope`", ""),
+        ("overrides: { unused: { a: '${ nope }' } }", "1:31", "unknown variable `nope`", ""),
+        ("overrides: { unused: { a: '${ 1 + }' } }", "1:35", "expected an expression", ""),
+    ] {
+        not_attempted(sections, &[], &format!("site.yaml:{place}"), message, help);
+    }
+    not_attempted("data: {}", &["--hiera", "missing.yaml"], "", "cannot read missing.yaml: no such file", "");
+    not_attempted("data: {}", &["--data", "x"], "", "--data: \"x\" is not of the form KEY=VALUE", "");
+}
+
+#[test]
+fn a_file_of_data_that_is_wrong_is_told_with_its_own_name() {
+    for (text, place, message) in [
+        ("overrides: null", "1:1", "`overrides` must be a map"),
+        ("[1]", "1:1", "data is a map with a section `data`, not a list"),
+        ("text", "1:1", "data is a map with a section `data`, not a string"),
+        ("data: {", "1:", ""),
+        ("port: 1", "1:1", "unknown section `port`"),
+        ("data: { a: '${ nope }' }", "1:16", "unknown variable `nope`"),
+    ] {
+        let world = seen(World::new().beside("outer.yaml", text), "data: {}", "1");
+        for outcome in [
+            world.apply_with(&["--hiera", "outer.yaml"]),
+            world.ccm(["apply", "site.yaml"]).env("CCM_HIERA_DATA", "outer.yaml").run(),
+            world.ccm(["hiera", "parse", "outer.yaml"]).run(),
+            world.ccm(["eval", "1", "--hiera", "outer.yaml"]).run(),
+        ] {
+            outcome.exits(2).complains(message).complains(&format!("outer.yaml:{place}"));
+        }
+        assert!(world.tree().names().is_empty());
+    }
+}
+
+#[test]
+fn parse_prints_json_yaml_variables_and_parts() {
+    let text = "data:\n  port: 8080\n  motd: |\n    it's \"{{{{ 1 }}\"\n  users: [{ name: ann, admin: true }, { name: bob }]\n  map: { a-b: null, c: yes }\n";
+    let world = World::new().beside("data.yaml", text);
+    let parse = |flags: &[&str]| world.ccm(["hiera", "parse", "data.yaml"].iter().chain(flags)).run();
+    let data = json!({
+        "port": 8080, "motd": "it's \"{{ 1 }}\"\n", "users": [{ "name": "ann", "admin": true }, { "name": "bob" }],
+        "map": { "a-b": null, "c": "yes" },
+    });
+    assert_eq!(parse(&[]).exits(0).json(), data);
+    let yaml = parse(&["--yaml"]).exits(0).stdout.clone();
+    let again = World::new().beside(
+        "data.yaml",
+        format!(
+            "data:\n{}",
+            yaml.replace("{{", "{{{{").lines().map(|line| format!("  {line}\n")).collect::<String>()
+        ),
+    );
+    assert_eq!(again.ccm(["hiera", "parse", "data.yaml"]).run().exits(0).json(), data, "{yaml}");
+    let variables = parse(&["--env"]).exits(0).stdout.clone();
+    let script = format!(
+        "{variables}\nprintf '%s|%s|%s|%s|%s' \"$HIERA_PORT\" \"$HIERA_MOTD\" \"$HIERA_USERS\" \"$HIERA_MAP_A_B\" \"$HIERA_MAP_C\""
+    );
+    let shown = crate::support::sh(&script, world.base());
+    assert_eq!(shown, "8080|it's \"{{ 1 }}\"\n|[{\"name\":\"ann\",\"admin\":true},{\"name\":\"bob\"}]||yes");
+    assert_eq!(parse(&["--query", "users.#(admin==true).name"]).exits(0).json(), json!("ann"));
+    assert_eq!(parse(&["--query", "users.#.name"]).exits(0).json(), json!(["ann", "bob"]));
+    parse(&["--query", "map", "--env"]).exits(0).says("HIERA_C=yes");
+    parse(&["--query", "prot"]).exits(1).complains("`prot`").complains("did you mean `port`?");
+    parse(&["--query", "users.#("]).exits(2).complains("--query");
+    parse(&["--yaml", "--env"]).exits(2).complains("cannot be used with");
+    parse(&["notafact"]).exits(2).complains("KEY=VALUE");
+    let piped = world.ccm(["hiera", "parse", "-"]).input("data: { a: 1 }").run();
+    assert_eq!(piped.exits(0).json(), json!({ "a": 1 }));
+    world
+        .ccm(["hiera", "parse", "none.yaml"])
+        .run()
+        .exits(2)
+        .complains("cannot read none.yaml: no such file");
+}
+
+#[test]
+fn parse_reads_a_manifest_and_a_file_of_facts() {
+    let world = seen(World::new(), "data: { a: '${ Facts.x }', b: '${ Facts.y.z }' }", "1");
+    let outcome = world.ccm(["hiera", "parse", "site.yaml", "x=1", "y.z=[2]"]).run();
+    assert_eq!(outcome.exits(0).json(), json!({ "a": 1, "b": [2] }));
+}
+
+#[test]
+fn eval_sees_the_data_of_a_manifest() {
+    let world = seen(World::new(), "data: { a: 1, b: '${ Facts.role }' }", "1")
+        .beside("outer.yaml", "data: { c: 3 }");
+    let eval =
+        |flags: &[&str]| world.ccm(["eval", "Data", "--manifest", "site.yaml"].iter().chain(flags)).run();
+    assert_eq!(eval(&["--fact", "role=web"]).exits(0).json(), json!({ "a": 1, "b": "web" }));
+    let more = ["--fact", "role=web", "--hiera", "outer.yaml", "--data", "a=2"];
+    assert_eq!(eval(&more).exits(0).json(), json!({ "a": 2, "b": "web", "c": 3 }));
+    world.ccm(["eval", "1", "--manifest", "none.yaml"]).run().exits(2).complains("cannot read none.yaml");
+    assert!(world.tree().names().is_empty(), "nothing is applied");
+}
+
+fn ensure(world: &World, content: &str, flags: &[&str]) -> Outcome {
+    let own = [
+        "ensure",
+        "file",
+        "$W/x",
+        "--owner",
+        "$UID",
+        "--group",
+        "$GID",
+        "--mode",
+        "0644",
+        "--content",
+        content,
+    ];
+    world.ccm(own.iter().chain(flags)).run()
+}
+
+#[test]
+fn ensure_takes_variables_and_data_from_the_folder() {
+    let dotenv = "# a comment\nPLAIN=a b # comment\nexport EXPORTED=1\n  SINGLE='a # \\n \"b\"' # comment\nDOUBLE=\"a \\\"b\\\" \\n\\\\ # c\"\n\
+                  EMPTY=\nCOMMENTED= # nothing\nHASH=a#b\nHOME=mine\nEQUALS=a=b\nTEMPLATE={{ 1 }}${ 1 }\n";
+    let world = World::new()
+        .beside(".env", dotenv)
+        .beside(".hiera", "data: { port: 8080, home: '${ Environ.HOME }' }");
+    for (name, value) in [
+        ("PLAIN", "a b"),
+        ("EXPORTED", "1"),
+        ("SINGLE", "a # \\n \"b\""),
+        ("DOUBLE", "a \"b\" \n\\ # c"),
+        ("EMPTY", ""),
+        ("COMMENTED", ""),
+        ("HASH", "a#b"),
+        ("HOME", "mine"),
+        ("EQUALS", "a=b"),
+        ("TEMPLATE", "{{ 1 }}${ 1 }"),
+    ] {
+        let outcome = ensure(&world, &format!("${{ Environ.{name} }}"), &[]);
+        assert!(outcome.exits(0).stderr.is_empty(), "{outcome}");
+        assert_eq!(world.read("x"), value, "{name}");
+    }
+    ensure(&world, "${ Data.port } ${ Data.home }", &[]).exits(0);
+    assert_eq!(world.read("x"), "8080 mine");
+    // What is asked for by name goes before what lies there.
+    let world = world.beside("other.yaml", "data: { port: 1 }");
+    ensure(&world, "${ Data.port }", &["--hiera", "other.yaml"]).exits(0);
+    assert_eq!(world.read("x"), "1");
+    ensure(&world, "${ Data.port }", &["--data", "port=2"]).exits(0);
+    assert_eq!(world.read("x"), "2");
+    // They are for this command alone.
+    let world = world.manifest("- file: { $W/y: { content: \"${ Environ.PLAIN }\", $OWN, mode: '0644' } }");
+    world.apply().exits(1).says("has no value");
+}
+
+#[test]
+fn files_of_the_folder_that_are_wrong_stop_ensure() {
+    for (name, text, message) in [
+        (".env", "A=1\nnonsense\n", ".env:2: not of the form KEY=value"),
+        (".env", "A-B=1\n", ".env:1: not the name of a variable"),
+        (".env", "A=1\nB='x\n", ".env:2: a quote is not closed"),
+        (".hiera", "overrides: null\n", ".hiera:1:1"),
+        (".hiera", "data:\n  # @require\n  a:\n", ".hiera:3:3"),
+    ] {
+        let world = World::new().beside(name, text);
+        ensure(&world, "x", &[]).exits(2).complains(message);
+        assert!(world.tree().names().is_empty());
+    }
+    let world = World::new().beside(".env", b"A=\xff\n");
+    ensure(&world, "x", &[]).exits(2).complains("not UTF-8");
+}
+
+#[test]
+fn files_of_the_folder_that_another_could_have_written_are_ignored() {
+    let ignored = |world: &World, name: &str| {
+        let outcome = ensure(world, "${ Environ.EVIL ?? 'none' } ${ Data.evil ?? 'none' }", &[]);
+        outcome.exits(0).complains(&format!("{name} is ignored")).complains("nobody else may write");
+        assert_eq!(world.read("x"), "none none");
+    };
+    for (name, text) in [(".env", "EVIL=1\n"), (".hiera", "data: { evil: 1 }\n")] {
+        for mode in [0o664, 0o646, 0o666] {
+            let world = World::new().beside(name, text);
+            fs::set_permissions(world.base().join(name), fs::Permissions::from_mode(mode)).unwrap();
+            ignored(&world, name);
+        }
+        let world = World::new().beside("elsewhere", text);
+        symlink("elsewhere", world.base().join(name)).unwrap();
+        ignored(&world, name);
+        let world = World::new();
+        fs::create_dir(world.base().join(name)).unwrap();
+        ignored(&world, name);
+        crate::support::sh(&format!("rmdir {name} && mkfifo {name}"), world.base());
+        ignored(&world, name);
+        if is_root() {
+            let world = World::new().beside(name, text);
+            std::os::unix::fs::chown(world.base().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
+            ignored(&world, name);
+        }
+    }
+}

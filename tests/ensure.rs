@@ -1,0 +1,274 @@
+//! The commands besides `apply`: one resource by flags, its state, schemas, completions and manual pages.
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Outcome, World};
+
+const OWN: [&str; 6] = ["--owner", "$UID", "--group", "$GID", "--mode", "0644"];
+
+fn ensure(world: &World, arguments: &[&str]) -> Outcome {
+    world.ccm(["ensure", "file"].iter().chain(arguments)).run()
+}
+
+#[test]
+fn a_file_is_ensured_by_flags() {
+    let world = World::new();
+    let arguments = [&["$W/x", "--content", "hello"], &OWN[..]].concat();
+    ensure(&world, &arguments).exits(0).reports("INFO", &world.fill("file#$W/x"), "created the file");
+    assert_eq!((world.read("x").as_str(), world.tree().item("x").unwrap().mode), ("hello", 0o644));
+    ensure(&world, &arguments).exits(0).reports("INFO", &world.fill("file#$W/x"), "stable");
+    ensure(&world, &["$W/x", "absent"]).exits(0).reports(
+        "INFO",
+        &world.fill("file#$W/x"),
+        "removed the file",
+    );
+    assert!(world.tree().names().is_empty());
+    ensure(&world, &[&["$W/a/d", "directory"], &OWN[..4], &["--mode", "0700"]].concat())
+        .exits(0)
+        .says("created directory");
+    assert_eq!(world.tree().item("a/d").unwrap().mode, 0o700);
+    ensure(&world, &["$W/a", "absent"]).exits(1).says("not empty").says("command line:1:");
+    ensure(&world, &["$W/a", "absent", "--force", "--no-force"]).exits(1);
+    ensure(&world, &["$W/a", "absent", "--force"]).exits(0);
+    assert!(world.tree().names().is_empty());
+}
+
+#[test]
+fn every_property_is_a_flag() {
+    let world = World::new().beside("source", "content");
+    let arguments = [
+        &["$W/x", "present", "--source", "source"],
+        &OWN[..],
+        &["--alias", "it", "--provider", "posix", "--timeout", "1m", "--tries", "2", "--try-sleep", "1s"],
+        &["--control", "if=true", "--control", "unless=false", "--json"],
+    ]
+    .concat();
+    let event = ensure(&world, &arguments).event("/x");
+    let expected = json!({
+        "name": world.fill("$W/x"), "ensure": "present", "source": "source", "owner": world.fill("$UID"),
+        "group": world.fill("$GID"), "mode": "0644", "alias": "it", "provider": "posix",
+        "control": { "if": "true", "unless": "false" }, "timeout": "1m", "tries": 2, "try_sleep": "1s",
+    });
+    assert_eq!(event["properties"], expected);
+    assert_eq!(event["failed"], false);
+    let help = world.ccm(["ensure", "file", "--help"]).run();
+    let schema = world.ccm(["schema", "manifest"]).run().json();
+    for property in schema["$defs"]["file"]["properties"].as_object().unwrap().keys() {
+        let flag = property.replace('_', "-");
+        if !["name", "ensure", "contents"].contains(&property.as_str()) {
+            help.says(&format!("--{flag}"));
+        }
+    }
+}
+
+#[test]
+fn content_comes_from_an_argument_or_a_file() {
+    let world = World::new().beside("text", "from a file\n").beside("binary", b"\xff");
+    for (arguments, content) in [
+        (["--content", ""], ""),
+        (["--content", "--dashed"], "--dashed"),
+        (["--content", "yes"], "yes"),
+        (["--content", "0644"], "0644"),
+        (["--content-file", "text"], "from a file\n"),
+    ] {
+        ensure(&world, &[&["$W/x"], &arguments[..], &OWN[..]].concat()).exits(0);
+        assert_eq!(world.read("x"), content, "{arguments:?}");
+    }
+    ensure(&world, &[&["$W/x", "--content-file", "missing"], &OWN[..]].concat())
+        .exits(2)
+        .complains("cannot read missing");
+    ensure(&world, &[&["$W/x", "--content-file", "binary"], &OWN[..]].concat())
+        .exits(2)
+        .complains("is not UTF-8")
+        .complains("--source");
+    ensure(&world, &[&["$W/x", "--content-file", "text", "--content", "x"], &OWN[..]].concat())
+        .exits(2)
+        .complains("cannot be used with");
+}
+
+#[test]
+fn ensure_has_dry_runs_diffs_json_and_exit_codes() {
+    let world = World::new();
+    let x = [&["$W/x", "--content", "hello\n"], &OWN[..]].concat();
+    ensure(&world, &[&x[..], &["--noop"]].concat())
+        .exits(0)
+        .says("Would have created the file")
+        .says("+hello");
+    assert!(world.tree().names().is_empty());
+    ensure(&world, &[&x[..], &["--noop", "--no-diff"]].concat()).exits(0).never_says("+hello");
+    ensure(&world, &[&x[..], &["--noop", "--detailed-exitcode"]].concat()).exits(3);
+    let outcome = ensure(&world, &[&x[..], &["--json"]].concat());
+    assert_eq!(outcome.exits(0).event("/x")["changed"], true);
+    ensure(&world, &[&x[..], &["--detailed-exitcode"]].concat()).exits(0);
+    ensure(&world, &[&["$W/no/x", "--content", "x"], &OWN[..]].concat()).exits(1).says("does not exist");
+}
+
+#[test]
+fn wrong_flags_are_marked_in_the_command_line() {
+    let world = World::new();
+    let outcome = world
+        .ccm(["ensure", "file", "/x", "--content", "a b", "--owner", "0", "--group", "0", "--mode", "0999"])
+        .run();
+    outcome.exits(2);
+    assert_eq!(
+        outcome.stderr,
+        "\
+error: file#/x: mode: \"0999\" is not a mode: write it in octal digits (0 to 7), such as \"0644\"
+ --> command line:1:63
+  |
+1 | ccm ensure file /x --content 'a b' --owner 0 --group 0 --mode 0999
+  |                                                               ^^^^
+
+ccm: 1 problem in command line
+"
+    );
+    for (arguments, message) in [
+        (&["x", "absent"][..], "path \"x\" must be absolute"),
+        (&["/x", "gone"], "invalid value 'gone'"),
+        (&["/x"], "`owner` is missing"),
+        (&["/x", "absent", "--nosuch"], "unexpected argument '--nosuch'"),
+        (&["/x", "absent", "--tries", "none"], "tries: "),
+        (&["/x", "absent", "--require", "x"], "\"x\" is not a reference"),
+        (&["/x", "absent", "--control", "if"], "is not of the form KEY=VALUE"),
+        (&["/x", "absent", "--provider", "none"], "known providers: posix"),
+    ] {
+        ensure(&world, arguments).exits(2).complains(message);
+    }
+}
+
+#[test]
+fn status_shows_what_is_there_as_yaml_or_json() {
+    let world = World::new().file("x", "x").dir("d").link("l", "$W/x");
+    for (name, ensure) in [("x", "present"), ("d", "directory"), ("l", "symlink"), ("none", "absent")] {
+        let path = format!("$W/{name}");
+        let state = world.ccm(["status", "file", &path, "--json"]).run().exits(0).json();
+        let keys: Vec<_> = state.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["protocol", "type", "name", "ensure", "metadata"]);
+        assert_eq!((&state["ensure"], &state["name"]), (&json!(ensure), &json!(world.fill(&path))));
+        let yaml = world.ccm(["status", "file", &path]).run();
+        yaml.exits(0)
+            .says("protocol: io.choria.ccm.v1.resource.file.state\n")
+            .says(&format!("\nensure: {ensure}\n"));
+    }
+    let link = world.ccm(["status", "file", "$W/l", "--json"]).run().json();
+    assert_eq!(link["metadata"]["extended"], json!({ "type": "symlink", "target": world.fill("$W/x") }));
+    assert!(link["metadata"].get("checksum").is_none());
+    world.ccm(["status", "file", "x"]).run().exits(2).complains("must be absolute");
+}
+
+fn manifest_validator() -> jsonschema::Validator {
+    let schema = World::new().ccm(["schema", "manifest"]).run().exits(0).json();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+#[test]
+fn the_schema_of_manifests_accepts_what_the_program_accepts_and_refuses_what_it_refuses() {
+    let validator = manifest_validator();
+    let attributes = r#""owner": "root", "group": 0, "mode": "0644""#;
+    for (manifest, valid) in [
+        ("[]", true),
+        ("{}", true),
+        ("null", true),
+        (r#"{"ccm": {"resources": []}}"#, true),
+        (r#"{"ccm": null, "data": {"a": 1}, "hierarchy": {}, "overrides": {}}"#, true),
+        (r#"{"ccm": {"fail_on_error": true, "pre_message": "a", "post_message": "b"}}"#, true),
+        (r#"[{"file": [{"/a": {"content": "x", ATTRIBUTES}}]}]"#, true),
+        (r#"[{"file": [{"defaults": {ATTRIBUTES}}, {"/a": null}, {"/b": {}}]}]"#, true),
+        (r#"[{"file": {"/a": {"ensure": "absent", "force": true}}}]"#, true),
+        (r#"[{"file": {"name": "/a", "ensure": "directory", ATTRIBUTES}}]"#, true),
+        (
+            r#"[{"file": [{"/a": {"ensure": "absent", "require": [], "tries": 3, "timeout": "5s", "alias": "a"}}]}]"#,
+            true,
+        ),
+        (r#"[{"file": [{"/a": {"ensure": "absent", "control": {"if": true, "unless": "false"}}}]}]"#, true),
+        (r#"[{"file": [{"/a": {"contents": "x", ATTRIBUTES, "sensitive": true}}]}]"#, true),
+        (r#"[{"file": [{"/a": {"content": "x", "owner": "root", "group": "root", "mode": 644}}]}]"#, true),
+        (r#""text""#, false),
+        (r#"{"resources": []}"#, false),
+        (r#"{"ccm": {"resorces": []}}"#, false),
+        (r#"{"ccm": {"fail_on_error": "maybe"}}"#, false),
+        (r#"[{"fiel": []}]"#, false),
+        (r#"[{"file": [], "other": []}]"#, false),
+        (r#"[{"file": ["/a"]}]"#, false),
+        (r#"[{"file": [{"/a": {"contnt": "x"}}]}]"#, false),
+        (r#"[{"file": [{"/a": {"ensure": "gone"}}]}]"#, false),
+        (r#"[{"file": [{"/a": {"content": 1, ATTRIBUTES}}]}]"#, false),
+        (
+            r#"[{"file": [{"/a": {"content": "x", "owner": "root", "group": "root", "mode": "0999"}}]}]"#,
+            false,
+        ),
+        (r#"[{"file": [{"/a": {"ensure": "absent", "tries": 0}}]}]"#, false),
+        (r#"[{"file": [{"/a": {"ensure": "absent", "require": ["motd"]}}]}]"#, false),
+        (r#"[{"file": [{"/a": {"ensure": "absent", "subscribe": ["file#/b"]}}]}]"#, false),
+        (r#"[{"file": {"name": "/a", "contnt": "x"}}]"#, false),
+    ] {
+        let manifest = manifest.replace("ATTRIBUTES", attributes);
+        let world = World::new().manifest(&manifest);
+        let document: Value = serde_json::from_str(&manifest).unwrap();
+        assert_eq!(world.validate().code == 0, valid, "the program about {manifest}");
+        assert_eq!(validator.is_valid(&document), valid, "the schema about {manifest}");
+    }
+}
+
+#[test]
+fn schemas_are_schemas() {
+    for name in ["manifest", "event"] {
+        let schema = World::new().ccm(["schema", name]).run().exits(0).json();
+        assert!(jsonschema::meta::is_valid(&schema), "{name}");
+    }
+}
+
+/// The script is one that the shell understands; a shell that is not there has nothing to complain about.
+#[test]
+fn completions_are_scripts_that_know_the_flags() {
+    for (shell, check) in [("bash", &["-n"][..]), ("zsh", &["-n"]), ("fish", &["--no-execute"])] {
+        let world = World::new();
+        let script = world
+            .ccm(["completions", shell])
+            .run()
+            .exits(0)
+            .says("try-sleep")
+            .says("detailed-exitcode")
+            .stdout
+            .clone();
+        fs::write(world.base().join("script"), script).unwrap();
+        let checked = Command::new(shell)
+            .args(check)
+            .arg("script")
+            .current_dir(world.base())
+            .stderr(Stdio::piped())
+            .output();
+        if let Ok(output) = checked {
+            assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn manual_pages_are_written_for_every_command() {
+    let world = World::new();
+    world.ccm(["man", "$W"]).run().exits(0);
+    let names = world.tree().names();
+    for page in
+        ["ccm.1", "ccm-apply.1", "ccm-ensure.1", "ccm-ensure-file.1", "ccm-status.1", "ccm-validate.1"]
+    {
+        assert!(names.iter().any(|name| name == page), "{page} is not among {names:?}");
+        assert!(world.read(page).contains(".TH"));
+    }
+    world.ccm(["man", "$W/nowhere"]).run().exits(2).complains("cannot write manual pages");
+}
+
+#[test]
+fn help_and_version_are_for_standard_output() {
+    let world = World::new();
+    for arguments in [&["--help"][..], &["apply", "--help"], &["ensure", "file", "--help"], &["--version"]] {
+        let outcome = world.ccm(arguments).run();
+        assert!(outcome.exits(0).stderr.is_empty() && !outcome.stdout.is_empty(), "{outcome}");
+    }
+    world.ccm(["--version"]).run().says(concat!("ccm ", env!("CARGO_PKG_VERSION")));
+}

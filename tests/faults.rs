@@ -1,0 +1,176 @@
+//! A machine that fails: the error names the resource and the path, the old state stands, and the exit code says so.
+
+use std::fs;
+
+use crate::support::{Item, NOBODY, Syscall, Trace, World, fits_strace, is_root, tampered};
+
+/// A run that fails for this reason and leaves everything as it was.
+#[track_caller]
+fn fails(world: &World, wrapper: &[&str], message: &str) {
+    let before = world.tree();
+    let outcome = world.ccm(["apply", "site.yaml"]).under(wrapper.iter().copied()).run();
+    outcome.exits(1).says(message).says("ERROR file#").says(&world.fill("$W/")).says("site.yaml:");
+    assert_eq!(world.tree(), before, "{outcome}");
+    assert!(world.tree().leftovers().is_empty(), "{outcome}");
+}
+
+#[test]
+fn no_space_left() {
+    let Some(world) = World::new().tmpfs("m", "size=64k,mode=755") else { return };
+    fs::write(world.path("m/x"), "old").unwrap();
+    let world = world.beside("large", vec![b'x'; 1 << 20]).files("- $W/m/x: { source: large }");
+    fails(&world, &[], "no space left on the file system of");
+    let world = world.files("- $W/m/new: { source: large }");
+    fails(&world, &[], "no space left on the file system of");
+}
+
+#[test]
+fn no_inodes_left() {
+    let Some(world) = World::new().tmpfs("m", "nr_inodes=3,mode=755") else { return };
+    fs::write(world.path("m/x"), "old").unwrap();
+    fs::write(world.path("m/y"), "old").unwrap();
+    let world = world.files("- $W/m/x: { content: new }");
+    fails(&world, &[], "no space left on the file system of");
+    let world = world.files("- $W/m/d: { ensure: directory }");
+    fails(&world, &[], "no space left on the file system of");
+}
+
+#[test]
+fn a_path_that_is_too_long() {
+    let long = "n".repeat(300);
+    for properties in ["content: x", "ensure: directory", "ensure: absent"] {
+        let world = World::new().files(&format!("- $W/{long}: {{ {properties} }}"));
+        fails(&world, &[], "is too long for its file system");
+    }
+}
+
+#[test]
+fn a_loop_of_links() {
+    for properties in ["content: x", "ensure: directory", "ensure: absent"] {
+        let world =
+            World::new().link("a", "b").link("b", "a").files(&format!("- $W/a/x: {{ {properties} }}"));
+        fails(&world, &[], "too many symbolic links");
+    }
+}
+
+#[test]
+fn a_file_where_a_directory_should_be() {
+    for properties in ["content: x", "ensure: directory", "ensure: absent"] {
+        let world = World::new().file("f", "kept").files(&format!("- $W/f/x: {{ {properties} }}"));
+        fails(&world, &[], "is not a directory");
+    }
+}
+
+#[test]
+fn an_unprivileged_user_without_the_right() {
+    if !is_root() {
+        return;
+    }
+    for properties in ["content: new", "ensure: absent", "ensure: directory", "mode: '0600'"] {
+        let item = format!("- $W/x: {{ {properties} }}").replace('}', ", owner: '65534', group: '65534' }");
+        let world = World::new().file("x", "kept").files(&item);
+        let before = world.tree();
+        let outcome = world.ccm(["apply", "site.yaml"]).uid(NOBODY).run();
+        outcome.exits(1).says("permission denied at").says(&world.fill("ERROR file#$W/x"));
+        assert_eq!(world.tree(), before, "{outcome}");
+    }
+}
+
+#[test]
+fn no_descriptors_left() {
+    for limit in 4..16 {
+        let script = format!("ulimit -n {limit}; exec \"$@\"");
+        let world = World::new().file("x", "old").files("- $W/x: { content: new }");
+        let outcome = world.ccm(["apply", "site.yaml"]).under(["/bin/sh", "-c", &script, "sh"]).run();
+        let content = world.read("x");
+        match outcome.code {
+            0 => assert_eq!(content, "new", "{outcome}"),
+            1 => assert!(
+                content == "old" && outcome.stdout.contains("ulimit -n"),
+                "{limit}: {content}\n{outcome}"
+            ),
+            // Without descriptors for signals, the lock or the manifest nothing is attempted. A dynamic loader that cannot
+            // open libraries is not the program's.
+            2 | 127 => assert_eq!(content, "old", "{outcome}"),
+            _ => panic!("{limit}\n{outcome}"),
+        }
+        assert!(world.tree().leftovers().is_empty(), "{outcome}");
+    }
+}
+
+/// The calls of a run that change something in the managed part or bring it to disk.
+fn calls(world: &World) -> Vec<Syscall> {
+    let Trace { outcome, mut calls } = Trace::of(world, &[]);
+    outcome.exits(0);
+    calls.retain(|call| call.succeeded() && (call.changes_files() || call.syncs()));
+    calls.retain(|call| call.is_below(&world.path("")));
+    calls
+}
+
+#[test]
+fn whichever_call_fails_the_resource_fails_with_the_old_or_the_new_state() {
+    if !fits_strace() {
+        return;
+    }
+    let cases: [(fn() -> World, &str); 4] = [
+        (World::new, "- $W/x: { content: new }"),
+        (|| World::new().file("x", "old").mode("x", 0o600), "- $W/x: { content: new }"),
+        (World::new, "- $W/x: { ensure: directory, mode: '0711' }"),
+        (|| World::new().file("x", "old"), "- $W/x: { ensure: absent }"),
+    ];
+    for (start, item) in cases {
+        let reference = start().files(item);
+        let old = Item::at(&reference.path("x"));
+        let faults = calls(&reference);
+        let new = Item::at(&reference.path("x"));
+        assert!(!faults.is_empty());
+        let looks = |item: Option<Item>| item.map(|item| Item { inode: 0, ..item });
+        for (fault, error) in
+            faults.iter().flat_map(|fault| ["EIO", "ENOSPC", "EDQUOT"].map(|error| (fault, error)))
+        {
+            let world = start().files(item);
+            let outcome = tampered(&world, fault, &format!("error={error}"));
+            let told = format!("{error} from {fault:?}\n{outcome}");
+            assert_eq!(outcome.code, 1, "{told}");
+            assert!(outcome.stdout.contains(&world.fill("ERROR file#$W/x")), "{told}");
+            let is = looks(Item::at(&world.path("x")));
+            assert!(is == looks(old.clone()) || is == looks(new.clone()), "{is:?}\n{told}");
+            assert!(world.tree().leftovers().is_empty(), "{told}");
+            world.apply().exits(0);
+            assert_eq!(looks(Item::at(&world.path("x"))), looks(new.clone()), "the next run, {told}");
+        }
+    }
+}
+
+/// The first call of a run with these parts fails, and everything is as it was.
+#[track_caller]
+fn refuses(start: fn() -> World, name: &str, part: &str, error: &str, message: &str) {
+    let item = "- $W/x: { content: new }";
+    let faults = calls(&start().files(item));
+    let fault = faults.iter().find(|fault| fault.name() == name && fault.text.contains(part)).expect(name);
+    let world = start().files(item);
+    let before = world.tree();
+    let outcome = tampered(&world, fault, &format!("error={error}"));
+    outcome.exits(1).says(message).says(&world.fill("\"$W/x\"")).says("site.yaml:3:");
+    assert_eq!(world.tree(), before, "{outcome}");
+}
+
+#[test]
+fn a_disk_that_fails_to_sync() {
+    if !fits_strace() {
+        return;
+    }
+    for start in [World::new, || World::new().file("x", "old")] {
+        refuses(start, "fsync", ".ccm-", "EIO", "could not be brought to disk");
+    }
+}
+
+#[test]
+fn a_quota_that_is_used_up() {
+    if !fits_strace() {
+        return;
+    }
+    for start in [World::new, || World::new().file("x", "old")] {
+        refuses(start, "write", ".ccm-", "EDQUOT", "the disk quota on the file system of");
+    }
+}

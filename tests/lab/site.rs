@@ -1,0 +1,132 @@
+//! One test's place in the lab.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    process::Output,
+    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use super::Lab;
+use crate::support::Outcome;
+
+/// A folder in the lab with a manifest, a state directory and a `systemctl` that keeps a record of how it is called.
+pub(crate) struct Site {
+    pub(crate) lab: &'static Lab,
+    folder: String,
+    _turn: Turn,
+}
+
+/// Tests work side by side, except for those that would see what others do to systemd as a whole.
+#[expect(dead_code, reason = "held for as long as the site is there")]
+enum Turn {
+    Shared(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+static TURNS: RwLock<()> = RwLock::new(());
+
+impl Site {
+    /// A site with a name that no other test uses; `None` where there is no lab.
+    pub(crate) fn new(name: &str) -> Option<Self> {
+        Self::open(name, || Turn::Shared(TURNS.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// The same, with nobody else in the lab.
+    pub(crate) fn alone(name: &str) -> Option<Self> {
+        Self::open(name, || Turn::Alone(TURNS.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn open(name: &str, turn: impl FnOnce() -> Turn) -> Option<Self> {
+        let lab = Lab::get()?;
+        let site = Self { lab, folder: format!("/srv/{name}"), _turn: turn() };
+        let folder = &site.folder;
+        site.write(
+            &format!("{folder}/bin/systemctl"),
+            &format!(
+                "#!/bin/sh\necho \"$*\" >>{folder}/calls\n[ ! -f {folder}/before-$1 ] || . {folder}/before-$1\n\
+                 exec /usr/bin/systemctl \"$@\"\n"
+            ),
+        );
+        let systemctl = lab.path(&format!("{folder}/bin/systemctl"));
+        fs::set_permissions(systemctl, fs::Permissions::from_mode(0o755)).expect("own file");
+        Some(site)
+    }
+
+    /// Writes a file, and the folders that it is in.
+    pub(crate) fn write(&self, path: &str, content: &str) {
+        let path = self.lab.path(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a new folder");
+        fs::write(path, content).expect("a new file");
+    }
+
+    /// Writes a unit that can be enabled, from the lines of its `[Service]` section.
+    pub(crate) fn unit(&self, name: &str, lines: &str) {
+        self.write(&format!("/etc/systemd/system/{name}.service"), &enablable(lines));
+    }
+
+    /// Lets a shell run a script before each call of a verb of systemctl.
+    pub(crate) fn before(&self, verb: &str, script: &str) {
+        self.write(&format!("{}/before-{verb}", self.folder), script);
+    }
+
+    /// No longer does what [`Site::before`] said.
+    pub(crate) fn before_no_more(&self, verb: &str) {
+        fs::remove_file(self.lab.path(&format!("{}/before-{verb}", self.folder))).expect("a script");
+    }
+
+    /// Applies a manifest.
+    #[track_caller]
+    pub(crate) fn apply(&self, manifest: &str) -> Outcome {
+        self.apply_with(manifest, &[])
+    }
+
+    /// Applies a manifest with flags.
+    #[track_caller]
+    pub(crate) fn apply_with(&self, manifest: &str, flags: &[&str]) -> Outcome {
+        let file = format!("{}/site.yaml", self.folder);
+        self.write(&file, manifest);
+        self.ccm(&[&["apply", &file], flags].concat())
+    }
+
+    /// Runs the program.
+    #[track_caller]
+    pub(crate) fn ccm(&self, arguments: &[&str]) -> Outcome {
+        let folder = &self.folder;
+        let _ = fs::remove_file(self.lab.path(&format!("{folder}/calls")));
+        let output: Output = self
+            .lab
+            .command(&[&["ccm"], arguments].concat())
+            .env("CCM_STATE_DIR", format!("{folder}/state"))
+            .env("PATH", format!("{folder}/bin:/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin"))
+            .output()
+            .expect("the program starts");
+        Outcome::new(format!("ccm {}", arguments.join(" ")), output)
+    }
+
+    /// How systemctl was called during the last run.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        let calls = fs::read_to_string(self.lab.path(&format!("{}/calls", self.folder))).unwrap_or_default();
+        calls.lines().map(str::to_owned).collect()
+    }
+
+    /// How often the last run called a verb of systemctl.
+    pub(crate) fn count(&self, verb: &str) -> usize {
+        self.calls().iter().filter(|call| call.split(' ').next() == Some(verb)).count()
+    }
+
+    /// What systemctl says a unit is doing.
+    pub(crate) fn active(&self, unit: &str) -> String {
+        self.lab.sh(&format!("systemctl is-active {unit} || true")).trim().to_owned()
+    }
+
+    /// What systemctl says about a unit at boot.
+    pub(crate) fn enabled(&self, unit: &str) -> String {
+        self.lab.sh(&format!("systemctl is-enabled {unit} 2>&1 || true")).trim().to_owned()
+    }
+}
+
+/// A unit that can be enabled, with these lines in its `[Service]` section.
+pub(crate) fn enablable(lines: &str) -> String {
+    format!("[Service]\n{lines}\n[Install]\nWantedBy=multi-user.target\n")
+}

@@ -1,0 +1,55 @@
+//! The program as a whole: each test runs it in a world of its own and looks at what it printed and left behind.
+//!
+//! Tests pass as root and as an ordinary user. What only root can show is passed over otherwise, which with `CI=true`
+//! in the environment is a failure. `KEEP=1` keeps the folders of tests that fail.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::format_collect,
+    clippy::type_complexity,
+    reason = "tables and texts that are read, not run often"
+)]
+
+mod archive;
+mod attacker;
+mod bad_input;
+mod crash;
+mod data;
+mod deploy;
+mod diffs;
+mod engine;
+mod ensure;
+mod exec;
+mod exec_processes;
+mod exec_refresh;
+mod exec_running;
+mod exec_secrets;
+mod facts;
+mod faults;
+mod file_rules;
+mod file_states;
+mod guides;
+mod lab;
+mod manifest;
+mod prediction;
+mod secrets;
+mod service;
+mod service_failures;
+mod service_refresh;
+mod session;
+mod support;
+mod templates;
+
+#[test]
+fn every_file_of_the_tests_is_part_of_them() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let main = include_str!("main.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let module = name.strip_suffix(".rs").unwrap_or(&name);
+        assert!(
+            module == "main" || module == "fixtures" || main.contains(&format!("mod {module};")),
+            "tests/{name} is never compiled"
+        );
+    }
+}

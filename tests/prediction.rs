@@ -1,0 +1,219 @@
+//! On random manifests over random trees a dry run foretells what a real run does, and a second run has nothing to do.
+
+use std::{fmt, fs, os::unix::fs::symlink};
+
+use proptest::{
+    collection::vec,
+    option::weighted,
+    prelude::{Just, Strategy, any, prop_oneof},
+    sample::select,
+    test_runner::{Config, TestCaseError, TestRunner},
+};
+
+use crate::support::{NOBODY, World};
+
+/// What is at a path before the run.
+#[derive(Clone, Debug)]
+enum Start {
+    File { content: &'static str, mode: u32 },
+    Directory { mode: u32 },
+    Link { target: &'static str },
+}
+
+/// What a resource wants.
+#[derive(Clone, Debug)]
+enum Want {
+    File { content: Option<&'static str>, mode: u32 },
+    Copy { source: String, mode: u32 },
+    Directory { mode: u32 },
+    Absent { force: bool },
+}
+
+#[derive(Clone)]
+struct Case {
+    start: Vec<(String, Start, Owner)>,
+    wants: Vec<(String, Want, Owner)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Own,
+    Stranger,
+}
+
+/// Few names, so that paths meet.
+fn path() -> impl Strategy<Value = String> {
+    vec(select(&["a", "b", "c"][..]), 1..=3).prop_map(|names| names.join("/"))
+}
+
+fn owner() -> impl Strategy<Value = Owner> {
+    // Only root can give files away.
+    let strangers = u32::from(rustix::process::geteuid().is_root());
+    prop_oneof![8 => Just(Owner::Own), strangers => Just(Owner::Stranger)]
+}
+
+fn start() -> impl Strategy<Value = Start> {
+    let content = select(&["", "one", "two"][..]);
+    prop_oneof![
+        3 => (content, select(&[0o644, 0o600, 0o4755][..])).prop_map(|(content, mode)| Start::File { content, mode }),
+        3 => select(&[0o755, 0o755, 0o700, 0o777, 0o1777][..]).prop_map(|mode| Start::Directory { mode }),
+        1 => select(&["a", "b/c", "../a", "nowhere", "$W/b", "."][..]).prop_map(|target| Start::Link { target }),
+    ]
+}
+
+fn want() -> impl Strategy<Value = Want> {
+    let mode = || select(&[0o644, 0o600, 0o755][..]);
+    let content = weighted(0.8, select(&["", "one", "two"][..]));
+    let source = prop_oneof![
+        Just("source".to_owned()),
+        Just("missing".to_owned()),
+        path().prop_map(|path| format!("$W/{path}"))
+    ];
+    prop_oneof![
+        4 => (content, mode()).prop_map(|(content, mode)| Want::File { content, mode }),
+        1 => (source, mode()).prop_map(|(source, mode)| Want::Copy { source, mode }),
+        3 => select(&[0o755, 0o700, 0o777][..]).prop_map(|mode| Want::Directory { mode }),
+        3 => any::<bool>().prop_map(|force| Want::Absent { force }),
+    ]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let start = vec((path(), start(), owner()), 0..=6);
+    let wants = vec((path(), want(), owner()), 1..=6);
+    (start, wants).prop_map(|(start, mut wants)| {
+        let mut seen = Vec::new();
+        wants.retain(|(path, ..)| {
+            !seen.contains(path) && {
+                seen.push(path.clone());
+                true
+            }
+        });
+        Case { start, wants }
+    })
+}
+
+impl Case {
+    fn world(&self) -> World {
+        let world = World::new().beside("source", "one");
+        let manifest = self.manifest();
+        let mut world = world.manifest(&manifest);
+        for (path, start, owner) in &self.start {
+            // What does not fit onto what is there already is left out.
+            let place = world.path(path);
+            let parent = place.parent().expect("a folder");
+            let above = || parent.ancestors().take_while(|above| above.starts_with(world.path("")));
+            if fs::symlink_metadata(&place).is_ok()
+                || above().any(|above| fs::symlink_metadata(above).is_ok_and(|found| !found.is_dir()))
+            {
+                continue;
+            }
+            world = match start {
+                Start::File { content, mode } => world.file(path, content).mode(path, *mode),
+                Start::Directory { mode } => world.dir(path).mode(path, *mode),
+                Start::Link { target } => {
+                    fs::create_dir_all(parent).expect("a new folder");
+                    symlink(world.fill(target), &place).expect("a new link");
+                    world
+                }
+            };
+            if *owner == Owner::Stranger {
+                world = world.owner(path, NOBODY, NOBODY);
+            }
+        }
+        world
+    }
+
+    fn manifest(&self) -> String {
+        let item = |(path, want, owner): &(String, Want, Owner)| {
+            let owner = match owner {
+                Owner::Own => "$OWN",
+                Owner::Stranger => "owner: '65534', group: '65534'",
+            };
+            let properties = match want {
+                Want::File { content: Some(content), mode } => {
+                    format!("content: '{content}', {owner}, mode: '{mode:o}'")
+                }
+                Want::File { content: None, mode } => format!("{owner}, mode: '{mode:o}'"),
+                Want::Copy { source, mode } => format!("source: {source}, {owner}, mode: '{mode:o}'"),
+                Want::Directory { mode } => format!("ensure: directory, {owner}, mode: '{mode:o}'"),
+                Want::Absent { force } => format!("ensure: absent, force: {force}"),
+            };
+            format!("  - $W/{path}: {{ {properties} }}\n")
+        };
+        format!("- file:\n{}", self.wants.iter().map(item).collect::<String>())
+    }
+
+    /// Whether one resource undoes what another does, or reads what another writes: then every run has work to do.
+    fn contradicts_itself(&self) -> bool {
+        let links = self.start.iter().any(|(_, start, _)| matches!(start, Start::Link { .. }));
+        let below = |path: &str| {
+            let folder = format!("{path}/");
+            self.wants.iter().filter(move |(other, ..)| other.starts_with(&folder))
+        };
+        let contradicts = |(path, want, _): &(String, Want, Owner)| match want {
+            Want::Absent { .. } => below(path).any(|(_, want, _)| !matches!(want, Want::Absent { .. })),
+            Want::Copy { source, .. } if source.starts_with('$') => true,
+            Want::Copy { .. } | Want::File { .. } => below(path).next().is_some(),
+            Want::Directory { .. } => false,
+        };
+        links || self.wants.iter().any(contradicts)
+    }
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}{:?}", self.manifest(), self.world().tree())
+    }
+}
+
+/// What became of each resource: its path, whether it changed and whether it failed; and all errors.
+fn verdicts(world: &World, flags: &[&str]) -> (Vec<(String, bool, bool)>, String) {
+    let outcome = world.apply_with(flags);
+    let base = world.fill("$W/");
+    let verdict = |event: serde_json::Value| {
+        let name = event["name"].as_str().unwrap_or_default().replace(&base, "");
+        (name, event["changed"] == true, event["failed"] == true)
+    };
+    let errors = outcome.events().iter().map(|event| format!("{}\n", event["error"])).collect();
+    (outcome.events().into_iter().map(verdict).collect(), errors)
+}
+
+fn holds(case: &Case) -> Result<(), TestCaseError> {
+    let world = case.world();
+    let before = world.tree();
+    let (predicted, told) = verdicts(&world, &["--noop", "--json", "--no-diff"]);
+    proptest::prop_assert_eq!(&world.tree(), &before, "a dry run changes nothing");
+    let (done, happened) = verdicts(&world, &["--json"]);
+    proptest::prop_assert_eq!(&predicted, &done, "foretold:\n{}happened:\n{}", told, happened);
+    proptest::prop_assert!(world.tree().leftovers().is_empty());
+    if done.iter().all(|(_, _, failed)| !failed) && !case.contradicts_itself() {
+        let after = world.tree();
+        let (again, happened) = verdicts(&world, &["--json"]);
+        proptest::prop_assert!(again.iter().all(|(_, changed, failed)| !changed && !failed), "{}", happened);
+        proptest::prop_assert_eq!(world.tree(), after);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dry_run_foretells_exactly_what_a_real_run_does() {
+    // PROPTEST_CASES asks for more.
+    let config = Config { failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+    TestRunner::new(config).run(&case(), |case| holds(&case)).unwrap();
+}
+
+#[test]
+fn a_template_reads_what_an_earlier_resource_would_have_written() {
+    let manifest = |word: &str| {
+        format!(
+            "- file:\n    - $W/one: {{ content: {word}, $OWN, mode: '0644' }}\n    - $W/two: {{ content: \"${{ file('$W/one') }}!\", $OWN, mode: '0644' }}\n"
+        )
+    };
+    let world = World::new().manifest(&manifest("first"));
+    world.apply_with(&["--noop"]).exits(0).counts([2, 0, 0, 0]).says("+first!");
+    world.apply().exits(0).counts([2, 0, 0, 0]);
+    let world = world.manifest(&manifest("second"));
+    world.apply_with(&["--noop"]).exits(0).counts([2, 0, 0, 0]).says("+second!");
+    world.apply().exits(0).counts([2, 0, 0, 0]);
+    assert_eq!(world.read("two"), "second!");
+}

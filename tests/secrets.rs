@@ -1,0 +1,171 @@
+//! What is sensitive is written, and shown nowhere.
+
+use std::{fs, path::Path};
+
+use crate::support::{Outcome, World};
+
+/// Occurs nowhere but in what must not be shown.
+const CANARY: &str = "c4n4ry-5e7";
+
+/// Nothing that was printed and nothing that the program keeps holds the secret.
+#[track_caller]
+fn kept(world: &World, outcome: &Outcome) {
+    outcome.never_says(CANARY);
+    for folder in ["state", "home"] {
+        search(&world.base().join(folder));
+    }
+}
+
+#[track_caller]
+fn search(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            search(&path);
+        } else {
+            let content = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            assert!(!content.contains(CANARY), "{} holds it", path.display());
+        }
+    }
+}
+
+const MODES: &[&[&str]] = &[
+    &["--noop"],
+    &["--noop", "--diff", "--json"],
+    &["--render"],
+    &["--render", "--json"],
+    &["--diff"],
+    &["--json"],
+    &[],
+];
+
+#[test]
+fn a_secret_is_written_and_never_shown() {
+    let first = format!("- $W/x: {{ content: '{CANARY}', sensitive: true, mode: '0600' }}");
+    for flags in MODES {
+        let world = World::new().files(&first);
+        let outcome = world.apply_with(flags);
+        kept(&world, outcome.exits(0));
+        let wrote = !flags.contains(&"--noop") && !flags.contains(&"--render");
+        assert_eq!(fs::read_to_string(world.path("x")).ok().as_deref(), wrote.then_some(CANARY));
+    }
+    kept(&World::new().files(&first), World::new().files(&first).validate().exits(0));
+}
+
+#[test]
+fn a_secret_that_is_replaced_by_another_is_not_shown_either() {
+    for flags in MODES {
+        let world =
+            World::new().file("x", format!("old {CANARY}\n")).beside("new", format!("new {CANARY}\n"));
+        let world = world.files("- $W/x: { source: new, sensitive: true }");
+        kept(&world, world.apply_with(flags).exits(0));
+    }
+}
+
+#[test]
+fn a_secret_that_cannot_be_written_is_not_shown() {
+    for flags in [&["--noop"][..], &["--diff"], &["--json", "--diff"], &[]] {
+        let world = World::new().dir("x").files(&format!(
+            "- $W/x: {{ content: '{CANARY}', sensitive: true }}\n- $W/no/where: {{ content: '{CANARY}', sensitive: true }}\n\
+             - $W/owner: {{ content: '{CANARY}', sensitive: true, owner: no-such-user }}"
+        ));
+        let outcome = world.apply_with(flags);
+        kept(&world, outcome.exits(1));
+    }
+}
+
+#[test]
+fn neither_checksum_nor_size_of_a_secret_is_told() {
+    let world = World::new().files(&format!("- $W/x: {{ content: '{CANARY}', sensitive: true }}"));
+    let event = world.apply_with(&["--json"]).event("/x");
+    assert!(event["status"]["metadata"].get("checksum").is_none(), "{event:#}");
+    assert!(event["status"]["metadata"].get("size").is_none(), "{event:#}");
+    assert_eq!(event["changed"], true);
+}
+
+#[test]
+fn messages_about_a_manifest_do_not_quote_a_secret() {
+    for manifest in [
+        // On one line with a mistake.
+        "- file: [{ /x: { content: 'SECRET', mode: '0999', sensitive: true } }]",
+        "- file: [{ /x: { content: 'SECRET', sensitive: true } }]",
+        "- file: [{ /x: { sensitive: true, content: 'SECRET', source: a, owner: '0', group: '0', mode: '0644' } }]",
+        "- file: { name: /x, sensitive: true, content: 'SECRET' }",
+        "- file: { /x: { sensitive: true, content: 'SECRET' } }",
+        "- file: [{ defaults: { sensitive: true } }, { /x: { content: 'SECRET' } }]",
+        "- file: [{ defaults: { content: 'SECRET', mode: 999 } }, { /x: { sensitive: true } }]",
+        // The mistake itself.
+        "- file: [{ /x: { sensitive: true, content: ['SECRET'] } }]",
+        "- file: [{ /x: { sensitive: true, contnet: 'SECRET' } }]",
+        "- file: [{ /x: { sensitive: true, content: { SECRET: 1 } } }]",
+        "- file: [{ /x: { sensitive: true, mode: SECRET } }]",
+        "- file: [{ /x: { sensitive: true, owner: 'SECRET x' } }]",
+        "- file: [{ /x: { sensitive: true, ensure: SECRET } }]",
+        "- file: [{ /x: { sensitive: true, content: a, content: SECRET } }]",
+        "- file:\n  - /x:\n      sensitive: true\n      content: !!int SECRET\n",
+        // On the line of another resource's mistake.
+        "- file: [{ /x: { content: 'SECRET', sensitive: true, ensure: absent } }, { /y: {} }]",
+        // What cannot be read at all.
+        "- file: [{ /x: { sensitive: true, content: SECRET",
+        "- file:\n  - /x:\n      sensitive: true\n      content: \"SECRET\n",
+        "- file:\n  - /x:\n      sensitive: true\n      content: SECRET: x: y\n",
+        "- file:\n  - /x:\n      sensitive: true\n      content: *SECRET\n",
+        "- file:\n  - /x:\n      sensitive: true\n      content: |\n        SECRET\n    oops\n",
+    ] {
+        let world = World::new().manifest(&manifest.replace("SECRET", CANARY));
+        for outcome in [world.validate(), world.apply(), world.apply_with(&["--json"])] {
+            kept(&world, outcome.exits(2).complains("site.yaml:"));
+        }
+    }
+}
+
+#[test]
+fn the_rest_of_a_manifest_with_a_secret_is_still_quoted() {
+    let world = World::new().manifest(&format!(
+        "- file: [{{ /x: {{ content: 'ä{CANARY}', mode: '0999', owner: '0', group: '0', sensitive: true }} }}]\n- fiel: []\n"
+    ));
+    let outcome = world.validate();
+    outcome.exits(2).complains("2 | - fiel: []").complains("site.yaml:1:48");
+    kept(&world, &outcome);
+}
+
+#[test]
+fn flags_that_are_wrong_do_not_quote_a_secret() {
+    let world = World::new();
+    for arguments in [
+        &["ensure", "file", "$W/x", "--sensitive", "--content", CANARY][..],
+        &[
+            "ensure",
+            "file",
+            "$W/x",
+            "--sensitive",
+            "--content",
+            CANARY,
+            "--mode",
+            "0999",
+            "--owner",
+            "0",
+            "--group",
+            "0",
+        ],
+        &["ensure", "file", "$W/x", "--sensitive", "--content", CANARY, "--source", "x"],
+        &["ensure", "file", "$W/x", "--sensitive", "--mode", CANARY],
+        &["ensure", "file", "$W/x", "--sensitive", "--content", CANARY, "--control", CANARY],
+    ] {
+        kept(&world, world.ccm(arguments).run().exits(2));
+    }
+}
+
+#[test]
+fn ensure_writes_a_secret_and_never_shows_it() {
+    for more in [&[][..], &["--noop"], &["--noop", "--json"], &["--json", "--diff"], &["--diff"]] {
+        let world = World::new().beside("secret", CANARY);
+        let arguments =
+            ["ensure", "file", "$W/x", "--sensitive", "--content-file", "secret", "--owner", "$UID"];
+        let arguments = arguments.iter().chain(&["--group", "$GID", "--mode", "0600"]).chain(more);
+        let outcome = world.ccm(arguments).run();
+        kept(&world, outcome.exits(0));
+        let wrote = !more.contains(&"--noop");
+        assert_eq!(fs::read_to_string(world.path("x")).ok().as_deref(), wrote.then_some(CANARY));
+    }
+}

@@ -1,0 +1,193 @@
+//! Services in the lab: what cannot be had, and what the user is told then.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    lab::Site,
+    support::{Outcome, World},
+};
+
+const SLEEP: &str = "ExecStart=/bin/sleep infinity";
+
+fn service(name: &str, properties: &str) -> String {
+    format!("- service:\n    - {name}: {{ {properties} }}\n")
+}
+
+#[test]
+fn a_unit_that_nobody_knows_is_not_found() {
+    let Some(site) = Site::new("unknown") else { return };
+    for properties in ["", "ensure: stopped", "enable: false"] {
+        let run = site.apply(&service("no-such-unit", properties));
+        run.exits(1).says("service not found").says("no-such-unit.service");
+    }
+    let noop = site.apply_with(&service("no-such-unit", ""), &["--noop"]);
+    noop.exits(1).says("service not found");
+    site.ccm(&["status", "service", "no-such-unit"]).exits(1).complains("service not found");
+    // The failure of one is nobody else's.
+    site.unit("known", SLEEP);
+    let both = "- service:\n    - defaults: { settle: 0s }\n    - no-such-unit:\n    - known:\n";
+    site.apply(both).exits(1).counts([1, 0, 1, 0]);
+}
+
+#[test]
+fn a_unit_that_comes_while_it_is_waited_for_is_found() {
+    let Some(site) = Site::new("late") else { return };
+    site.before(
+        "daemon-reload",
+        "[ -f /srv/late/once ] || { touch /srv/late/once; (sleep 0.3; cp /srv/late/unit \
+                                  /etc/systemd/system/late.service) >/dev/null 2>&1 & }\n",
+    );
+    site.write("/srv/late/unit", &format!("[Service]\n{SLEEP}\n"));
+    let run = site.apply(&service("late", "settle: 0s, tries: 100, try_sleep: 100ms"));
+    run.exits(0).counts([1, 0, 0, 0]);
+}
+
+#[test]
+fn a_masked_unit_is_neither_started_nor_enabled() {
+    let Some(site) = Site::new("masked") else { return };
+    site.lab.sh("ln -s /dev/null /etc/systemd/system/masked.service; systemctl daemon-reload");
+    for mode in [&[][..], &["--noop"]] {
+        for properties in ["", "ensure: stopped, enable: true"] {
+            let run = site.apply_with(&service("masked", properties), mode);
+            run.exits(1).says("masked.service is masked").says("systemctl unmask masked.service");
+        }
+    }
+    site.apply(&service("masked", "ensure: stopped, enable: false")).exits(0).counts([0, 1, 0, 0]);
+    site.unit("masked-for-now", SLEEP);
+    site.lab.sh("ln -s /dev/null /run/systemd/system/masked-for-now2.service; systemctl daemon-reload");
+    site.apply(&service("masked-for-now2", "")).exits(1).says("is masked");
+}
+
+#[test]
+fn a_failed_start_comes_with_the_words_of_systemctl_and_of_the_service() {
+    let Some(site) = Site::new("oneshot") else { return };
+    site.unit("oneshot", "Type=oneshot\nExecStart=/bin/sh -c 'echo the disk is on fire >&2; exit 3'");
+    let run = site.apply(&service("oneshot", ""));
+    run.exits(1)
+        .says("systemctl start oneshot failed: Job for oneshot.service failed")
+        .says("last lines of its journal:")
+        .says("the disk is on fire");
+    let event = site.apply_with(&service("oneshot", ""), &["--json"]).event("oneshot");
+    assert_eq!(event["final_ensure"], "stopped");
+    assert_eq!(event["status"]["metadata"]["active_state"], "failed");
+}
+
+#[test]
+fn a_oneshot_that_stays_counts_as_running_and_one_that_does_not_is_explained() {
+    let Some(site) = Site::new("stays") else { return };
+    site.unit("stays", "Type=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true");
+    site.apply(&service("stays", "settle: 0s")).exits(0).counts([1, 0, 0, 0]);
+    site.apply(&service("stays", "settle: 0s")).exits(0).counts([0, 1, 0, 0]);
+    site.unit("goes", "Type=oneshot\nExecStart=/bin/true");
+    site.apply(&service("goes", "")).exits(1).says("did not stay running").says("RemainAfterExit=yes");
+}
+
+#[test]
+fn a_service_that_dies_after_its_start_is_a_failure() {
+    let Some(site) = Site::new("dies") else { return };
+    site.unit("dies", "ExecStart=/bin/sh -c 'sleep 0.5; echo out of memory; exit 9'");
+    let run = site.apply(&service("dies", ""));
+    run.exits(1)
+        .says("dies.service did not stay running: it is failed")
+        .says("Result=exit-code, ExecMainStatus=9");
+    run.says("out of memory");
+
+    site.unit("dies-later", "ExecStart=/bin/sh -c 'sleep 2; exit 1'");
+    site.apply(&service("dies-later", "settle: 0s")).exits(0);
+    site.lab.wait_until("systemctl is-failed dies-later");
+    site.apply(&service("dies-later", "settle: 3s")).exits(1).says("did not stay running");
+}
+
+#[test]
+fn a_service_that_dies_and_is_started_again_without_end_is_a_failure() {
+    let Some(site) = Site::new("loops") else { return };
+    site.unit("loops-slowly", "ExecStart=/bin/false\nRestart=always\nRestartSec=1h");
+    let begun = Instant::now();
+    site.apply(&service("loops-slowly", "")).exits(1).says("auto-restart");
+    assert!(begun.elapsed() < Duration::from_secs(20), "nobody waits for one that died");
+    site.unit(
+        "loops-fast",
+        "ExecStart=/bin/sleep 0.2\nRestart=always\nRestartSec=100ms\nStartLimitIntervalSec=0",
+    );
+    site.apply(&service("loops-fast", "")).exits(1).says("did not stay running");
+    site.lab.sh("systemctl stop loops-slowly loops-fast");
+}
+
+#[test]
+fn a_slow_service_is_waited_for_as_long_as_it_may_take() {
+    let Some(site) = Site::new("slow") else { return };
+    let slow = "Type=notify\nNotifyAccess=all\nExecStart=/bin/sh -c 'sleep 2; systemd-notify --ready; exec sleep infinity'";
+    site.unit("slow", slow);
+    site.apply(&service("slow", "settle: 0s")).exits(0).counts([1, 0, 0, 0]);
+    assert_eq!(site.active("slow"), "active");
+
+    site.unit("too-slow", "Type=notify\nExecStart=/bin/sleep infinity");
+    let begun = Instant::now();
+    let run = site.apply(&service("too-slow", "timeout: 1s"));
+    run.exits(1).says("timed out after 1s").says("timeout");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_ne!(site.active("too-slow"), "active");
+    site.lab.sh("systemctl stop too-slow");
+}
+
+#[test]
+fn a_word_that_nobody_knows_is_quoted() {
+    let Some(site) = Site::new("words") else { return };
+    site.unit("words", SLEEP);
+    site.before("show", "/usr/bin/systemctl \"$@\" | sed s/ActiveState=.*/ActiveState=pondering/; exit");
+    site.apply(&service("words", "")).exits(1).says("invalid systemctl is-active output: \"pondering\"");
+    site.before_no_more("show");
+    site.before("is-enabled", "echo perhaps; exit");
+    site.apply(&service("words", "")).exits(1).says("invalid systemctl is-enabled output: \"perhaps\"");
+}
+
+#[test]
+fn other_states_of_systemd_have_their_meaning() {
+    let Some(site) = Site::new("states") else { return };
+    site.unit("states", SLEEP);
+    for (word, ensure) in [
+        ("reloading", "running"),
+        ("refreshing", "running"),
+        ("deactivating", "stopped"),
+        ("maintenance", "stopped"),
+        ("activating", "stopped"),
+    ] {
+        site.before(
+            "show",
+            &format!("/usr/bin/systemctl \"$@\" | sed s/ActiveState=.*/ActiveState={word}/; exit"),
+        );
+        let run = site.apply(&service("states", &format!("ensure: {ensure}")));
+        run.exits(0).counts([0, 1, 0, 0]);
+    }
+}
+
+#[test]
+fn names_that_could_be_anything_else_are_refused_before_anything_is_done() {
+    let world = World::new().manifest("- service:\n    - -x:\n    - app@instance:\n    - \"a; rm -rf /\":\n");
+    world
+        .validate()
+        .exits(2)
+        .complains("begins with '-'")
+        .complains("contains '@'")
+        .complains("contains ';'");
+}
+
+#[test]
+fn without_systemd_it_is_said_what_is_missing() {
+    let Some(site) = Site::new("without") else { return };
+    let apply = |script: &str, properties: &str| {
+        site.write("/srv/without/site.yaml", &service("app", properties));
+        let script = format!(
+            "{script}; exec /usr/local/bin/ccm apply /srv/without/site.yaml --state-dir /srv/without/state"
+        );
+        let output = site.lab.command(&["unshare", "--mount", "/bin/sh", "-ec", &script]).output();
+        Outcome::new(script, output.expect("a shell"))
+    };
+    let not_booted = "mount -t tmpfs none /run/systemd";
+    apply(not_booted, "")
+        .exits(1)
+        .says("no provider of service suits this machine")
+        .says("not booted with systemd: /run/systemd/system does not exist");
+    apply(not_booted, "provider: systemd").exits(1).says("known providers of service: systemd");
+    apply("PATH=/usr/local/bin", "").exits(1).says("\"systemctl\" was not found");
+}

@@ -1,0 +1,204 @@
+//! Services in the lab: unit files of the same manifest, restarts on change, and restarts that are owed.
+
+use crate::lab::Site;
+
+/// A unit and the service it makes, which tells in a file how often it was started and reloaded, and with what.
+fn counting(name: &str, value: &str) -> String {
+    format!(
+        r#"
+- file:
+    - /etc/systemd/system/{name}.service:
+        owner: root
+        group: root
+        mode: "0644"
+        content: |
+          [Service]
+          ExecStart=/bin/sh -c 'echo "started {value}" >>/run/{name}; exec sleep infinity'
+          ExecReload=/bin/sh -c 'echo "reloaded {value}" >>/run/{name}'
+          [Install]
+          WantedBy=multi-user.target
+"#
+    )
+}
+
+fn service(name: &str, properties: &str) -> String {
+    format!("- service:\n    - {name}: {{ {properties} }}\n")
+}
+
+fn subscribed(name: &str) -> String {
+    format!("settle: 100ms, subscribe: [file#/etc/systemd/system/{name}.service]")
+}
+
+fn told(site: &Site, name: &str) -> Vec<String> {
+    let text = site.lab.sh(&format!("cat /run/{name} 2>/dev/null || true"));
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_unit_written_in_the_same_manifest_is_started_and_a_changed_one_restarted_with_what_is_new() {
+    let Some(site) = Site::new("written") else { return };
+    let manifest = |value: &str| {
+        counting("written", value) + &service("written", &format!("enable: true, {}", subscribed("written")))
+    };
+    let noop = site.apply_with(&manifest("one"), &["--noop", "--json"]);
+    assert_eq!(noop.event("written")["noop_message"], "Would have started. Would have enabled");
+    assert_eq!(site.count("daemon-reload"), 0);
+
+    site.apply(&manifest("one")).exits(0).counts([2, 0, 0, 0]);
+    assert_eq!(site.count("daemon-reload"), 1, "{:#?}", site.calls());
+    assert_eq!(told(&site, "written"), ["started one"]);
+    site.apply(&manifest("one")).exits(0).counts([0, 2, 0, 0]);
+    assert_eq!(site.count("daemon-reload"), 0);
+
+    let noop = site.apply_with(&manifest("two"), &["--noop", "--json"]);
+    assert_eq!(noop.event("written")["noop_message"], "Would have restarted");
+    assert_eq!(site.count("daemon-reload"), 0);
+    assert_eq!(told(&site, "written"), ["started one"]);
+
+    let run = site.apply_with(&manifest("two"), &["--json"]);
+    assert_eq!(run.exits(0).event("written")["refreshed"], true);
+    assert_eq!(run.summary()["refreshed_count"], 1);
+    assert_eq!((site.count("daemon-reload"), site.count("restart")), (1, 1), "{:#?}", site.calls());
+    assert_eq!(told(&site, "written"), ["started one", "started two"]);
+    site.apply(&manifest("two")).exits(0).counts([0, 2, 0, 0]);
+}
+
+#[test]
+fn the_first_drop_in_of_a_unit_is_in_force_after_the_restart() {
+    let Some(site) = Site::new("drop-in") else { return };
+    site.unit(
+        "dropped",
+        "ExecStart=/bin/sh -c 'echo \"started $VALUE\" >>/run/dropped; exec sleep infinity'",
+    );
+    site.lab.sh("systemctl daemon-reload; systemctl start dropped");
+    let manifest = r#"
+- file:
+    - defaults: { owner: root, group: root, mode: "0644" }
+    - /etc/systemd/system/dropped.service.d: { ensure: directory, mode: "0755" }
+    - /etc/systemd/system/dropped.service.d/value.conf: { content: "[Service]\nEnvironment=VALUE=new\n" }
+- service:
+    - dropped:
+        settle: 100ms
+        subscribe: ["file#/etc/systemd/system/dropped.service.d/value.conf"]
+"#;
+    site.apply(manifest).exits(0);
+    assert_eq!(told(&site, "dropped"), ["started ", "started new"]);
+    assert_eq!(site.count("daemon-reload"), 1);
+}
+
+#[test]
+fn an_installation_section_that_is_new_is_judged_as_it_is_on_disk() {
+    let Some(site) = Site::new("install") else { return };
+    site.write("/etc/systemd/system/install.service", "[Service]\nExecStart=/bin/sleep infinity\n");
+    let service = service("install", "enable: true, settle: 0s");
+    site.apply(&service).exits(0);
+    assert_eq!(site.enabled("install"), "static");
+    site.apply(&(counting("install", "one") + &service)).exits(0).counts([2, 0, 0, 0]);
+    assert_eq!(site.enabled("install"), "enabled");
+    site.apply(&(counting("install", "one") + &service)).exits(0).counts([0, 2, 0, 0]);
+}
+
+#[test]
+fn a_unit_changed_by_others_is_read_again_before_it_is_judged_or_started() {
+    let Some(site) = Site::new("others") else { return };
+    site.unit("by-others", "ExecStart=/bin/sh -c 'echo old >>/run/by-others; exec sleep infinity'");
+    site.lab.sh("systemctl daemon-reload; systemctl show by-others >/dev/null");
+    site.unit("by-others", "ExecStart=/bin/sh -c 'echo new >>/run/by-others; exec sleep infinity'");
+    site.apply(&service("by-others", "settle: 100ms")).exits(0);
+    assert_eq!(told(&site, "by-others"), ["new"]);
+    assert_eq!(site.count("daemon-reload"), 1);
+}
+
+#[test]
+fn a_change_starts_what_does_not_run_and_leaves_what_shall_not() {
+    let Some(site) = Site::new("not-running") else { return };
+    let (running, stopped) = (subscribed("idle"), format!("ensure: stopped, {}", subscribed("idle")));
+    let run = site.apply_with(&(counting("idle", "one") + &service("idle", &running)), &["--json"]);
+    let event = run.exits(0).event("idle");
+    assert_eq!((&event["changed"], &event["refreshed"]), (&true.into(), &false.into()));
+    assert_eq!((site.count("start"), site.count("restart")), (1, 0));
+
+    site.lab.sh("systemctl stop idle");
+    site.apply(&(counting("idle", "two") + &service("idle", &stopped))).exits(0).counts([1, 1, 0, 0]);
+    assert_eq!(site.active("idle"), "inactive");
+    site.lab.sh("systemctl start idle");
+    site.apply(&(counting("idle", "three") + &service("idle", &stopped))).exits(0).counts([2, 0, 0, 0]);
+    assert_eq!((site.count("restart"), site.active("idle")), (0, "inactive".to_owned()));
+    assert_eq!(told(&site, "idle"), ["started one", "started two"]);
+}
+
+#[test]
+fn a_service_can_reload_instead_of_being_restarted() {
+    let Some(site) = Site::new("reload") else { return };
+    let manifest = |value: &str| {
+        counting("reloaded", value)
+            + &service("reloaded", &format!("restart: reload, {}", subscribed("reloaded")))
+    };
+    site.apply(&manifest("one")).exits(0);
+    let noop = site.apply_with(&manifest("two"), &["--noop", "--json"]);
+    assert_eq!(noop.event("reloaded")["noop_message"], "Would have reloaded");
+    let run = site.apply_with(&manifest("two"), &["--json"]);
+    assert_eq!(run.exits(0).event("reloaded")["refreshed"], true);
+    assert_eq!(told(&site, "reloaded"), ["started one", "reloaded two"]);
+
+    // One that cannot reload is restarted.
+    site.unit("unreloadable", "ExecStart=/bin/sh -c 'echo x >>/run/unreloadable; exec sleep infinity'");
+    site.lab.sh("systemctl daemon-reload; systemctl start unreloadable");
+    let manifest = r#"
+- file:
+    - /srv/reload/config: { content: "new", owner: root, group: root, mode: "0644" }
+- service:
+    - unreloadable: { restart: reload, settle: 100ms, subscribe: ["file#/srv/reload/config"] }
+"#;
+    site.apply(manifest).exits(0).counts([2, 0, 0, 0]);
+    assert_eq!(told(&site, "unreloadable").len(), 2);
+}
+
+#[test]
+fn a_restart_that_a_kill_prevented_is_done_by_the_next_run_exactly_once() {
+    let Some(site) = Site::new("killed") else { return };
+    let manifest = |value: &str| counting("killed", value) + &service("killed", &subscribed("killed"));
+    site.apply(&manifest("one")).exits(0);
+
+    site.before("restart", "kill -KILL $PPID; exit 1");
+    assert_ne!(site.apply(&manifest("two")).code, 0);
+    site.before_no_more("restart");
+    assert_eq!(told(&site, "killed"), ["started one"], "it was killed before the restart");
+
+    let run = site.apply_with(&manifest("two"), &["--json"]);
+    run.exits(0);
+    assert_eq!(run.event("killed.service")["changed"], false, "the file was done");
+    assert_eq!(run.event("killed")["refreshed"], true);
+    assert_eq!(told(&site, "killed"), ["started one", "started two"]);
+    site.apply(&manifest("two")).exits(0).counts([0, 2, 0, 0]);
+    assert_eq!(told(&site, "killed").len(), 2);
+}
+
+#[test]
+fn a_restart_that_failed_is_owed_until_it_succeeds() {
+    let Some(site) = Site::new("owed") else { return };
+    let manifest = |value: &str| counting("owed", value) + &service("owed", &subscribed("owed"));
+    site.apply(&manifest("one")).exits(0);
+
+    site.before("restart", "echo 'no restart today' >&2; exit 7");
+    for counts in [[1, 0, 1, 0], [0, 1, 1, 0]] {
+        site.apply(&manifest("two"))
+            .exits(1)
+            .counts(counts)
+            .says("systemctl restart owed failed: no restart today");
+    }
+    site.before_no_more("restart");
+    site.apply(&manifest("two")).exits(0).counts([1, 1, 0, 0]);
+    assert_eq!(told(&site, "owed"), ["started one", "started two"]);
+    site.apply(&manifest("two")).exits(0).counts([0, 2, 0, 0]);
+}
+
+#[test]
+fn the_example_does_its_work_once_and_restarts_on_a_change() {
+    let Some(site) = Site::new("example") else { return };
+    let example = include_str!("../examples/service.yaml");
+    site.apply(example).exits(0).counts([5, 0, 0, 0]);
+    site.apply(example).exits(0).counts([0, 5, 0, 0]);
+    let changed = site.apply(&example.replace("greeting: hello", "greeting: welcome"));
+    changed.exits(0).counts([2, 3, 0, 0]).reports("INFO", "service#ccm-example", "restarted");
+}

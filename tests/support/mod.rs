@@ -1,0 +1,46 @@
+//! What whole-program tests are made of: a world of their own to run the program in, and what came of a run.
+
+pub(crate) mod http;
+mod mount;
+mod outcome;
+mod strace;
+mod tree;
+mod world;
+
+use mount::Mount;
+pub(crate) use outcome::Outcome;
+pub(crate) use strace::{Syscall, Trace, fits_strace, tampered};
+pub(crate) use tree::{Item, Tree};
+pub(crate) use world::{World, finish};
+
+use std::{path::Path, process::Command};
+
+/// A user whom nobody trusts.
+pub(crate) const NOBODY: u32 = 65534;
+
+/// Whether the test may act as root. Where it may not, it says so and is passed over; never on the build server.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root() || skip("needs root")
+}
+
+/// Whether a program is there that the test cannot do without.
+pub(crate) fn has(program: &str) -> bool {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
+    found || skip(&format!("needs {program}"))
+}
+
+#[expect(clippy::print_stderr, reason = "whoever runs the tests has to see what was not tested")]
+fn skip(why: &str) -> bool {
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "cannot be skipped here: {why}");
+    eprintln!("skipped: {why}");
+    false
+}
+
+/// Runs another program, which must go well, and gives what it printed.
+#[track_caller]
+pub(crate) fn sh(script: &str, folder: &Path) -> String {
+    let output = Command::new("/bin/sh").args(["-ec", script]).current_dir(folder).output().expect("a shell");
+    assert!(output.status.success(), "{script}\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}

@@ -1,0 +1,149 @@
+//! The system calls of a run, by `strace`.
+
+use std::{collections::HashMap, fmt, fs, path::Path};
+
+use super::{Outcome, World, has};
+
+/// Whether system calls can be traced here.
+pub(crate) fn fits_strace() -> bool {
+    has("strace")
+}
+
+/// One system call in the words of strace.
+#[derive(Clone)]
+pub(crate) struct Syscall {
+    pub(crate) text: String,
+    /// Its number among the calls of its name, by which strace can be told of it.
+    number: usize,
+}
+
+/// Calls that change something. `openat` is among them when it may create; a write to a terminal or pipe is not.
+const CHANGING: &[&str] = &[
+    "mkdir",
+    "rename",
+    "unlink",
+    "rmdir",
+    "link",
+    "symlink",
+    "mknod",
+    "chown",
+    "fchown",
+    "lchown",
+    "chmod",
+    "fchmod",
+    "truncate",
+    "ftruncate",
+    "setxattr",
+    "fsetxattr",
+    "lsetxattr",
+    "removexattr",
+    "fremovexattr",
+    "lremovexattr",
+    "utime",
+    "creat",
+    "fallocate",
+    "copy_file_range",
+    "sendfile",
+    "mount",
+    "umount",
+    "ioctl(FICLONE",
+    "write",
+    "pwrite",
+];
+
+impl Syscall {
+    pub(crate) fn name(&self) -> &str {
+        self.text.split('(').next().unwrap_or_default()
+    }
+
+    /// Whether the kernel did as it was asked.
+    pub(crate) fn succeeded(&self) -> bool {
+        !self.text.contains(" = -1 ")
+    }
+
+    /// Whether it changes a file system, and not only what is printed.
+    pub(crate) fn changes_files(&self) -> bool {
+        let name = self.name();
+        if name.starts_with("open") || name == "creat" {
+            return ["O_CREAT", "O_TRUNC", "__O_TMPFILE", "O_TMPFILE"]
+                .iter()
+                .any(|flag| self.text.contains(flag));
+        }
+        let is_pipe = || {
+            ["<pipe:", "<UNIX", "<socket:", "<anon_inode:", "</dev/null"]
+                .iter()
+                .any(|kind| self.text.contains(kind))
+        };
+        CHANGING.iter().any(|prefix| name.starts_with(prefix)) && !is_pipe()
+    }
+
+    /// Whether it brings something to disk.
+    pub(crate) fn syncs(&self) -> bool {
+        matches!(self.name(), "fsync" | "fdatasync" | "syncfs")
+    }
+
+    /// Whether it names something below a folder.
+    pub(crate) fn is_below(&self, folder: &Path) -> bool {
+        self.text.contains(&*folder.to_string_lossy())
+    }
+}
+
+/// Applies the world's manifest, and when it comes to this call `what` happens instead: `signal=KILL`, `error=EIO`.
+/// The umask takes nothing away, so that what is left half-done shows the modes that the program itself asked for.
+#[track_caller]
+pub(crate) fn tampered(world: &World, call: &Syscall, what: &str) -> Outcome {
+    let inject = format!("inject={}:{what}:when={}", call.name(), call.number);
+    let log = world.base().join("trace").display().to_string();
+    let script = "umask 0; exec strace -f -qq -e \"$0\" -o \"$@\"";
+    world.ccm(["apply", "site.yaml"]).under(["/bin/sh", "-c", script, &inject, &log]).run()
+}
+
+impl fmt::Debug for Syscall {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} (number {})", self.text, self.number)
+    }
+}
+
+/// The system calls of a run in their order.
+pub(crate) struct Trace {
+    pub(crate) outcome: Outcome,
+    pub(crate) calls: Vec<Syscall>,
+}
+
+impl Trace {
+    /// Applies the world's manifest and takes down every call.
+    #[track_caller]
+    pub(crate) fn of(world: &World, flags: &[&str]) -> Self {
+        Self::of_command(world, &[&["apply", "site.yaml"], flags].concat())
+    }
+
+    /// Runs the program and takes down every call.
+    #[track_caller]
+    pub(crate) fn of_command(world: &World, arguments: &[&str]) -> Self {
+        let file = world.base().join("trace");
+        let strace = ["strace", "-f", "-qq", "-y", "-s", "0", "-e", "signal=none", "-o"];
+        let wrapper = strace.into_iter().map(str::to_owned).chain([file.display().to_string()]);
+        let outcome = world.ccm(arguments).under(wrapper).run();
+        let text = fs::read_to_string(&file).expect("a trace");
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        let mut calls = Vec::new();
+        // Each line begins with the number of the process.
+        for (_, text) in text.lines().filter_map(|line| line.split_once(' ')) {
+            let mut call = Syscall { text: text.trim_start().to_owned(), number: 0 };
+            let count = seen.entry(call.name().to_owned()).or_default();
+            *count += 1;
+            call.number = *count;
+            calls.push(call);
+        }
+        Self { outcome, calls }
+    }
+
+    /// The calls that changed a file system outside the state directory.
+    pub(crate) fn changes(&self, world: &World) -> Vec<&Syscall> {
+        let state = world.state();
+        self.calls
+            .iter()
+            .filter(|call| call.succeeded() && call.changes_files() && !call.is_below(&state))
+            .collect()
+    }
+}

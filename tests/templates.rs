@@ -1,0 +1,677 @@
+//! Expressions in what people write: what they come to, when, and what is said of those that come to nothing.
+
+use std::fs;
+
+use proptest::{prelude::*, test_runner::TestRunner};
+use serde_json::json;
+
+use crate::support::{Outcome, World};
+
+const DATA: &str = r#"
+data:
+  x: 1
+  name: web
+  on: true
+  list: [1, a, [b]]
+  map: { a: { b: 2 } }
+  nothing: null
+  evil: "{{{{ 1 }} $${ 1 }"
+"#;
+
+/// A manifest with the data above and files with the owner and mode of an ordinary one.
+fn with_data(world: World, items: &str) -> World {
+    let items: String = items.lines().map(|line| format!("        {line}\n")).collect();
+    world.manifest(&format!(
+        "{DATA}ccm:\n  resources:\n    - file:\n        - defaults: {{ $OWN, mode: \"0644\" }}\n{items}"
+    ))
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap()
+}
+
+fn ensure(world: &World, arguments: &[&str]) -> Outcome {
+    let own = ["--owner", "$UID", "--group", "$GID", "--mode", "0644"];
+    world.ccm(["ensure", "file"].iter().chain(arguments).chain(&own)).run()
+}
+
+const TEXTS: &[(&str, &str)] = &[
+    ("plain", "plain"),
+    ("a {{ data.x }} b", "a 1 b"),
+    ("a ${ data.x } b", "a 1 b"),
+    ("${data.x}${data.x}", "11"),
+    ("{{{{ data.x }}", "{{ data.x }}"),
+    ("$${ data.x }", "${ data.x }"),
+    ("$$${ data.x }", "$${ data.x }"),
+    ("${{ data.x }}", "$1"),
+    ("never {{ closed", "never {{ closed"),
+    ("never ${ closed", "never ${ closed"),
+    ("{{ not ${ data.x }", "{{ not 1"),
+    ("${ don't }", "${ don't }"),
+    ("$x {y} { $", "$x {y} { $"),
+    ("{{ '}}' }}!", "}}!"),
+    ("${ '}' }${ \"}\" }${ `}` }", "}}}"),
+    ("${ {a: {b: data.name}}.a.b }!", "web!"),
+    ("{{ {a: {b: data.name}}.a.b }}!", "web!"),
+    ("is {{ data.list }}", "is [1,\"a\",[\"b\"]]"),
+    ("is ${ data.map }", "is {\"a\":{\"b\":2}}"),
+    ("{{ 7 / 2 }} {{ 4 / 2 }} {{ data.on }}", "3.5 2 true"),
+    ("{{ data.evil }}!", "{{ 1 }} ${ 1 }!"),
+    ("\u{e9}{{ data.name }}\u{1f600}", "\u{e9}web\u{1f600}"),
+    ("{{ data.name }}\n", "web\n"),
+    // What is exactly one expression, where only text will do.
+    ("${ data.x }", "1"),
+    ("{{ data.on }}", "true"),
+    ("${ data.list }", "[1,\"a\",[\"b\"]]"),
+    ("${ data.map }", "{\"a\":{\"b\":2}}"),
+    ("${ data.evil }", "{{ 1 }} ${ 1 }"),
+    ("${ [] }", "[]"),
+    ("${ '' }", ""),
+    ("${ 'null' }", "null"),
+    ("${ '~' }", "~"),
+    ("${ '0644' }", "0644"),
+];
+
+#[test]
+fn texts_in_a_manifest_come_to_what_their_expressions_do() {
+    let item =
+        |(at, (text, _)): (usize, &(&str, &str))| format!("- $W/{at}: {{ content: {} }}\n", quoted(text));
+    let world = with_data(World::new(), &TEXTS.iter().enumerate().map(item).collect::<String>());
+    world.apply().exits(0).counts([TEXTS.len(), 0, 0, 0]);
+    for (at, (text, want)) in TEXTS.iter().enumerate() {
+        assert_eq!(world.read(&at.to_string()), *want, "{text}");
+    }
+    world.apply().exits(0).counts([0, TEXTS.len(), 0, 0]);
+}
+
+#[test]
+fn arguments_of_ensure_come_to_what_their_expressions_do() {
+    let world = World::new().beside("data.yaml", DATA);
+    for (text, want) in TEXTS {
+        ensure(&world, &["$W/x", "--hiera", "data.yaml", "--content", text]).exits(0);
+        assert_eq!(world.read("x"), *want, "{text}");
+    }
+    ensure(&world, &["$W/${ Data.name }-{{ Data.x }}", "--hiera", "data.yaml", "--content", ""]).exits(0);
+    assert_eq!(world.read("web-1"), "");
+    let world = World::new().beside("text.tmpl", "${ 1 + 1 }\n$${ 1 }\n");
+    ensure(&world, &["$W/x", "--content-file", "text.tmpl"]).exits(0);
+    assert_eq!(world.read("x"), "2\n${ 1 }\n");
+}
+
+#[test]
+fn a_whole_expression_keeps_its_type_where_the_property_has_one() {
+    let world = with_data(
+        World::new(),
+        "- $W/a: { content: x, tries: \"${ data.x + 2 }\", sensitive: \"{{ not data.on }}\" }\n\
+         - $W/b: { content: x, require: \"${ ['file#' + lookup('environ.HOME') + '/../w/a'][1:] }\", mode: \"${ 600 }\" }\n\
+         - $W/c: { ensure: absent, force: \"${ data.on }\", alias: \"${ data.x }\", timeout: \"${ data.x + 1 }m\" }\n",
+    );
+    let outcome = world.apply_with(&["--json"]);
+    let properties = |name: &str| outcome.event(name)["properties"].clone();
+    assert_eq!(outcome.exits(0).event("/a")["properties"]["tries"], 3);
+    assert_eq!(properties("/a").get("sensitive"), None);
+    assert_eq!(properties("/b")["mode"], "0600");
+    assert_eq!(properties("/c")["force"], true);
+    assert_eq!((&properties("/c")["alias"], &properties("/c")["timeout"]), (&json!("1"), &json!("2m")));
+    let world = with_data(World::new(), "- $W/a: { ensure: absent, tries: \"${ data.name }\" }");
+    world
+        .apply()
+        .exits(2)
+        .complains("tries: expected a whole number from 1, found the string \"web\"")
+        .complains("site.yaml:14:");
+}
+
+#[test]
+fn a_list_can_come_from_data() {
+    let world = World::new().manifest(
+        "data: { after: ['file#$W/a', 'file#$W/b'] }\nccm:\n  resources:\n    - file:\n      - defaults: { $OWN, mode: '0644' }\n\
+         \x20     - $W/a: { content: x }\n      - $W/b: { content: x }\n      - $W/c: { content: x, require: \"${ Data.after }\" }\n",
+    );
+    let after = &world.apply_with(&["--json"]).event("/c")["properties"]["require"].clone();
+    assert_eq!(*after, json!([world.fill("file#$W/a"), world.fill("file#$W/b")]));
+}
+
+/// Nothing is attempted: the file before the one with the mistake is not written either.
+#[track_caller]
+fn not_attempted(item: &str, place: &str, message: &str, help: &str) {
+    let world = with_data(World::new(), &format!("- $W/good: {{ content: x }}\n{item}\n"));
+    let outcome = world.apply();
+    outcome.exits(2).complains(message).complains(&format!("site.yaml:{place}")).complains(help);
+    assert!(world.tree().names().is_empty(), "{outcome}");
+    assert_eq!(world.validate().exits(2).stderr, outcome.stderr);
+}
+
+/// The resource fails in its turn, at this part of its line; those around it are applied.
+#[track_caller]
+fn fails(item: &str, at: &str, message: &str, help: &str) {
+    let items = format!("- $W/good: {{ content: x }}\n{item}\n- $W/last: {{ content: x }}\n");
+    let world = with_data(World::new(), &items);
+    world.validate().exits(0);
+    let column = 9 + world.fill(item).find(at).unwrap();
+    for flags in [&["--noop"][..], &[]] {
+        let outcome = world.apply_with(flags);
+        outcome.exits(1).says(message).says(&format!("--> site.yaml:15:{column}")).says(help);
+        outcome.counts([2, 0, 1, 0]);
+        assert_eq!(outcome.stdout.matches("-->").count(), 1, "{outcome}");
+    }
+    assert_eq!(world.tree().names(), ["good", "last"]);
+    let event = world.apply_with(&["--json"]).events().remove(1);
+    assert_eq!(event["failed"], true);
+    assert!(event["error"][0].as_str().unwrap().contains(message), "{event:#}");
+}
+
+#[test]
+fn what_is_wrong_with_an_early_expression_stops_everything_before_it_begins() {
+    // The second item stands on line 15.
+    not_attempted(
+        "- '$W/${ Data.nothing }': { ensure: absent }",
+        "15:",
+        "`Data.nothing` has no value",
+        "`??`",
+    );
+    not_attempted(
+        "- $W/x: { mode: '${ 1 / 0 }' }",
+        "15:",
+        "`1 / 0` is not a finite number",
+        "divided by zero",
+    );
+    not_attempted(
+        "- $W/x: { owner: '${ Date.name }' }",
+        "15:",
+        "unknown variable `Date`",
+        "did you mean `Data`?",
+    );
+    not_attempted(
+        "- $W/x: { owner: \"${ lokup('data.x') }\" }",
+        "15:",
+        "unknown function `lokup`",
+        "did you mean `lookup`?",
+    );
+    not_attempted("- $W/x: { owner: \"${ lookup('data.nmae') }\" }", "15:", "data.nmae", "`name`");
+    not_attempted("- $W/x: { owner: '${ 1 + }' }", "15:", "expected an expression", "");
+    not_attempted("- $W/x: { owner: '${ \"a\" * 2 }' }", "15:", "string", "");
+    not_attempted("- $W/x: { owner: '${ HOME }' }", "15:", "unknown variable `HOME`", "write `$${HOME}`");
+}
+
+#[test]
+fn what_can_be_known_of_a_late_expression_stops_everything_too() {
+    not_attempted("- $W/x: { content: 'a ${ 1 + }' }", "15:", "expected an expression", "");
+    not_attempted(
+        "- $W/x: { content: 'a ${ Dat.x }' }",
+        "15:",
+        "unknown variable `Dat`",
+        "did you mean `Data`?",
+    );
+    not_attempted(
+        "- $W/x: { content: 'a ${ fiel(\"x\") }' }",
+        "15:",
+        "unknown function `fiel`",
+        "did you mean `file`?",
+    );
+    not_attempted(
+        "- $W/x: { source: '${ Dat.x }' }",
+        "15:",
+        "unknown variable `Dat`",
+        "did you mean `Data`?",
+    );
+    not_attempted(
+        "- $W/x: { contents: 'a ${ Dat.x }' }",
+        "15:",
+        "unknown variable `Dat`",
+        "did you mean `Data`?",
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_late_expression_fails_its_resource() {
+    let content = |text: &str| format!("- $W/x: {{ content: '{text}' }}");
+    fails(
+        &content("a ${ 1 / len(Data.missing ?? []) }"),
+        "${ 1",
+        "is not a finite number",
+        "divided by zero",
+    );
+    fails(&content("a ${ 1 % (Data.x - 1) }"), "(Data.x - 1)", "division by zero", "");
+    fails(
+        &content("a ${ lookup(\"data.nmae\") }"),
+        "\"data.nmae\"",
+        "`data` has no `nmae`",
+        "did you mean `name`?",
+    );
+    fails(&content("a ${ Data.map.a.b.c }"), "Data.map", "int has no member `c`", "");
+    fails(&content("a ${ file(\"missing\") }"), "\"missing\"", "cannot read", "");
+    fails(&content("a ${ Data.nothing }"), "${ Data", "`Data.nothing` has no value", "`??`");
+    fails(&content("${ Data.nothing }"), "${ Data", "`Data.nothing` has no value", "`??`");
+    fails("- $W/x: { contents: '${ file(\"missing\") }' }", "\"missing\"", "cannot read", "");
+    let control = |text: &str| format!("- $W/x: {{ content: x, control: {{ {text} }} }}");
+    fails(&control("if: Data.name"), "{ if", "control.if must give a boolean, not string", "");
+    fails(&control("unless: '1 % 0 > 1'"), "{ unless", "control.unless: division by zero", "");
+    fails(&control("if: lookup(\"data.nmae\")"), "{ if", "`data` has no `nmae`", "did you mean `name`?");
+}
+
+/// Where the marked text is, and what is marked.
+#[track_caller]
+fn marked(content: &str, line: usize, text: &str) {
+    let world = with_data(World::new(), &format!("- $W/x:\n    content: {content}\n"));
+    let outcome = world.validate();
+    let manifest = fs::read_to_string(world.base().join("site.yaml")).unwrap();
+    let written = manifest.lines().nth(line - 1).unwrap();
+    let column = written.find(text).unwrap_or_else(|| panic!("{text} is not in {written}"));
+    let column = written[..column].chars().count();
+    outcome.exits(2).complains(&format!("site.yaml:{line}:{}\n", column + 1));
+    let marks = "^".repeat(text.chars().count());
+    let below = outcome.stderr.lines().skip_while(|line| !line.contains(written)).nth(1).unwrap();
+    assert_eq!(below.trim_start_matches([' ', '|']).trim_end(), marks, "{outcome}");
+}
+
+#[test]
+fn a_mistake_is_marked_where_it_stands_whatever_is_around_it() {
+    marked("plain ${ nope } text", 15, "nope");
+    marked("plain ${ 1 +\n       nope } text", 16, "nope");
+    marked("'it''s ${ nope } text'", 15, "nope");
+    marked("'''${ nope }'", 15, "nope");
+    marked("'over\n\n       lines ${ nope } text'", 17, "nope");
+    marked("\"quoted ${ nope } text\"", 15, "nope");
+    marked("\"\\\"a\\\" \\t\\x41\\u00e9\\U0001F600\\n${ nope }\"", 15, "nope");
+    marked("\"a \\\n      b ${ nope }\"", 16, "nope");
+    marked("\"\u{e9}\u{1f600} ${ nope }\"", 15, "nope");
+    marked("|\n      first\n\n        deeper {{ nope }}\n", 18, "nope");
+    marked("|2-\n       first\n       ${ nope } {{ 1 }}\n", 17, "nope");
+    marked(">\n      folded\n      text ${ nope }\n", 17, "nope");
+    marked("> # with a comment\n      folded ${ nope }\n", 16, "nope");
+}
+
+#[test]
+fn every_mistake_of_a_text_is_marked_by_itself() {
+    let world =
+        with_data(World::new(), "- $W/x: { content: '${ one } ${ two } {{ data.x }} {{ three() }}' }");
+    let outcome = world.validate();
+    outcome
+        .exits(2)
+        .complains("`one`")
+        .complains("`two`")
+        .complains("`three`")
+        .complains("3 problems in site.yaml");
+}
+
+#[test]
+fn late_templates_read_what_earlier_resources_made() {
+    let world = with_data(
+        World::new().beside("source", "copied"),
+        "- $W/one: { content: first }\n\
+         - $W/two: { content: \"${ file('w/one') } and {{ readFile('w/one') | upper() }}\" }\n\
+         - $W/three: { source: \"${ trim(file('w/name')) }\" }\n",
+    );
+    let world = world.file("name", "source\n");
+    world.apply().exits(0).counts([3, 0, 0, 0]);
+    assert_eq!((world.read("two"), world.read("three")), ("first and FIRST".to_owned(), "copied".to_owned()));
+    world.apply().exits(0).counts([0, 3, 0, 0]);
+    // Early ones do not wait.
+    let world = with_data(
+        World::new(),
+        "- $W/one: { content: first }\n- \"$W/${ file('w/one') }\": { content: x }\n",
+    );
+    world.apply().exits(2).complains("w/one: No such file");
+    assert!(world.tree().names().is_empty());
+}
+
+#[test]
+fn conditions_are_decided_when_the_turn_comes() {
+    let world = with_data(
+        World::new(),
+        "- $W/one: { content: yes }\n\
+         - $W/two: { content: x, control: { if: \"file('w/one') == 'yes'\" } }\n\
+         - $W/three: { content: x, control: { unless: \"file('w/one') == 'yes'\" } }\n",
+    );
+    world.apply().exits(0).counts([2, 0, 0, 1]);
+    assert_eq!(world.tree().names(), ["one", "two"]);
+}
+
+#[test]
+fn files_and_texts_are_expanded_by_template() {
+    let world = World::new()
+        .beside("outer.tmpl", "[{{ template('inner.tmpl') }}] ${ Data.name }\n")
+        .beside("inner.tmpl", "inner ${ Data.x }")
+        .beside("loop.tmpl", "a\n{{ template('loop.tmpl') }}\n")
+        .beside("broken.tmpl", "fine\n  and ${ Data.nothing + } not\n")
+        .beside("binary", b"\xff\xfe");
+    let world = with_data(
+        world,
+        "- $W/a: { content: \"${ template('outer.tmpl') }\" }\n\
+         - $W/b: { content: \"${ template('text ${ Data.x }') }\" }\n\
+         - $W/c: { content: \"${ template(file('inner.tmpl') + '\\\\n') }\" }\n\
+         - $W/loop: { content: \"x ${ template('loop.tmpl') }\" }\n\
+         - $W/broken: { content: \"x ${ template('broken.tmpl') }\" }\n\
+         - $W/missing: { content: \"x ${ template('missing.tmpl') }\" }\n\
+         - $W/binary: { content: \"x ${ file('binary') }\" }\n\
+         - $W/folder: { content: \"x ${ file('w') }\" }\n\
+         - $W/number: { content: \"x ${ file(1) }\" }\n\
+         - $W/none: { content: \"x ${ template() }\" }\n",
+    );
+    let outcome = world.apply();
+    outcome.exits(1).counts([3, 0, 7, 0]);
+    assert_eq!(world.read("a"), "[inner 1] web\n");
+    assert_eq!((world.read("b"), world.read("c")), ("text 1".to_owned(), "inner 1\n".to_owned()));
+    outcome
+        .says("templates are too deep inside each other")
+        .says("broken.tmpl:2: expected an expression")
+        .says("missing.tmpl: No such file")
+        .says("binary: it is not UTF-8 text")
+        .says("w: it is not a regular file")
+        .says("file takes the path of a file as a string, not int")
+        .says("template takes the path of a file, or a text");
+    outcome.never_says("loop.tmpl:2: template: loop.tmpl");
+    let error = &world.apply_with(&["--json"]).event("/loop")["error"][0].clone();
+    assert!(error.as_str().unwrap().len() < 200, "{error}");
+}
+
+#[test]
+fn a_path_is_relative_to_the_manifest() {
+    let world = World::new().file("sub/data.txt", "here").file(
+        "sub/site.yaml",
+        World::new().fill(
+            "- file: { name: '${ Environ.TARGET }', content: \"${ file('data.txt') }\", $OWN, mode: '0644' }",
+        ),
+    );
+    let target = world.path("x").display().to_string();
+    world.ccm(["apply", "$W/sub/site.yaml"]).env("TARGET", target).run().exits(0);
+    assert_eq!(world.read("x"), "here");
+}
+
+#[test]
+fn now_is_the_time_of_the_run() {
+    let world =
+        with_data(World::new(), "- $W/x: { content: \"${ now().Year() } ${ now() > date('2020-01-01') }\" }");
+    world.apply().exits(0);
+    let (year, later) =
+        world.read("x").split_once(' ').map(|(a, b)| (a.parse::<i32>().unwrap(), b.to_owned())).unwrap();
+    assert!(year > 2020 && later == "true");
+}
+
+#[test]
+fn messages_of_a_manifest_are_templates() {
+    let world = World::new().manifest("data: { x: 1, text: '{{{{ 1 }}' }\nccm: { pre_message: '${ Data.x }', post_message: 'is ${ Data.text }' }");
+    world.apply().exits(0).says("1\n").says("is {{ 1 }}\n");
+    World::new()
+        .manifest("ccm: { pre_message: 'a ${ nil }' }")
+        .apply()
+        .exits(2)
+        .complains("`nil` has no value");
+}
+
+/// Occurs nowhere but in what must not be shown.
+const CANARY: &str = "c4n4ry-5e7";
+
+#[test]
+fn templates_of_a_sensitive_resource_fail_without_a_word_about_it() {
+    for (item, code) in [
+        ("content: \"${ file(Data.secret) }\"", 1),
+        ("content: \"x ${ int(Data.secret) }\"", 1),
+        ("content: \"${ Data.secret + 1 }\"", 1),
+        ("content: \"x ${ lookup('data.' + Data.secret) }\"", 1),
+        ("content: \"x ${ template(Data.secret + '${ nope }') }\"", 1),
+        ("source: \"${ Data.secret }\"", 1),
+        ("content: x, control: { if: \"int(Data.secret) > 0\" }", 1),
+        ("content: x, control: { if: \"Data.secret\" }", 1),
+        ("content: x, tries: \"${ int(Data.secret) }\"", 2),
+        ("content: x, owner: \"${ file(Data.secret) }\"", 2),
+        ("content: x, mode: \"${ Data.secret }\"", 2),
+        ("content: \"${ c4n4ry-5e7 + }\"", 2),
+        ("content: \"${ 'c4n4ry-5e7' + nope }\"", 2),
+    ] {
+        let world = World::new().manifest(&format!(
+            "data: {{ secret: '${{ Environ.SECRET }}' }}\nccm:\n  resources:\n  - file:\n    - defaults: {{ $OWN, mode: '0600' }}\n\
+             \x20   - $W/x: {{ sensitive: true, {item} }}\n"
+        ));
+        for flags in [&["--noop", "--json"][..], &["--json"], &["--diff"], &[]] {
+            let call = world.ccm(["apply", "site.yaml"].iter().chain(flags)).env("SECRET", CANARY);
+            let outcome = call.run();
+            outcome.exits(code).never_says(CANARY);
+            let shown = format!("{}{}", outcome.stdout, outcome.stderr);
+            assert!(shown.contains(&world.fill("$W/x")), "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn a_password_that_cannot_be_worked_out_is_not_quoted() {
+    let archive = "- archive: { name: $W/a.tgz, url: 'http://localhost:1/a.tgz', $OWN, username: u, password: \"${ int(Environ.SECRET) }\" }";
+    let world = World::new().manifest(archive);
+    for flags in [&["--noop"][..], &["--json"], &[]] {
+        let outcome = world.ccm(["apply", "site.yaml"].iter().chain(flags)).env("SECRET", CANARY).run();
+        outcome.exits(1).never_says(CANARY).says("password: its value cannot be worked out");
+    }
+}
+
+/// Braces, quotes, dollars, backslashes and what stands between them.
+fn texts() -> impl Strategy<Value = String> {
+    let bits = proptest::sample::select(vec![
+        "{",
+        "}",
+        "{{",
+        "}}",
+        "${",
+        "$",
+        "$$",
+        "'",
+        "\"",
+        "`",
+        "\\",
+        "\\n",
+        "#",
+        " ",
+        "\n",
+        ": ",
+        "- ",
+        "%",
+        "data.x",
+        "nope",
+        "1 + 1",
+        "\u{e9}",
+        "\u{1f600}",
+        "{{ 1 + 1 }}",
+        "${ 1 + 1 }",
+        "{{{{",
+        "$${",
+        "null",
+        "*a",
+        "&b",
+        "!c",
+        "\t",
+    ]);
+    proptest::collection::vec(bits, 0..8).prop_map(|bits| bits.concat())
+}
+
+/// How a text is written so that it comes to itself.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (written, read) = match rest {
+            _ if rest.starts_with("${") => ("$${", 2),
+            _ if rest.starts_with("{{") => ("{{{{", 2),
+            _ => (&rest[..first.len_utf8()], first.len_utf8()),
+        };
+        out.push_str(written);
+        rest = &rest[read..];
+    }
+    out
+}
+
+/// Runs a property with a few dozen texts: each case starts the program.
+fn with_texts(cases: u32, check: impl Fn(&str)) {
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let run = TestRunner::new(config).run(&texts(), |text| {
+        check(&text);
+        Ok(())
+    });
+    run.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Every way into a manifest, the text at its end, and every way out.
+#[test]
+fn text_from_anywhere_comes_out_as_it_is() {
+    with_texts(24, |text| {
+        let ways = [
+            "Data.own",
+            "Data.given",
+            "Data.outer",
+            "Facts.given",
+            "Environ.TEXT",
+            "file('text')",
+            "lookup('data.own')",
+            "Data.copied",
+        ];
+        let item = |(at, way): (usize, &&str)| {
+            format!(
+                "        - $W/whole-{at}: {{ content: \"${{ {way} }}\" }}\n\
+                 \x20       - $W/part-{at}: {{ content: \"[{{{{ {way} }}}}]\", control: {{ if: \"{way} == {way}\" }} }}\n\
+                 \x20       - $W/twice-{at}: {{ content: \"${{ template(`[${{ {way} }}]`) }}\" }}\n"
+            )
+        };
+        let items: String = ways.iter().enumerate().map(item).collect();
+        let own = quoted(&escaped(text));
+        let manifest = format!(
+            "data:\n  own: {own}\n  copied: \"${{ Facts.given }}\"\nccm:\n  resources:\n    - file:\n        - defaults: {{ $OWN, mode: '0644' }}\n{items}\
+             \x20   - file:\n        - defaults: {{ $OWN, mode: '0644', content: \"${{ Facts.given }}\", alias: \"${{ Data.given }}\" }}\n        - $W/default:\n"
+        );
+        let world = World::new()
+            .beside("text", text)
+            .beside("outer.yaml", format!("data: {{ outer: {own} }}\n"))
+            .manifest(&manifest);
+        let given = format!("given={}", quoted(text));
+        let outcome = world
+            .ccm([
+                "apply",
+                "site.yaml",
+                "--hiera",
+                "outer.yaml",
+                "--fact",
+                &given,
+                "--data",
+                &given,
+                "--json",
+            ])
+            .env("TEXT", text)
+            .run();
+        outcome.exits(0);
+        for (at, way) in ways.iter().enumerate() {
+            assert_eq!(world.read(&format!("whole-{at}")), text, "{way}");
+            assert_eq!(world.read(&format!("part-{at}")), format!("[{text}]"), "{way}");
+            assert_eq!(world.read(&format!("twice-{at}")), format!("[{text}]"), "{way}");
+        }
+        assert_eq!(world.read("default"), text);
+        let event = outcome.event("/default");
+        assert_eq!((&event["alias"], &event["properties"]["content"]), (&json!(text), &json!(text)));
+    });
+}
+
+#[test]
+fn text_from_anywhere_comes_out_of_ensure_as_it_is() {
+    with_texts(12, |text| {
+        // `.env` knows no line breaks but escaped ones.
+        let dotenv =
+            text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
+        let world = World::new()
+            .beside(".env", format!("export TEXT=\"{dotenv}\"\n"))
+            .beside(".hiera", format!("data: {{ outer: {} }}\n", quoted(&escaped(text))))
+            .beside("text", text);
+        let given = format!("given={}", quoted(text));
+        for way in ["Environ.TEXT", "Data.outer", "Data.given", "Facts.given", "file('text')"] {
+            ensure(
+                &world,
+                &["$W/x", "--content", &format!("${{ {way} }}"), "--data", &given, "--fact", &given],
+            )
+            .exits(0);
+            assert_eq!(world.read("x"), text, "{way}");
+        }
+        ensure(&world, &["$W/x", "--content", &escaped(text)]).exits(0);
+        assert_eq!(world.read("x"), text);
+    });
+}
+
+#[test]
+fn names_of_files_come_out_as_they_are() {
+    with_texts(16, |text| {
+        let name = text.replace(['/', '\n', '\t'], "_");
+        let manifest = "- file:\n    - defaults: { $OWN, mode: '0644' }\n    - \"$W/${ Facts.name }.x\": { content: a }\n\
+                        \x20   - \"$W/after\": { content: b, require: [\"file#$W/${ Facts.name }.x\"] }\n";
+        let world = World::new().manifest(manifest);
+        world.ccm(["apply", "site.yaml", "--fact", &format!("name={}", quoted(&name))]).run().exits(0);
+        assert_eq!(world.read(&format!("{name}.x")), "a");
+        let world = World::new();
+        ensure(
+            &world,
+            &["$W/${ Facts.name }.x", "--content", "a", "--fact", &format!("name={}", quoted(&name))],
+        )
+        .exits(0);
+        assert_eq!(world.read(&format!("{name}.x")), "a");
+    });
+}
+
+#[test]
+fn what_begins_with_a_dash_is_no_option() {
+    let world = World::new();
+    ensure(&world, &["$W/-x", "--content", "--noop"]).exits(0);
+    assert_eq!(world.read("-x"), "--noop");
+    ensure(&world, &["$W/y", "--content", "${ Data.x }", "--data", "x=--force"]).exits(0);
+    assert_eq!(world.read("y"), "--force");
+    world
+        .ccm(["ensure", "file", "--", "-x", "absent"])
+        .run()
+        .exits(2)
+        .complains("path \"-x\" must be absolute");
+    world.ccm(["eval", "-1"]).run().exits(0).says("-1");
+    world.ccm(["eval", "-Data.x", "--data", "x=1"]).run().exits(0).says("-1");
+    let world = World::new().manifest("- file: [{ '${ Facts.name }': { ensure: absent } }]");
+    world
+        .ccm(["apply", "site.yaml", "--fact", "name=-x"])
+        .run()
+        .exits(2)
+        .complains("path \"-x\" must be absolute");
+}
+
+#[test]
+fn values_that_grow_without_end_are_errors() {
+    for expression in [
+        "repeat('x', 1e9)",
+        "map(1..1000000000, #)",
+        "reduce(1..100, #acc + #acc, 'x')",
+        "1..9223372036854775807",
+    ] {
+        let world = World::new();
+        let outcome = world.ccm(["eval", expression]).run();
+        assert_eq!(outcome.code, 2, "{outcome}");
+        outcome.complains("expression:1:");
+    }
+    let world =
+        World::new().beside("a.tmpl", format!("{}\n", "{{ len(template('a.tmpl') + '') }}".repeat(50)));
+    world.ccm(["eval", "template('a.tmpl')"]).run().exits(2).complains("too deep");
+    for number in 0..15 {
+        let next = format!("{{{{ len(template('{}.tmpl')) }}}}", number + 1);
+        fs::write(world.base().join(format!("{number}.tmpl")), next.repeat(20)).unwrap();
+    }
+    fs::write(world.base().join("15.tmpl"), "x").unwrap();
+    world.ccm(["eval", "template('0.tmpl')"]).run().exits(2).complains("too deep");
+}
+
+#[test]
+fn eval_prints_values_as_json_and_marks_mistakes() {
+    let world = World::new();
+    for (expression, value) in [
+        ("1 + 2 * 3", json!(7)),
+        ("'a' + \"b\"", json!("ab")),
+        ("{a: [1, nil, true]}", json!({ "a": [1, null, true] })),
+        ("Data.port", json!(8080)),
+        ("Facts.role", json!("web")),
+        ("Environ.HERE", json!("{{ 1 }}")),
+        ("lookup('env.HERE')", json!("{{ 1 }}")),
+        ("lookup('data.none', 'default')", json!("default")),
+    ] {
+        let call = world.ccm(["eval", expression, "--data", "port=8080", "--fact", "role=web"]);
+        assert_eq!(call.env("HERE", "{{ 1 }}").run().exits(0).json(), value, "{expression}");
+    }
+    world.ccm(["eval", "1 / 0"]).run().exits(2).complains("+Inf");
+    world.ccm(["eval", "1 % 0"]).run().exits(2).complains("division by zero").complains("expression:1:5");
+    world.ccm(["eval", "Data.a + \u{e9}"]).run().exits(2).complains("expression:1:10");
+}
