@@ -1,0 +1,140 @@
+//! Other configuration managers, each with the same wish in its own language.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::files::{Files, MODE};
+
+/// A configuration manager.
+pub(crate) struct Manager {
+    pub(crate) name: &'static str,
+    /// The Debian package that it comes in.
+    pub(crate) package: &'static str,
+    executable: &'static str,
+    /// It is not asked to manage more files than this, because that would take it minutes.
+    pub(crate) most_files: usize,
+    /// Writes a manifest into a folder and gives the command that applies it.
+    pub(crate) prepare: fn(&Files, &Path) -> io::Result<Command>,
+}
+
+pub(crate) const MANAGERS: [Manager; 3] = [
+    Manager {
+        name: "cfengine",
+        package: "cfengine3",
+        executable: "cf-agent",
+        most_files: 10_000,
+        prepare: cfengine,
+    },
+    Manager {
+        name: "puppet",
+        package: "puppet-agent",
+        executable: "puppet",
+        most_files: 1_000,
+        prepare: puppet,
+    },
+    Manager {
+        name: "ansible",
+        package: "ansible-core",
+        executable: "ansible-playbook",
+        most_files: 100,
+        prepare: ansible,
+    },
+];
+
+impl Manager {
+    pub(crate) fn is_installed(&self) -> bool {
+        find(self.executable).is_some()
+    }
+}
+
+fn find(executable: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(executable)).find(|path| path.is_file())
+}
+
+pub(crate) fn ccm(program: &Path, files: &Files, folder: &Path) -> io::Result<Command> {
+    let manifest = folder.join("manifest.yaml");
+    let mut text = BufWriter::new(File::create(&manifest)?);
+    writeln!(text, "ccm:\n  resources:")?;
+    for (path, content) in files.wanted() {
+        writeln!(text, "    - file:\n        - {}:", path.display())?;
+        writeln!(text, "            owner: \"{}\"\n            group: \"{}\"", files.uid, files.gid)?;
+        writeln!(text, "            mode: \"{MODE:04o}\"\n            content: |")?;
+        for line in content.lines() {
+            writeln!(text, "              {line}")?;
+        }
+    }
+    text.flush()?;
+    let mut command = Command::new(program);
+    command.arg("apply").arg(manifest).env("CCM_STATE_DIR", folder.join("state"));
+    Ok(command)
+}
+
+fn cfengine(files: &Files, folder: &Path) -> io::Result<Command> {
+    let policy = folder.join("site.cf");
+    let mut text = BufWriter::new(File::create(&policy)?);
+    writeln!(text, "body common control {{ bundlesequence => {{ \"main\" }}; }}")?;
+    writeln!(text, "body perms wanted {{ mode => \"{MODE:04o}\"; rxdirs => \"false\";")?;
+    writeln!(text, "  owners => {{ \"{}\" }}; groups => {{ \"{}\" }}; }}", files.uid, files.gid)?;
+    writeln!(text, "bundle agent main {{\nfiles:")?;
+    for (path, content) in files.wanted() {
+        writeln!(text, "  \"{}\" create => \"true\", perms => wanted,", path.display())?;
+        writeln!(text, "    content => \"{content}\";")?;
+    }
+    writeln!(text, "}}")?;
+    text.flush()?;
+    // It reads no policy that others may write, and looks for its own checker in its folder.
+    fs::set_permissions(&policy, fs::Permissions::from_mode(0o600))?;
+    let own = folder.join("cfengine");
+    fs::create_dir_all(own.join("bin"))?;
+    if let Some(checker) = find("cf-promises") {
+        symlink(checker, own.join("bin/cf-promises"))?;
+    }
+    let mut command = Command::new("cf-agent");
+    // Without --no-lock it does nothing when it ran less than a minute ago.
+    command.args(["--no-lock", "--file"]).arg(policy).env("CFENGINE_TEST_OVERRIDE_WORKDIR", own);
+    Ok(command)
+}
+
+fn puppet(files: &Files, folder: &Path) -> io::Result<Command> {
+    let manifest = folder.join("site.pp");
+    let mut text = BufWriter::new(File::create(&manifest)?);
+    for (path, content) in files.wanted() {
+        writeln!(text, "file {{ '{}':\n  ensure  => file,", path.display())?;
+        writeln!(text, "  owner   => {},\n  group   => {},", files.uid, files.gid)?;
+        writeln!(text, "  mode    => '{MODE:04o}',\n  content => '{content}',\n}}")?;
+    }
+    text.flush()?;
+    let mut command = Command::new("puppet");
+    command.arg("apply");
+    for setting in ["confdir", "codedir", "vardir", "rundir", "logdir"] {
+        command.arg(format!("--{setting}")).arg(folder.join("puppet").join(setting));
+    }
+    command.arg(manifest);
+    Ok(command)
+}
+
+fn ansible(files: &Files, folder: &Path) -> io::Result<Command> {
+    let playbook = folder.join("site.yaml");
+    let mut text = BufWriter::new(File::create(&playbook)?);
+    writeln!(text, "- hosts: localhost\n  connection: local\n  gather_facts: false\n  tasks:\n    - copy:")?;
+    writeln!(text, "        dest: \"{{{{ item.path }}}}\"\n        content: \"{{{{ item.content }}}}\"")?;
+    writeln!(text, "        owner: \"{}\"\n        group: \"{}\"", files.uid, files.gid)?;
+    writeln!(text, "        mode: \"{MODE:04o}\"\n      loop:{}", if files.count == 0 { " []" } else { "" })?;
+    for (path, content) in files.wanted() {
+        writeln!(text, "        - path: {}\n          content: |", path.display())?;
+        for line in content.lines() {
+            writeln!(text, "            {line}")?;
+        }
+    }
+    text.flush()?;
+    let mut command = Command::new("ansible-playbook");
+    command.args(["--inventory", "localhost,"]).arg(playbook);
+    command.env("HOME", folder.join("ansible")).env("LC_ALL", "C.UTF-8");
+    Ok(command)
+}

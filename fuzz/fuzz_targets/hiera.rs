@@ -1,0 +1,6 @@
+//! Any bytes as hierarchical data: data, or problems at places that exist.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &[u8]| ccm::fuzzing::hiera(text));
