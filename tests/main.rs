@@ -13,6 +13,7 @@
 mod archive;
 mod attacker;
 mod bad_input;
+mod bundles;
 mod crash;
 mod data;
 mod deploy;

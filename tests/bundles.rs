@@ -1,0 +1,121 @@
+//! Manifests that come packed with their files, and documents that come from a web server.
+
+use std::{fs, path::Path};
+
+use crate::support::{
+    World,
+    http::{Reply, Server},
+    is_root, sh,
+};
+
+const MANIFEST: &str = "- file: { $W/x: { source: files/x, $OWN, mode: '0644' } }\n";
+
+/// A world with a folder that can be packed.
+fn world() -> World {
+    let world = World::new();
+    let manifest = world.fill(MANIFEST);
+    world.beside("app/manifest.yaml", manifest).beside("app/files/x", "packed\n")
+}
+
+/// Packs the folder with a command, and gives the archive.
+fn packed(world: &World, command: &str) -> Vec<u8> {
+    sh(command, world.base());
+    let archive = ["b.tar.gz", "b.tgz", "b.tar", "b.zip"].iter().map(|name| world.base().join(name));
+    let archive = archive.filter(|path| path.exists()).next().expect("an archive");
+    let bytes = fs::read(&archive).unwrap();
+    fs::remove_file(archive).unwrap();
+    bytes
+}
+
+/// Nothing of a bundle is left.
+fn assert_gone(state: &Path) {
+    let left: Vec<_> = fs::read_dir(state.join("bundles")).into_iter().flatten().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_bundle_is_applied_with_its_files_and_leaves_nothing() {
+    for (name, command) in [
+        ("b.tar.gz", "tar -czf b.tar.gz app"),
+        ("b.tgz", "tar -czf b.tgz -C app ."),
+        ("b.tar", "tar -cf b.tar -C app manifest.yaml files"),
+        ("b.zip", "cd app && python3 -m zipfile -c ../b.zip manifest.yaml files"),
+    ] {
+        let world = world();
+        let bundle = packed(&world, command);
+        let world = world.beside(name, bundle);
+        world.ccm(["apply", name]).run().exits(0).says("created the file");
+        assert_eq!(world.read("x"), "packed\n", "{name}");
+        world.ccm(["apply", name]).run().exits(0).says("stable");
+        world.ccm(["validate", name]).run().exits(0);
+        assert_gone(&world.state());
+    }
+}
+
+#[test]
+fn a_bundle_comes_from_a_server_with_credentials_that_are_never_shown() {
+    let world = world();
+    let bundle = packed(&world, "tar -czf b.tar.gz app");
+    let server = Server::start(move |request| match request.header("authorization") {
+        Some("Basic dXNlcjpzM2NyM3Q=") => Reply::body(bundle.clone()),
+        _ => Reply::status(401),
+    });
+    let url = server.url_with("user:s3cr3t", "/b.tar.gz");
+    world.ccm(["apply", &url]).run().exits(0).never_says("s3cr3t").says("created the file");
+    assert_eq!(world.read("x"), "packed\n");
+    assert_gone(&world.state());
+    let refused = server.url_with("user:wrong-one", "/b.tar.gz");
+    world.ccm(["apply", &refused]).run().exits(2).complains("401").never_says("wrong-one");
+    assert_gone(&world.state());
+}
+
+#[test]
+fn a_bundle_that_is_wrong_is_refused_before_anything_is_touched() {
+    let world = world().beside("junk.tar.gz", "no archive");
+    world.ccm(["apply", "junk.tar.gz"]).run().exits(2).complains("junk.tar.gz");
+    let empty = packed(&world, "tar -czf b.tgz -C app/files x");
+    let world = world.beside("empty.tgz", empty);
+    world.ccm(["apply", "empty.tgz"]).run().exits(2).complains("holds no manifest.yaml");
+    let outward = packed(&world, "cd app && tar -cPf ../b.tar manifest.yaml ../app/files/x");
+    let world = world.beside("outward.tar", outward);
+    world.ccm(["apply", "outward.tar"]).run().exits(2).complains("../app/files/x");
+    let server = Server::start(|_| Reply::status(404));
+    world.ccm(["apply", &server.url("/b.tar.gz")]).run().exits(2).complains("404");
+    assert!(world.tree().names().is_empty());
+    assert_gone(&world.state());
+}
+
+#[test]
+fn what_a_killed_run_unpacked_is_gone_after_the_next() {
+    if !is_root() || !crate::support::fits_strace() {
+        return;
+    }
+    let world = world();
+    let bundle = packed(&world, "tar -czf b.tar.gz app");
+    let world = world.beside("b.tar.gz", bundle);
+    // Directories get their names by another call: the first of these is that of the managed file.
+    let killed = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=renameat:signal=KILL:when=1"];
+    world.ccm(["apply", "b.tar.gz"]).under(killed).run();
+    let left = fs::read_dir(world.state().join("bundles")).map_or(0, Iterator::count);
+    assert_eq!(left, 1, "the kill came while the bundle was unpacked");
+    world.ccm(["apply", "b.tar.gz"]).run().exits(0);
+    assert_gone(&world.state());
+    assert_eq!(world.read("x"), "packed\n");
+}
+
+#[test]
+fn data_and_manifests_come_from_a_server() {
+    let data = "data: { word: fetched }\n";
+    let server = Server::of(data.as_bytes().to_vec());
+    let world =
+        World::new().manifest("- file: { $W/x: { content: '${ Data.word }', $OWN, mode: '0644' } }\n");
+    world.apply_with(&["--hiera", &server.url("/data.yaml")]).exits(0);
+    assert_eq!(world.read("x"), "fetched");
+    world
+        .ccm(["hiera", "parse", &server.url("/data.yaml"), "--query", "word"])
+        .run()
+        .exits(0)
+        .says("fetched");
+    let refused = Server::start(|_| Reply::status(403));
+    world.apply_with(&["--hiera", &refused.url("/data.yaml")]).exits(2).complains("403");
+}
