@@ -20,8 +20,8 @@ fn world() -> World {
 /// Packs the folder with a command, and gives the archive.
 fn packed(world: &World, command: &str) -> Vec<u8> {
     sh(command, world.base());
-    let archive = ["b.tar.gz", "b.tgz", "b.tar", "b.zip"].iter().map(|name| world.base().join(name));
-    let archive = archive.filter(|path| path.exists()).next().expect("an archive");
+    let mut archives = ["b.tar.gz", "b.tgz", "b.tar", "b.zip"].iter().map(|name| world.base().join(name));
+    let archive = archives.find(|path| path.exists()).expect("an archive");
     let bytes = fs::read(&archive).unwrap();
     fs::remove_file(archive).unwrap();
     bytes
