@@ -82,12 +82,11 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     if !matches.get_flag("no-report") {
         printer.summary(&finished);
     }
-    if let Some(message) =
-        settings.post_message.as_deref().filter(|_| human && exit(&finished, matches) != Exit::Failed)
-    {
+    let exit = exit(&finished, matches);
+    if let Some(message) = settings.post_message.as_deref().filter(|_| human && exit != Exit::Failed) {
         output.line(message.trim_end());
     }
-    Ok(exit(&finished, matches))
+    Ok(exit)
 }
 
 /// Resources and where they come from.

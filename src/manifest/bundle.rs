@@ -35,7 +35,7 @@ impl Bundle {
         host.unfinished.note(&folder);
         let broken = |reason: String| Unreadable::Bundle { name: url.to_string(), reason };
         // It never gets its name: it is read through its descriptor and gone with it.
-        let begun = files::make_directory(&folder, own(0o700), Parents::Make)
+        let begun = files::make_directory(&folder, Attributes::own(0o700), Parents::Make)
             .and_then(|()| Draft::new(&folder.join("download"), geteuid().as_raw()));
         let draft = begun.map_err(|error| broken(error.to_string()))?;
         let mut body = host.http.get(&Request::of(url)).map_err(Unreadable::Http)?;
@@ -57,8 +57,8 @@ impl Bundle {
         let refused = |reason: String| Unreadable::Bundle { name: name.to_owned(), reason };
         let folder = folder(host);
         host.unfinished.note(&folder);
-        let mut staging =
-            Staging::new(&folder.join("unpacked"), own(0o700)).map_err(|error| refused(error.to_string()))?;
+        let mut staging = Staging::new(&folder.join("unpacked"), Attributes::own(0o700))
+            .map_err(|error| refused(error.to_string()))?;
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         let rules = Rules { uid, gid, strip_components: 0, limits: Limits::default() };
         let mut tick = || host.interrupt.requested().map_or(Ok(()), |_| Err(Stopped));
@@ -82,8 +82,4 @@ impl Bundle {
 /// Where bundles are unpacked.
 fn folder(host: &Host) -> PathBuf {
     host.state.path().join("bundles")
-}
-
-fn own(mode: u32) -> Attributes {
-    Attributes { uid: geteuid().as_raw(), gid: getegid().as_raw(), mode }
 }

@@ -18,8 +18,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::process::{getegid, geteuid};
-
 use crate::host::files::{self, Attributes, FileError, Parents};
 
 /// The folder that the program keeps its memory in.
@@ -61,14 +59,14 @@ impl StateDirectory {
     /// Puts a complete file into the directory.
     fn store(&self, name: &str, content: &[u8]) -> Result<(), StateError> {
         self.make()?;
-        files::replace(&self.0.join(name), own(0o600), |out| out.write_all(content))?;
+        files::replace(&self.0.join(name), Attributes::own(0o600), |out| out.write_all(content))?;
         Ok(())
     }
 }
 
 /// Makes a directory that only we can use, or sees to it that an existing one is such.
 fn make_private(path: &Path) -> Result<(), StateError> {
-    let wanted = own(0o700);
+    let wanted = Attributes::own(0o700);
     if let Some(entry) = files::inspect(path)?.filter(|entry| entry.kind == files::Kind::Directory) {
         if entry.uid == wanted.uid && entry.mode | 0o700 == 0o700 {
             return Ok(());
@@ -84,8 +82,3 @@ fn make_private(path: &Path) -> Result<(), StateError> {
 
 /// What the program itself puts into its state directory.
 const NAMES: [&str; 5] = ["lock", "debts.json", "unfinished", "archives", "bundles"];
-
-/// Attributes of what belongs to the user that runs the program.
-fn own(mode: u32) -> Attributes {
-    Attributes { uid: geteuid().as_raw(), gid: getegid().as_raw(), mode }
-}

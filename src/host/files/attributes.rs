@@ -9,6 +9,7 @@ use std::{
 use rustix::{
     fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, chmodat, chownat, fchmod, fsync},
     io::Errno,
+    process::{getegid, geteuid},
 };
 
 use super::{
@@ -27,6 +28,11 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
+    /// Attributes of what belongs to the user that runs the program.
+    pub(crate) fn own(mode: u32) -> Self {
+        Self { uid: geteuid().as_raw(), gid: getegid().as_raw(), mode }
+    }
+
     pub(crate) fn owner(self) -> (Option<Uid>, Option<Gid>) {
         (Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)))
     }
