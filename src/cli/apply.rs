@@ -47,7 +47,7 @@ pub(super) fn manifest_argument() -> Arg {
 /// Flags of every command that applies something.
 pub(super) fn run_arguments(command: Command) -> Command {
     command
-        .arg(switch("noop", "Change nothing and show what would be done"))
+        .arg(switch("noop", "Change nothing and show what would be done").visible_alias("dry-run"))
         .arg(switch("diff", "Show changes of content (default with --noop)").overrides_with("no-diff"))
         .arg(switch("no-diff", "Do not show changes of content").overrides_with("diff"))
         .arg(switch("json", "Print events as JSON, one per line"))
