@@ -564,3 +564,12 @@ fn files_of_the_folder_that_another_could_have_written_are_ignored() {
         }
     }
 }
+
+#[test]
+fn a_list_of_the_command_line_replaces_the_list_of_the_data() {
+    let world = World::new().manifest("data: { ports: [80] }\nccm: { resources: [] }\n");
+    let world = world.beside("secret.yaml", "data:\n  # @validate len(value) > 20\n  password: canary-7\n");
+    let eval = world.ccm(["eval", "Data.ports", "--manifest", "site.yaml", "--data", "ports=[443]"]).run();
+    assert_eq!(eval.exits(0).json(), serde_json::json!([443]));
+    world.apply_with(&["--hiera", "secret.yaml"]).exits(2).complains("password").never_says("canary-7");
+}

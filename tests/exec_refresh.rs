@@ -124,3 +124,29 @@ pub(crate) fn wait_for(world: &World, name: &str) -> String {
     }
     panic!("{name} never came");
 }
+
+#[test]
+fn a_failed_command_that_has_nothing_more_to_do_is_followed() {
+    // Only its guard tells that it did its work before it failed.
+    let world = World::new().manifest(&format!(
+        "- exec:\n    - first: {{ command: \"sh -c 'touch $W/done; exit 1'\", unless: test -e $W/done }}\n    - second: {{ command: {RELOAD}, subscribe: [exec#first], refresh_only: true }}\n"
+    ));
+    world.apply().exits(1);
+    assert_eq!(runs(&world), 0);
+    world.apply().exits(0);
+    world.apply().exits(0).counts([0, 2, 0, 0]);
+    assert_eq!(runs(&world), 1);
+}
+
+#[test]
+fn a_debt_is_not_paid_to_another_resource_of_the_same_name() {
+    let world = World::new().manifest(&site("one", "", "\"false\"", "refresh_only: true"));
+    world.apply().exits(1);
+    let other = format!("- exec:\n    - reload: {{ command: {RELOAD}, refresh_only: true }}\n");
+    let world = world.manifest(&other);
+    world.apply().exits(0).counts([0, 1, 0, 0]);
+    assert_eq!(runs(&world), 0);
+    let world = world.manifest(&site("one", "", RELOAD, "refresh_only: true"));
+    world.apply().exits(0);
+    assert_eq!(runs(&world), 1);
+}

@@ -753,3 +753,13 @@ fn events_requests_and_answers_are_what_their_schemas_say() {
     }
     assert!(!events.is_valid(&json!({ "protocol": "x" })));
 }
+
+#[test]
+fn what_a_dry_run_foresaw_does_not_count_in_a_real_command() {
+    let world = World::new();
+    let store = session(&world);
+    write(&world, &store, "$W/a", &["--noop"]).exits(0);
+    write(&world, &store, "$W/b", &["--require", "file#$W/a"]).exits(1).says("has not been seen");
+    write(&world, &store, "$W/b", &["--require", "file#$W/a", "--noop"]).exits(0);
+    assert!(world.tree().names().is_empty());
+}
