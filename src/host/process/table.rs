@@ -67,17 +67,27 @@ fn parse(pid: Pid, line: &str) -> Option<Record> {
 
 #[cfg(test)]
 mod tests {
-    use rustix::process::{getpgrp, getpid, getppid, getsid};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use rustix::process::getpid;
 
     use super::*;
 
     #[test]
-    fn a_process_finds_itself() {
-        let own = all().unwrap().into_iter().find(|record| record.pid == getpid()).unwrap();
-        assert_eq!(Some(own.parent), getppid().map(Pid::as_raw_pid));
-        assert_eq!(own.group, getpgrp().as_raw_pid());
-        assert_eq!(own.session, getsid(None).unwrap().as_raw_pid());
+    fn a_process_finds_itself_and_its_child() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).process_group(0).spawn().unwrap();
+        let everyone = all().unwrap();
+        let find = |pid: Pid| everyone.iter().find(|record| record.pid == pid).unwrap();
+        let (own, other) = (find(getpid()), find(Pid::from_child(&child)));
         assert!(own.alive && own.started > 0);
+        assert!(other.alive && other.started >= own.started);
+        assert_eq!(other.parent, own.pid.as_raw_pid());
+        assert_eq!(other.group, other.pid.as_raw_pid());
+        // In a container the session may be one that started outside: it has no number there, and reads as 0.
+        assert_eq!(other.session, own.session);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]
