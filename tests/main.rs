@@ -40,6 +40,7 @@ mod service_refresh;
 mod session;
 mod support;
 mod templates;
+mod terminal;
 
 #[test]
 fn every_file_of_the_tests_is_part_of_them() {

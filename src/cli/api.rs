@@ -64,7 +64,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let Some((how, matches)) = matches.subcommand() else { return Err(Failure::new("no command was given")) };
-    let mut desk = Desk::new(matches)?;
+    let mut desk = Desk::new(matches, output)?;
     let unreadable = |error: io::Error| Failure::new(format!("cannot read the request: {error}"));
     if how == "pipe" {
         let mut bytes = Vec::new();
@@ -105,10 +105,10 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(matches: &ArgMatches) -> Result<Self, Failure> {
+    fn new(matches: &ArgMatches, output: &Output) -> Result<Self, Failure> {
         let folder = env::current_dir()
             .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-        let host = host(state_directory(matches)?)?;
+        let host = host(state_directory(matches)?, &output.progress)?;
         close_inherited();
         Ok(Self {
             scope: surroundings::surroundings(matches)?.without_manifest(&folder, &host)?,
@@ -156,6 +156,7 @@ impl Desk {
 struct Witness(Option<Event>);
 
 impl Observer for Witness {
+    fn begun(&mut self, _: &Resource, _: usize) {}
     fn output(&mut self, _: &Resource, _: &str) {}
     fn finished(&mut self, report: &Report) {
         self.0 = Some(report.event.clone());

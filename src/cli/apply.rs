@@ -1,6 +1,6 @@
 //! `ccm apply`
 
-use std::path::Path;
+use std::{path::Path, rc::Rc};
 
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value, json};
@@ -55,7 +55,7 @@ pub(super) fn run_arguments(command: Command) -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let host = host(state_directory(matches)?)?;
+    let host = host(state_directory(matches)?, &output.progress)?;
     let location = surroundings::location(matches.get_one::<String>("manifest").map_or("-", String::as_str))?;
     let manifest = manifest::load(&location, &surroundings::surroundings(matches)?, &host)?;
     if matches.get_flag("render") {
@@ -121,6 +121,7 @@ impl Run<'_> {
             scope: self.scope,
             source: self.source,
         };
+        let progress = Rc::clone(&output.progress);
         let mut printer =
             Printer::new(output, Format::of(matches), self.resources, self.source, options.mode);
         let mut ledger = Ledger::of(self.resources, debts);
@@ -130,6 +131,7 @@ impl Run<'_> {
             host.unfinished.recover();
         }
         let finished = engine::run(self.resources, &options, host, &mut ledger, session, &mut printer);
+        progress.end();
         (finished, printer)
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let Some(kind) = types::find(kind) else { return Err(Failure::new(format!("unknown type \"{kind}\""))) };
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-    let host = host(state_directory(matches)?)?;
+    let host = host(state_directory(matches)?, &output.progress)?;
     let scope = surroundings::of_folder(matches, &folder)?.without_manifest(&folder, &host)?;
     let (source, mut declaration) = flags::declaration(kind, matches)?;
     let mut problems = Vec::new();

@@ -31,7 +31,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let surroundings = surroundings::surroundings(matches)?;
-    let host = host(state_directory(matches)?)?;
+    let host = host(state_directory(matches)?, &output.progress)?;
     let scope = match matches.get_one::<String>("manifest") {
         Some(location) => manifest::load(&surroundings::location(location)?, &surroundings, &host)?.scope,
         None => surroundings

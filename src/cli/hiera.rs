@@ -57,7 +57,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     };
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let file = matches.get_one::<String>("file").map_or("-", String::as_str);
-    let host = host(state_directory(matches)?)?;
+    let host = host(state_directory(matches)?, &output.progress)?;
     let scope = surroundings.without_manifest(&folder, &host)?;
     let mut data = manifest::data(&surroundings::location(file)?, &scope, &host)?;
     if let Some(query) = matches.get_one::<String>("query") {

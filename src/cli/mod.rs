@@ -10,6 +10,7 @@ mod failure;
 mod flags;
 mod hiera;
 mod output;
+mod progress;
 mod report;
 mod schema;
 mod session;
@@ -19,12 +20,12 @@ mod surroundings;
 mod tests;
 mod validate;
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode, rc::Rc};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use rustix::process::geteuid;
 
-use self::{failure::Failure, output::Output};
+use self::{failure::Failure, output::Output, progress::Progress};
 use crate::{
     host::{
         Host,
@@ -113,17 +114,18 @@ impl From<Exit> for ExitCode {
 }
 
 /// The machine that this process runs on.
-fn host(state: StateDirectory) -> Result<Host, Failure> {
+fn host(state: StateDirectory, progress: &Rc<Progress>) -> Result<Host, Failure> {
     let interrupt =
         Interrupt::install().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
-    let http = Client::new(Proxies::from_environment(|name| env::var(name).ok()), interrupt.clone());
+    let proxies = Proxies::from_environment(|name| env::var(name).ok());
+    let http = Client::new(proxies, interrupt.clone(), Rc::clone(progress) as Rc<_>);
     Ok(Host { interrupt, users: Users::default(), http, unfinished: state.unfinished(), state })
 }
 
 /// A machine whose memory is in this folder.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn host_at(state: PathBuf) -> Option<Host> {
-    host(StateDirectory::at(state)).ok()
+    host(StateDirectory::at(state), &Rc::new(Progress::new())).ok()
 }
 
 #[cfg(feature = "fuzzing")]

@@ -43,6 +43,8 @@ pub(super) struct Printer<'a> {
     format: Format,
     source: &'a Source,
     mode: RunMode,
+    /// How many resources there are.
+    total: usize,
     /// Width of the resources' column; nothing is aligned when nobody looks at it.
     width: usize,
 }
@@ -58,7 +60,7 @@ impl<'a> Printer<'a> {
         let widest =
             || resources.iter().map(|resource| resource.to_string().chars().count()).max().unwrap_or(0);
         let width = if output.is_terminal() { widest().min(WIDEST) } else { 0 };
-        Self { output, format, source, mode, width }
+        Self { output, format, source, mode, total: resources.len(), width }
     }
 
     /// The sum of the run.
@@ -135,6 +137,12 @@ impl<'a> Printer<'a> {
 }
 
 impl Observer for Printer<'_> {
+    fn begun(&mut self, resource: &Resource, done: usize) {
+        if self.format == Format::Text {
+            self.output.progress.turn(&printable(&resource.to_string()), done, self.total);
+        }
+    }
+
     fn output(&mut self, resource: &Resource, line: &str) {
         if self.format == Format::Text {
             self.output.styled(&format!(
@@ -143,6 +151,7 @@ impl Observer for Printer<'_> {
                 printable(line)
             ));
             self.output.flush();
+            self.output.progress.resume();
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let resource = declaration
         .resolve(Completeness::Identity)
         .map_err(|problems| Failure::problems(source, problems))?;
-    let host = host(state_directory(matches)?)?;
+    let host = host(state_directory(matches)?, &output.progress)?;
     let mut silent = |_: &str| {};
     let observed = kind.provider(None, &host).and_then(|provider| {
         let cx = Context::new(&host, Path::new("/"), None, &mut silent);

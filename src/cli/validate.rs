@@ -15,7 +15,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let surroundings = surroundings::surroundings(matches)?;
-    let host = host(state_directory(matches)?)?;
+    let host = host(state_directory(matches)?, &output.progress)?;
     let mut exit = Exit::AsAsked;
     for argument in matches.get_many::<String>("manifest").into_iter().flatten() {
         match manifest::load(&surroundings::location(argument)?, &surroundings, &host) {

@@ -52,6 +52,8 @@ pub(crate) enum OnFailure {
 
 /// Is told what happens while it happens.
 pub(crate) trait Observer {
+    /// The turn of a resource has come, after so many others.
+    fn begun(&mut self, resource: &Resource, done: usize);
     /// A line that a resource shows while it is being worked on.
     fn output(&mut self, resource: &Resource, line: &str);
     /// A resource is done with.
@@ -109,6 +111,7 @@ pub(crate) fn run(
             stopped = Some(Stopped { reason: Reason::Signal(signal), remaining: resources.len() - done });
             break;
         }
+        run.observer.begun(resource, done);
         let failed = run.apply(resource);
         let remaining = resources.len() - done - 1;
         if failed && options.on_failure == OnFailure::Stop && remaining > 0 {

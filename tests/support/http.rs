@@ -71,6 +71,8 @@ pub(crate) enum Manner {
     Cut(usize),
     /// With its true length, and then silence after this many bytes.
     Stall(usize),
+    /// With its true length, bit by bit, over about this long.
+    Slow(Duration),
     /// The connection is closed without a word.
     Silent,
 }
@@ -117,7 +119,7 @@ impl Reply {
         let body = &self.body[self.from..];
         let (announced, sent) = match self.manner {
             Manner::Silent => return Ok(()),
-            Manner::Whole => (Some(body.len()), body.len()),
+            Manner::Whole | Manner::Slow(_) => (Some(body.len()), body.len()),
             Manner::Chunked | Manner::Unmeasured => (None, body.len()),
             Manner::Claiming(length) => (Some(length), body.len()),
             Manner::Cut(length) | Manner::Stall(length) => (Some(body.len()), length.min(body.len())),
@@ -139,7 +141,15 @@ impl Reply {
             to.write_all(b"0\r\n\r\n")?;
         } else {
             to.write_all(b"\r\n")?;
-            to.write_all(&body[..sent])?;
+            let (bits, pause) = match self.manner {
+                Manner::Slow(time) => (50, time / 50),
+                _ => (1, Duration::ZERO),
+            };
+            for bit in body[..sent].chunks(sent.div_ceil(bits).max(1)) {
+                to.write_all(bit)?;
+                to.flush()?;
+                thread::sleep(pause);
+            }
         }
         to.flush()?;
         while matches!(self.manner, Manner::Stall(_)) && !stopped.load(Ordering::Relaxed) {

@@ -1,13 +1,16 @@
 //! The body of an answer, checked while it is read.
 
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    rc::Rc,
+};
 
 use ureq::{
     BodyReader,
     http::{HeaderMap, Response, header},
 };
 
-use super::{HttpError, Request, agent::Watch};
+use super::{Audience, Client, HttpError, Request, agent::Watch};
 use crate::{host::interrupt::Interrupt, vocabulary::Url};
 
 /// The body of an answer. Its end is its end only if as much came as was announced.
@@ -16,6 +19,7 @@ pub(crate) struct Body {
     reader: BodyReader<'static>,
     _watch: Watch,
     interrupt: Interrupt,
+    audience: Rc<dyn Audience>,
     /// Where in the file the body begins: 0, or the length of the part that was there.
     start: u64,
     /// How long the body will be.
@@ -30,7 +34,7 @@ impl Body {
         watch: Watch,
         url: &Url,
         request: &Request,
-        interrupt: Interrupt,
+        client: &Client,
     ) -> Result<Self, HttpError> {
         let (parts, body) = response.into_parts();
         let start = match (parts.status.as_u16(), request.part) {
@@ -50,7 +54,8 @@ impl Body {
             url: url.clone(),
             reader,
             _watch: watch,
-            interrupt,
+            interrupt: client.interrupt.clone(),
+            audience: Rc::clone(&client.audience),
             start,
             announced,
             received: 0,
@@ -93,6 +98,7 @@ impl Body {
             }
             Ok(count) => {
                 self.received += count as u64;
+                self.audience.received(&self.url, self.start + self.received, self.total());
                 Ok(count)
             }
             Err(error) => Err(match HttpError::from_io(error, &self.url) {
@@ -116,6 +122,12 @@ impl Body {
                 return Err(HttpError::TooLarge { url: self.url.to_string(), limit });
             }
         }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.audience.ended();
     }
 }
 

@@ -13,6 +13,7 @@ mod tests;
 
 use std::{
     path::Path,
+    rc::Rc,
     time::{Duration, Instant},
 };
 
@@ -34,8 +35,17 @@ pub(crate) struct Client {
     proxies: Proxies,
     interrupt: Interrupt,
     authorities: Authorities,
+    audience: Rc<dyn Audience>,
     /// A server that sends nothing for this long has stalled.
     stall: Duration,
+}
+
+/// Is told how far a download has come.
+pub(crate) trait Audience {
+    /// So much has come of a file of that size, if the size is known.
+    fn received(&self, from: &Url, so_far: u64, total: Option<u64>);
+    /// No more will come.
+    fn ended(&self);
 }
 
 /// What to fetch, and what to show to the server.
@@ -80,8 +90,8 @@ impl<'a> Request<'a> {
 }
 
 impl Client {
-    pub(crate) fn new(proxies: Proxies, interrupt: Interrupt) -> Self {
-        Self { proxies, interrupt, authorities: Authorities::default(), stall: STALL }
+    pub(crate) fn new(proxies: Proxies, interrupt: Interrupt, audience: Rc<dyn Audience>) -> Self {
+        Self { proxies, interrupt, authorities: Authorities::default(), audience, stall: STALL }
     }
 
     /// Asks for a file and gives its body, of which nothing has been read yet.
@@ -91,7 +101,7 @@ impl Client {
         for _ in 0..=MOST_REDIRECTS {
             let (response, watch) = self.ask(request, &url, server)?;
             if !is_redirect(response.status()) {
-                return Body::of(response, watch, &url, request, self.interrupt.clone());
+                return Body::of(response, watch, &url, request, self);
             }
             let target = follow(&url, response.headers())?;
             if !target.is_same_origin(&url) {

@@ -18,8 +18,15 @@ use crate::host::interrupt::tests::{send, turn};
 
 const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog.";
 
+struct Nobody;
+
+impl Audience for Nobody {
+    fn received(&self, _: &Url, _: u64, _: Option<u64>) {}
+    fn ended(&self) {}
+}
+
 fn client() -> Client {
-    Client::new(Proxies::default(), Interrupt::never().unwrap())
+    Client::new(Proxies::default(), Interrupt::never().unwrap(), Rc::new(Nobody))
 }
 
 fn fetch(client: &Client, url: &str) -> Result<Vec<u8>, HttpError> {
@@ -146,7 +153,7 @@ fn the_deadline_ends_a_transfer_that_goes_on() {
 fn a_signal_ends_a_transfer_that_is_waited_for() {
     let _turn = turn();
     let server = Arc::new(Server::start(|_| Reply::body(TEXT.to_vec()).manner(Manner::Stall(10))));
-    let client = Client::new(Proxies::default(), Interrupt::install().unwrap());
+    let client = Client::new(Proxies::default(), Interrupt::install().unwrap(), Rc::new(Nobody));
     let started = Instant::now();
     let watched = Arc::clone(&server);
     let signaller = std::thread::spawn(move || {
@@ -328,7 +335,7 @@ fn requests_go_through_the_proxy_with_its_own_password() {
     let proxy = Server::start(|_| Reply::status(403));
     let address = proxy.url_with("pro:xy", "");
     let proxies = Proxies::from_environment(|name| (name == "http_proxy").then(|| address.clone()));
-    let client = Client::new(proxies, Interrupt::never().unwrap());
+    let client = Client::new(proxies, Interrupt::never().unwrap(), Rc::new(Nobody));
     let error = fetch(&client, "http://user:word@server.invalid/x").unwrap_err();
     assert!(matches!(error, HttpError::Proxy { .. }), "{error:?}");
     let text = format!("{error} {error:?}");

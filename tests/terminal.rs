@@ -1,0 +1,87 @@
+//! What only people see: the line that says how far a long run or a download has come.
+
+use std::{process::Command, time::Duration};
+
+use crate::support::{
+    World, has,
+    http::{Manner, Reply, Server},
+};
+
+/// What the program writes when it applies the manifest on a terminal.
+fn on_a_terminal(world: &World, how: &str) -> Option<String> {
+    if !has("script") {
+        return None;
+    }
+    let command = how.replace("ccm", env!("CARGO_BIN_EXE_ccm"));
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(world.base());
+    script.env("CCM_STATE_DIR", world.state()).env("TERM", "xterm");
+    let output = script.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// What is left to read on the terminal at the end.
+fn left(written: &str) -> Vec<&str> {
+    written.lines().map(|line| line.rsplit("\u{1b}[2K").next().unwrap_or_default().trim()).collect()
+}
+
+const LONG: Duration = Duration::from_secs(3);
+
+#[test]
+fn a_long_download_shows_name_size_speed_and_what_remains() {
+    let slow = || Reply::body(vec![b'x'; 2 << 20]).manner(Manner::Slow(LONG));
+    let server = Server::start(move |_| slow());
+    let url = server.url("/app.tar.gz");
+    let world = World::new().manifest(&format!("- archive: {{ $W/app.tar.gz: {{ url: '{url}', $OWN }} }}"));
+    let Some(written) = on_a_terminal(&world, "ccm apply site.yaml") else { return };
+    for part in [" MiB of 2.00 MiB, ", "iB/s, ", "s left: app.tar.gz", "[="] {
+        assert!(written.contains(part), "{part:?} in {written}");
+    }
+    assert!(!written.contains("GiB/s"), "two MiB in seconds are no GiB a second: {written}");
+    let left = left(&written);
+    assert!(left[0].contains("archive#") && left[0].contains("downloaded"), "{left:?}");
+    assert!(!left.concat().contains("left:"), "{left:?}");
+    // Whoever sends the report elsewhere still sees the download, and only that is elsewhere.
+    std::fs::remove_file(world.path("app.tar.gz")).unwrap();
+    let written = on_a_terminal(&world, "ccm apply site.yaml > report").unwrap();
+    assert!(written.contains(" MiB of 2.00 MiB, ") && !written.contains("INFO"), "{written}");
+    let report = std::fs::read_to_string(world.base().join("report")).unwrap();
+    assert!(report.contains("downloaded") && !report.contains("left:"), "{report}");
+    // Where nobody looks nothing is shown.
+    std::fs::remove_file(world.path("app.tar.gz")).unwrap();
+    let outcome = world.apply();
+    assert_eq!(outcome.exits(0).stderr, "");
+    outcome.never_says("left:");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_leaves_no_line_behind() {
+    let server = Server::start(|_| Reply::body(vec![b'x'; 10]).manner(Manner::Cut(0)));
+    let url = server.url("/app.tar.gz");
+    drop(server);
+    let world =
+        World::new().manifest(&format!("- archive: {{ $W/app.tar.gz: {{ url: '{url}', $OWN, tries: 1 }} }}"));
+    let Some(written) = on_a_terminal(&world, "! ccm apply site.yaml") else { return };
+    assert!(!written.contains("\u{1b}[2K"), "{written}");
+}
+
+#[test]
+fn a_long_run_shows_where_it_is_and_a_short_one_does_not() {
+    let wait = |time: &str| format!("- exec: [sleep {time}: {{}}, echo x: {{ logoutput: true }}]");
+    let world = World::new().manifest(&wait("2"));
+    let Some(written) = on_a_terminal(&world, "ccm apply site.yaml") else { return };
+    assert!(written.contains("0/2 exec#sleep 2"), "{written}");
+    assert!(written.contains("1/2 exec#echo x"), "{written}");
+    let left = left(&written);
+    assert!(left[0].contains("exec#sleep 2") && left[1].ends_with("exec#echo x:\u{1b}[0m x"), "{left:?}");
+    assert!(!left.concat().contains("/2"), "{left:?}");
+    let world = World::new().manifest(&wait("0"));
+    let written = on_a_terminal(&world, "ccm apply site.yaml").unwrap();
+    assert!(!written.contains("0/2"), "{written}");
+    let world = World::new().manifest(&wait("2"));
+    for quiet in ["TERM=dumb ccm apply site.yaml", "ccm apply --json site.yaml"] {
+        let written = on_a_terminal(&world, quiet).unwrap();
+        assert!(!written.contains("0/2"), "{quiet}: {written}");
+    }
+}
