@@ -6,6 +6,8 @@
 //! hits all of them, and after every run the files are compared with what they should be.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
+mod archive;
+mod contest;
 mod files;
 mod measure;
 mod programs;
@@ -55,5 +57,5 @@ fn compare(ccm: &Path) -> Result<()> {
             work.compare(task)?;
         }
     }
-    Ok(())
+    archive::compare(&folder, &ccm)
 }

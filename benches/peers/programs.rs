@@ -53,7 +53,7 @@ impl Manager {
     }
 }
 
-fn find(executable: &str) -> Option<PathBuf> {
+pub(crate) fn find(executable: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(executable)).find(|path| path.is_file())
 }
 
