@@ -3,7 +3,9 @@
 use super::{Diffs, Ledger, Observer, Options, RunMode};
 use crate::{
     host::Host,
-    resource::{Context, Cue, Difference, Error, Observed, Pending, Provider, Resource, Retry, Wanted},
+    resource::{
+        Common, Context, Cue, Difference, Error, Observed, Pending, Provider, Resource, Retry, Wanted,
+    },
     vocabulary::{Duration, Reference},
 };
 
@@ -38,6 +40,8 @@ pub(super) struct Attempts<'a> {
     pub(super) host: &'a Host,
     /// The resources that the run has acted on before this one.
     pub(super) touched: &'a [Reference],
+    /// The resources whose turns come next.
+    pub(super) next: &'a [Resource],
 }
 
 impl Attempts<'_> {
@@ -126,6 +130,7 @@ impl Attempts<'_> {
         }
         let debts = ledger.incur(self.resource)?;
         let Some(before) = outcome.observed.take() else { return Ok(()) };
+        self.prepare(cx);
         let result = match wanted.enact(&before, pending, self.provider, cx) {
             Ok(left) => {
                 let remaining = wanted.compare(outcome.observed.insert(left), Cue::Turn);
@@ -147,6 +152,24 @@ impl Attempts<'_> {
             outcome.begun = true;
         }
         result
+    }
+}
+
+impl Attempts<'_> {
+    /// Lets the type begin with those of the following resources of which it is certain that, and as what, their turns
+    /// will come. The time limit of one is not for the others.
+    fn prepare(&self, cx: &Context) {
+        let common = &self.resource.common;
+        if common.timeout.is_some() {
+            return;
+        }
+        let is_certain = |next: &&Resource| {
+            let Common { control, require, subscribe, timeout, provider, .. } = &next.common;
+            let alone = control.is_none() && require.is_empty() && subscribe.is_empty() && timeout.is_none();
+            alone && *provider == common.provider && next.is_final()
+        };
+        let mut next = self.next.iter().take_while(is_certain).map(|next| next.wanted.as_ref());
+        self.wanted.prepare(&mut next, self.provider, cx);
     }
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn run(
             break;
         }
         run.observer.begun(resource, done);
-        let failed = run.apply(resource);
+        let failed = run.apply(resource, &resources[done + 1..]);
         let remaining = resources.len() - done - 1;
         if failed && options.on_failure == OnFailure::Stop && remaining > 0 {
             stopped = Some(Stopped { reason: Reason::Failure, remaining });
@@ -138,7 +138,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Applies one resource, whatever happens, and says whether it failed.
-    fn apply(&mut self, resource: &Resource) -> bool {
+    fn apply(&mut self, resource: &Resource, next: &[Resource]) -> bool {
         let started = Instant::now();
         let mut event = Event::of(resource, self.options.mode, self.session);
         let mut outcome = Outcome::default();
@@ -157,7 +157,7 @@ impl Run<'_> {
                 outcome.errors.push(Error::new("its control cannot be worked out").on("control"));
             }
             Gate::Faulty(error) => outcome.errors.push(error),
-            Gate::Open(cue) => outcome = self.converge(resource, cue, &mut event),
+            Gate::Open(cue) => outcome = self.converge(resource, next, cue, &mut event),
         }
         if outcome.touched {
             self.touched.push(resource.reference());
@@ -175,7 +175,7 @@ impl Run<'_> {
     }
 
     /// Expands what is left to expand, finds the provider and applies the resource.
-    fn converge(&mut self, resource: &Resource, cue: Cue, event: &mut Event) -> Outcome {
+    fn converge(&mut self, resource: &Resource, next: &[Resource], cue: Cue, event: &mut Event) -> Outcome {
         let failed = |errors| Outcome { errors, ..Outcome::default() };
         let late = match resource.wanted_now(self.options.scope, self.options.source) {
             Ok(late) => late,
@@ -191,7 +191,7 @@ impl Run<'_> {
         provider.name.clone_into(&mut event.provider);
         let wanted = late.as_deref().unwrap_or(resource.wanted.as_ref());
         let (options, host, touched) = (self.options, self.host, &self.touched);
-        let attempts = Attempts { resource, wanted, provider, cue, options, host, touched };
+        let attempts = Attempts { resource, wanted, provider, cue, options, host, touched, next };
         let mut outcome = attempts.make(self.ledger, self.observer);
         resource.conceal(wanted, &mut outcome.errors, &mut outcome.warnings);
         outcome

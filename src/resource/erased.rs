@@ -52,6 +52,7 @@ pub(crate) trait Wanted: Any + Send + Sync {
     ) -> Result<Option<String>, Error>;
     fn rehearse(&self, have: &Observed, pending: &Pending, on: &Provider) -> Result<(), Error>;
     fn text_left(&self) -> Option<(&Path, Option<&str>)>;
+    fn prepare<'w>(&'w self, next: &mut dyn Iterator<Item = &'w dyn Wanted>, on: &Provider, cx: &Context);
     fn enact(
         &self,
         have: &Observed,
@@ -227,6 +228,11 @@ impl<T: ResourceType> Wanted for Desired<T> {
 
     fn text_left(&self) -> Option<(&Path, Option<&str>)> {
         T::text_left(&self.0)
+    }
+
+    fn prepare<'w>(&'w self, next: &mut dyn Iterator<Item = &'w dyn Wanted>, on: &Provider, cx: &Context) {
+        let mut same = next.map_while(|wanted| Some(&(wanted as &dyn Any).downcast_ref::<Self>()?.0));
+        T::prepare(&self.0, &mut same, Self::provider(on), cx);
     }
 
     fn enact(

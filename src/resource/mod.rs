@@ -98,6 +98,16 @@ pub(crate) trait ResourceType: Sized + 'static {
         None
     }
 
+    /// Begins what is better done for several resources at once, before the first of them is enacted: `next` are those
+    /// whose turns follow. Nothing of it may be seen before each is enacted in its turn.
+    fn prepare<'w>(
+        _want: &'w Self::Properties,
+        _next: &mut dyn Iterator<Item = &'w Self::Properties>,
+        _on: &Self::Provider,
+        _cx: &Context,
+    ) {
+    }
+
     /// Does it, and returns what it left behind.
     fn enact(
         want: &Self::Properties,

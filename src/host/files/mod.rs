@@ -8,7 +8,7 @@
 //! and then renamed ([`write`], [`directory`]), and then the directory is brought to disk. A run that dies leaves at
 //! most a temporary name, which the next one sweeps.
 //!
-//! Trees are made and published in the same way ([`staging`], [`merge`]), each name of them at once.
+//! Files that come one after the other share their syncs ([`batch`]). Trees are made and published in the same way ([`staging`], [`merge`]), each name of them at once.
 //!
 //! *Nothing is written, owned or chmodded through a path component that another unprivileged user could have
 //! swapped.* Every operation goes to the directory it works in by descriptors ([`walk`]), and works there by name
@@ -19,6 +19,7 @@
 //! or doubled slash. That they are is the business of the type that holds them.
 
 mod attributes;
+mod batch;
 mod check;
 mod directory;
 mod entry;
@@ -39,6 +40,7 @@ mod write;
 
 pub(crate) use self::{
     attributes::{Attributes, set_attributes},
+    batch::Batch,
     check::{Intent, check},
     directory::{Parents, make_directory, replace_file_with_directory},
     entry::{Digested, Entry, Kind, Stopped, digest, hex, inspect, open_regular},

@@ -123,7 +123,7 @@ impl Place {
 /// What stands between a change of names and the report that it is done.
 #[must_use]
 pub(super) struct Barrier {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     directory: Option<OwnedFd>,
 }
 

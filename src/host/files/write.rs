@@ -67,7 +67,7 @@ impl Draft {
         self.complete(attributes).map_err(|problem| FileError::new(Operation::Write, &path, problem))
     }
 
-    fn begin(path: &Path, owner: u32) -> Result<Draft, Problem> {
+    pub(super) fn begin(path: &Path, owner: u32) -> Result<Draft, Problem> {
         let (place, name) = walk::reach(path)?;
         place.permits(owner)?;
         place.refuse_own_way(&name)?;
@@ -75,27 +75,50 @@ impl Draft {
         Ok(Draft { path: path.to_owned(), name, temporary: temporary::file(place)? })
     }
 
-    fn pour(&mut self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Problem> {
+    pub(super) fn pour(
+        &mut self,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Problem> {
         let Temporary { place, descriptor, .. } = &mut self.temporary;
         pour(descriptor, place, &self.name, fill)
     }
 
     fn complete(mut self, attributes: Attributes) -> Result<(), Problem> {
+        self.dress(attributes)?;
+        // Content, owner and mode reach the disk before the name does.
+        self.sync()?;
+        let barrier = self.temporary.place.barrier()?;
+        self.appear()?;
+        barrier.sync()
+    }
+
+    /// Gives it its attributes, and those of the file that it replaces that are not managed.
+    pub(super) fn dress(&self, attributes: Attributes) -> Result<(), Problem> {
         let (place, name) = (&self.temporary.place, &self.name);
         let kept = refuse_directory(place, name)?
             .filter(|entry| entry.kind == Kind::File)
             .map(|entry| Kept::of(place, name, &entry, attributes));
         dress(&self.temporary.descriptor, attributes, kept.as_ref())
-            .map_err(|errno| place.explain(errno, name))?;
-        // Content, owner and mode reach the disk before the name does.
-        fsync(&self.temporary.descriptor)
-            .map_err(|source| Problem::Unsynced { at: place.at(name), source })?;
-        let barrier = place.barrier()?;
+            .map_err(|errno| place.explain(errno, name))
+    }
+
+    pub(super) fn sync(&self) -> Result<(), Problem> {
+        let at = || self.temporary.place.at(&self.name);
+        fsync(&self.temporary.descriptor).map_err(|source| Problem::Unsynced { at: at(), source })
+    }
+
+    /// The directory that it is made in.
+    pub(super) fn place(&self) -> &Place {
+        &self.temporary.place
+    }
+
+    /// Gives it its name. It has to be on disk by now.
+    pub(super) fn appear(&mut self) -> Result<(), Problem> {
+        refuse_directory(&self.temporary.place, &self.name)?;
         self.temporary.rename(&self.name, RenameFlags::empty()).map_err(|errno| match errno {
             Errno::NOENT => Problem::Changed { at: self.temporary.place.path().to_owned() },
             errno => self.temporary.place.explain(errno, &self.name),
-        })?;
-        barrier.sync()
+        })
     }
 }
 

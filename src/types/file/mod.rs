@@ -150,6 +150,13 @@ pub(crate) enum Action {
     RemoveDirectory,
 }
 
+impl Action {
+    /// Whether the file gets new content.
+    fn stores(self) -> bool {
+        matches!(self, Self::CreateFile | Self::UpdateFile | Self::ReplaceLink)
+    }
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
@@ -208,6 +215,7 @@ impl ResourceType for File {
     type Provider = Posix;
 
     fn inspect(want: &Properties, on: &Posix, cx: &Context) -> Result<FileState, Error> {
+        on.turn(want)?;
         on.inspect(want, cx)
     }
 
@@ -238,6 +246,15 @@ impl ResourceType for File {
             Ensure::Absent => Some((want.name.as_path(), None)),
             Ensure::Directory => None,
         }
+    }
+
+    fn prepare<'w>(
+        want: &'w Properties,
+        next: &mut dyn Iterator<Item = &'w Properties>,
+        on: &Posix,
+        cx: &Context,
+    ) {
+        on.prepare(want, next, cx);
     }
 
     fn enact(

@@ -5,19 +5,19 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::OpenOptionsExt,
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Action, Ensure, Properties,
+    Action, Ensure, Properties, decision,
     state::{Contents, FileState, Found, Metadata, Target, special},
 };
 use crate::{
     host::files::{
-        self, Attributes, Digested, FileError, Foreseen, Foresight, Intent, Kind, Parents, Stopped,
+        self, Attributes, Batch, Digested, FileError, Foreseen, Foresight, Intent, Kind, Parents, Stopped,
     },
     resource::{Context, Error},
 };
@@ -25,10 +25,23 @@ use crate::{
 /// Content is read and written in pieces of this size, with a look at the clock in between.
 const CHUNK: usize = 128 * 1024;
 
+/// How many files that need no new content are passed over in search of some that do.
+const PATIENCE: usize = 8;
+
+/// A file that will be stored when its turn comes.
+struct Plan<'w> {
+    path: &'w Path,
+    content: &'w [u8],
+    action: Action,
+    attributes: Attributes,
+    sha256: String,
+}
+
 /// Files through system calls; in a dry run also the files as earlier resources would have left them.
 #[derive(Default)]
 pub(crate) struct Posix {
     foresight: Mutex<Foresight>,
+    batch: Mutex<Batch>,
 }
 
 impl Posix {
@@ -118,7 +131,64 @@ impl Posix {
         [Some(old), source].into_iter().flatten().any(|found| matches!(found, Ok(Some(Foreseen::Entry(_)))))
     }
 
-    #[expect(clippy::unused_self, reason = "acting takes a provider, whatever it remembers")]
+    /// The turn of a resource has come.
+    pub(super) fn turn(&self, want: &Properties) -> Result<(), Error> {
+        Ok(self.batch().turn(want.name.as_path())?)
+    }
+
+    /// Makes the files that come after this one, so that they reach the disk together. What is wrong with one of them
+    /// is told when its turn comes.
+    pub(super) fn prepare(
+        &self,
+        want: &Properties,
+        next: &mut dyn Iterator<Item = &Properties>,
+        cx: &Context,
+    ) {
+        let mut batch = self.batch();
+        if batch.holds(want.name.as_path()) {
+            return;
+        }
+        let mut patience = PATIENCE;
+        let mut plans = Vec::new();
+        while patience > 0
+            && plans.len() < Batch::MOST
+            && let Some(next) = next.next()
+        {
+            match self.plan(next, cx) {
+                Some(plan) => plans.push(plan),
+                None => patience -= 1,
+            }
+        }
+        if plans.len() < Batch::WORTHWHILE {
+            return;
+        }
+        for Plan { path, content, action, attributes, sha256 } in plans {
+            note(path, action, cx);
+            if cx.tick().is_err() || batch.prepare(path, attributes, content, sha256).is_err() {
+                break;
+            }
+        }
+        batch.sync();
+    }
+
+    /// What storing a file will come down to; `None` if it will not come to that.
+    fn plan<'w>(&self, want: &'w Properties, cx: &Context) -> Option<Plan<'w>> {
+        let content = want.content.as_ref().filter(|_| want.ensure == Ensure::Present)?.as_bytes();
+        if content.len() > Batch::LARGEST {
+            return None;
+        }
+        let have = self.inspect(want, cx).ok()?;
+        let action = decision::compare(want, &have).ok()??.action;
+        let Target { attributes, checksum } = have.target;
+        action.stores().then_some(Plan {
+            path: want.name.as_path(),
+            content,
+            action,
+            attributes: attributes?,
+            sha256: checksum?,
+        })
+    }
+
     pub(super) fn enact(
         &self,
         want: &Properties,
@@ -131,8 +201,10 @@ impl Posix {
         let done = match (action, have.target.attributes, &have.entry) {
             (Action::RemoveDirectory, ..) if want.force => files::remove_tree(path, &mut || stop(cx)),
             (Action::RemoveFile | Action::RemoveDirectory, ..) => files::remove(path),
-            (Action::CreateFile | Action::UpdateFile | Action::ReplaceLink, Some(attributes), _) => {
-                return store(want, attributes, cx);
+            (action, Some(attributes), _) if action.stores() => {
+                let sha256 = have.target.checksum.as_deref().unwrap_or_default();
+                let prepared = self.batch().publish(path, attributes, sha256);
+                return prepared.map_or_else(|| store(want, attributes, cx), |done| Ok(done?));
             }
             (Action::SetFileAttributes, Some(attributes), Some(entry)) => {
                 // Owner and mode take two system calls: together they are set on a copy that then appears at once.
@@ -156,7 +228,11 @@ impl Posix {
         done.map_err(|error| blame(error, cx))
     }
 
-    fn foresight(&self) -> std::sync::MutexGuard<'_, Foresight> {
+    fn batch(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn foresight(&self) -> MutexGuard<'_, Foresight> {
         self.foresight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

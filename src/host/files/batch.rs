@@ -1,0 +1,172 @@
+//! Files that reach the disk together.
+//!
+//! A file has to be on disk before it gets its name, and the name before anybody acts on it. To bring a hundred files
+//! to disk takes hardly longer than one, so files that are next in turn are made while the first one is, all under
+//! temporary names; one sync is for all of them. Then each gets its name when its turn comes, and the directories are
+//! brought to disk after the last: before anything else happens that might read them.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{fstat, fstatfs, syncfs},
+    system::uname,
+};
+
+use super::{
+    attributes::Attributes,
+    error::{FileError, Operation, Problem},
+    place::Barrier,
+    write::Draft,
+};
+
+/// One sync for a whole file system also waits for what others wrote to it. With more than this on its way to disk
+/// each file is brought there on its own.
+const MOST_DIRTY_KIBIBYTES: u64 = 64 << 10;
+
+/// File systems on this machine whose `syncfs` brings everything to disk: ext2 to 4, XFS, Btrfs, tmpfs, F2FS, overlayfs.
+const KNOWN: [u64; 6] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2010, 0x794C_7630];
+
+/// Files that are complete but for their names, in the order in which they will get them.
+#[derive(Default)]
+pub(crate) struct Batch {
+    ready: VecDeque<Ready>,
+    /// Directories in which names are not on disk yet.
+    unsettled: Vec<Barrier>,
+}
+
+struct Ready {
+    path: PathBuf,
+    attributes: Attributes,
+    sha256: String,
+    draft: Draft,
+}
+
+impl Batch {
+    /// Each file takes two descriptors, of which a process usually has 1024.
+    pub(crate) const MOST: usize = 200;
+    /// To write a larger file takes longer than to sync it.
+    pub(crate) const LARGEST: usize = 64 << 10;
+    /// With fewer files, a sync of each is as quick.
+    pub(crate) const WORTHWHILE: usize = 4;
+
+    /// Whether a file is prepared for this path.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        self.ready.iter().any(|ready| ready.path == path)
+    }
+
+    /// Makes a file under a temporary name.
+    pub(crate) fn prepare(
+        &mut self,
+        path: &Path,
+        attributes: Attributes,
+        content: &[u8],
+        sha256: String,
+    ) -> Result<(), FileError> {
+        let make = || {
+            let mut draft = Draft::begin(path, attributes.uid)?;
+            draft.pour(|out| out.write_all(content))?;
+            draft.dress(attributes)?;
+            Ok(draft)
+        };
+        let draft = make().map_err(|problem| FileError::new(Operation::Write, path, problem))?;
+        self.ready.push_back(Ready { path: path.to_owned(), attributes, sha256, draft });
+        Ok(())
+    }
+
+    /// Brings the prepared files to disk. Where that fails they are forgotten: each is then written in its turn, and
+    /// whoever fails again says why.
+    pub(crate) fn sync(&mut self) {
+        if self.sync_together().is_none() && self.ready.iter().any(|ready| ready.draft.sync().is_err()) {
+            self.ready.clear();
+        }
+    }
+
+    /// One sync per file system, if that is wise.
+    fn sync_together(&self) -> Option<()> {
+        if !syncfs_tells_errors() || dirty_kibibytes()? > MOST_DIRTY_KIBIBYTES {
+            return None;
+        }
+        let mut synced = BTreeSet::new();
+        for Ready { draft, .. } in &self.ready {
+            if synced.insert(fstat(draft.file()).ok()?.st_dev) {
+                let kind = u64::try_from(fstatfs(draft.file()).ok()?.f_type).ok()?;
+                KNOWN.contains(&kind).then(|| syncfs(draft.file()))?.ok()?;
+            }
+        }
+        Some(())
+    }
+
+    /// The turn of a path has come: what was prepared for paths before it is of no use any more, and unless more of the
+    /// same follows, the names are brought to disk.
+    pub(crate) fn turn(&mut self, path: &Path) -> Result<(), FileError> {
+        match self.ready.iter().position(|ready| ready.path == path) {
+            Some(before) => drop(self.ready.drain(..before)),
+            None => self.ready.clear(),
+        }
+        if self.ready.len() > 1 { Ok(()) } else { self.settle() }
+    }
+
+    /// Gives the file that was prepared for a path its name; `None` if there is none with these attributes and content.
+    pub(crate) fn publish(
+        &mut self,
+        path: &Path,
+        attributes: Attributes,
+        sha256: &str,
+    ) -> Option<Result<(), FileError>> {
+        let fits = |ready: &mut Ready| {
+            ready.path == path && ready.attributes == attributes && ready.sha256 == sha256
+        };
+        let Ready { mut draft, .. } = self.ready.pop_front_if(fits)?;
+        let mut appear = || {
+            let place = draft.place();
+            if !self.unsettled.iter().any(|barrier| barrier.path == place.path()) {
+                let barrier = place.barrier()?;
+                self.unsettled.push(barrier);
+            }
+            draft.appear()
+        };
+        let appeared = appear().map_err(|problem| FileError::new(Operation::Write, path, problem));
+        Some(appeared.and_then(|()| if self.ready.is_empty() { self.settle() } else { Ok(()) }))
+    }
+
+    /// Brings to disk the names that were given.
+    fn settle(&mut self) -> Result<(), FileError> {
+        let mut trouble = Ok(());
+        for barrier in self.unsettled.drain(..) {
+            let directory = barrier.path.clone();
+            let synced: Result<(), Problem> = barrier.sync();
+            let synced = synced.map_err(|problem| FileError::new(Operation::Write, &directory, problem));
+            trouble = trouble.and(synced);
+        }
+        trouble
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        // Only a run that was stopped gets here with something to do, and it says that it was.
+        let _ = self.settle();
+    }
+}
+
+/// Since Linux 5.8.
+fn syncfs_tells_errors() -> bool {
+    let name = uname();
+    let release = name.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(5), Some(8))
+}
+
+/// How much is on its way to disk.
+fn dirty_kibibytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some(of("Dirty:")? + of("Writeback:")?)
+}
