@@ -9,6 +9,7 @@ use std::{
     collections::{BTreeSet, VecDeque},
     fs,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -24,8 +25,10 @@ use super::{
 };
 
 /// One sync for a whole file system also waits for what others wrote to it. With more than this on its way to disk
-/// each file is brought there on its own.
+/// each file is brought there on its own,
 const MOST_DIRTY_KIBIBYTES: u64 = 64 << 10;
+/// unless that has already taken so long that the others' could have been there by now.
+const KIBIBYTES_PER_MILLISECOND: u64 = 500;
 
 /// File systems on this machine whose `syncfs` brings everything to disk: ext2 to 4, XFS, Btrfs, tmpfs, F2FS, overlayfs.
 const KNOWN: [u64; 6] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2010, 0x794C_7630];
@@ -34,6 +37,8 @@ const KNOWN: [u64; 6] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2
 #[derive(Default)]
 pub(crate) struct Batch {
     ready: VecDeque<Ready>,
+    /// How long files were brought to disk one by one.
+    spent: Duration,
     /// Directories in which names are not on disk yet.
     unsettled: Vec<Barrier>,
 }
@@ -80,14 +85,20 @@ impl Batch {
     /// Brings the prepared files to disk. Where that fails they are forgotten: each is then written in its turn, and
     /// whoever fails again says why.
     pub(crate) fn sync(&mut self) {
-        if self.sync_together().is_none() && self.ready.iter().any(|ready| ready.draft.sync().is_err()) {
+        if self.sync_together().is_some() {
+            return;
+        }
+        let start = Instant::now();
+        if self.ready.iter().any(|ready| ready.draft.sync().is_err()) {
             self.ready.clear();
         }
+        self.spent += start.elapsed();
     }
 
     /// One sync per file system, if that is wise.
     fn sync_together(&self) -> Option<()> {
-        if !syncfs_tells_errors() || dirty_kibibytes()? > MOST_DIRTY_KIBIBYTES {
+        let patience = u64::try_from(self.spent.as_millis()).ok()?.saturating_mul(KIBIBYTES_PER_MILLISECOND);
+        if !syncfs_tells_errors() || dirty_kibibytes()? > MOST_DIRTY_KIBIBYTES.saturating_add(patience) {
             return None;
         }
         let mut synced = BTreeSet::new();
