@@ -295,6 +295,20 @@ fn every_mistake_of_a_text_is_marked_by_itself() {
 }
 
 #[test]
+fn a_file_made_ahead_of_its_turn_holds_what_its_template_gives_when_its_turn_comes() {
+    let names = ["a", "b", "c", "d", "e"];
+    let items: String =
+        names.iter().map(|name| format!("- $W/{name}: {{ content: new-{name} }}\n")).collect();
+    let world = World::new().file("c", "old").files(&format!(
+        "{items}- $W/f: {{ content: \"${{ file('w/c') }} ${{ upper('x') }}\" }}\n\
+         - $W/g: {{ content: \"${{ file('w/e') }}\" }}\n- $W/h: {{ source: w/f }}\n"
+    ));
+    world.apply().exits(0).counts([8, 0, 0, 0]);
+    assert_eq!(["f", "g", "h"].map(|name| world.read(name)), ["new-c X", "new-e", "new-c X"]);
+    world.apply().exits(0).counts([0, 8, 0, 0]);
+}
+
+#[test]
 fn late_templates_read_what_earlier_resources_made() {
     let world = with_data(
         World::new().beside("source", "copied"),

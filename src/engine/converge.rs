@@ -1,5 +1,7 @@
 //! Inspect, compare, enact, and compare again.
 
+use std::cell::OnceCell;
+
 use super::{Diffs, Ledger, Observer, Options, RunMode};
 use crate::{
     host::Host,
@@ -11,6 +13,9 @@ use crate::{
 
 /// Pause between two attempts, unless `try_sleep` says otherwise.
 const TRY_SLEEP: Duration = Duration::from_secs(1);
+
+/// How far ahead resources may be begun.
+const AHEAD: usize = 256;
 
 /// What came of one resource.
 #[derive(Default)]
@@ -153,11 +158,10 @@ impl Attempts<'_> {
         }
         result
     }
-}
 
-impl Attempts<'_> {
-    /// Lets the type begin with those of the following resources of which it is certain that, and as what, their turns
-    /// will come. The time limit of one is not for the others.
+    /// Lets the type begin with those of the following resources whose turns are certain to come. What their templates
+    /// give may yet change: when their turns come it is compared with what was begun. The time limit of one is not for
+    /// the others.
     fn prepare(&self, cx: &Context) {
         let common = &self.resource.common;
         if common.timeout.is_some() {
@@ -166,10 +170,23 @@ impl Attempts<'_> {
         let is_certain = |next: &&Resource| {
             let Common { control, require, subscribe, timeout, provider, .. } = &next.common;
             let alone = control.is_none() && require.is_empty() && subscribe.is_empty() && timeout.is_none();
-            alone && *provider == common.provider && next.is_final()
+            alone && *provider == common.provider
         };
-        let mut next = self.next.iter().take_while(is_certain).map(|next| next.wanted.as_ref());
+        let expanded: [OnceCell<_>; AHEAD] = [const { OnceCell::new() }; AHEAD];
+        let early = self.next.iter().take_while(is_certain).zip(&expanded);
+        let mut next = early.map_while(|(next, expanded)| self.wanted_early(next, expanded));
         self.wanted.prepare(&mut next, self.provider, cx);
+    }
+
+    fn wanted_early<'n>(
+        &self,
+        next: &'n Resource,
+        expanded: &'n OnceCell<Box<dyn Wanted>>,
+    ) -> Option<&'n dyn Wanted> {
+        match next.wanted_now(self.options.scope, self.options.source).ok()? {
+            Some(late) => Some(expanded.get_or_init(|| late).as_ref()),
+            None => Some(next.wanted.as_ref()),
+        }
     }
 }
 

@@ -155,11 +155,6 @@ fn quotes(message: &str, value: &Node) -> bool {
 }
 
 impl Resource {
-    /// Whether what is wanted is known before the resource's turn comes.
-    pub(crate) fn is_final(&self) -> bool {
-        self.late.is_none()
-    }
-
     /// What is wanted now that the resource's turn has come, if that differs from what was known before.
     pub(crate) fn wanted_now(
         &self,
