@@ -8,6 +8,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     ffi::OsString,
+    ops::Bound,
     path::{Path, PathBuf},
 };
 
@@ -118,7 +119,7 @@ impl Foresight {
         let at = self.resolve(path).map_err(|problem| FileError::new(Operation::Inspect, path, problem))?;
         let is_new = matches!(self.0.get(&at), Some(Left::Directory { inside: Inside::Nothing, .. }));
         let mut names = if is_new { Vec::new() } else { listing::names(&at)? };
-        for (path, left) in self.0.iter().filter(|(path, _)| path.parent() == Some(&at)) {
+        for (path, left) in self.below(&at).filter(|(path, _)| path.parent() == Some(&at)) {
             let Some(name) = path.file_name() else { continue };
             names.retain(|other| other != name);
             if !matches!(left, Left::Nothing) {
@@ -209,9 +210,18 @@ impl Foresight {
                 Left::Directory { attributes, inside: Inside::Nothing }
             }
         };
-        self.0.retain(|other, _| !other.starts_with(&at));
+        let below: Vec<PathBuf> = self.below(&at).map(|(path, _)| path.clone()).collect();
+        for path in below {
+            self.0.remove(&path);
+        }
         self.0.insert(at, left);
         Ok(())
+    }
+
+    /// What is foreseen below a path. Paths are in the order of their components, so it comes right after it.
+    fn below<'a>(&'a self, at: &'a Path) -> impl Iterator<Item = (&'a PathBuf, &'a Left)> {
+        let after = (Bound::Excluded(at), Bound::Unbounded);
+        self.0.range::<Path, _>(after).take_while(move |(path, _)| path.starts_with(at))
     }
 
     fn remember_parents(&mut self, way: &Way, wanted: Attributes) {
