@@ -16,6 +16,7 @@ mod bad_input;
 mod bundles;
 mod crash;
 mod data;
+mod debts;
 mod deploy;
 mod diffs;
 mod engine;

@@ -40,7 +40,8 @@ pub(super) struct Attempts<'a> {
     pub(super) resource: &'a Resource,
     pub(super) wanted: &'a dyn Wanted,
     pub(super) provider: &'a Provider,
-    pub(super) cue: Cue,
+    /// The changes on account of which it is to be refreshed.
+    pub(super) causes: &'a [&'a Reference],
     pub(super) options: &'a Options<'a>,
     pub(super) host: &'a Host,
     /// The resources that the run has acted on before this one.
@@ -85,11 +86,15 @@ impl Attempts<'_> {
         outcome
     }
 
+    fn cue(&self) -> Cue {
+        if self.causes.is_empty() { Cue::Turn } else { Cue::Refresh }
+    }
+
     fn converge(&self, cx: &Context, outcome: &mut Outcome, ledger: &mut Ledger) -> Result<(), Error> {
         let (wanted, on) = (self.wanted, self.provider);
         cx.tick()?;
         let have = outcome.observed.insert(wanted.inspect(on, cx)?);
-        if let Some(pending) = wanted.compare(have, self.cue)? {
+        if let Some(pending) = wanted.compare(have, self.cue())? {
             if self.options.diffs == Diffs::Wanted && !self.resource.common.sensitive {
                 outcome.diff = wanted.preview(have, &pending, on, cx)?;
             }
@@ -113,7 +118,7 @@ impl Attempts<'_> {
             outcome.summary = Some("changed in an earlier attempt".to_owned());
         }
         if self.options.mode == RunMode::Real
-            && self.cue == Cue::Refresh
+            && self.cue() == Cue::Refresh
             && let Err(error) = ledger.pay(self.resource)
         {
             cx.warn(format!("{error}; the next run will refresh it once more"));
@@ -130,9 +135,7 @@ impl Attempts<'_> {
         ledger: &mut Ledger,
     ) -> Result<(), Error> {
         let wanted = self.wanted;
-        if let (Cue::Refresh, Some(cause)) = (self.cue, self.resource.common.subscribe.first()) {
-            ledger.owe(self.resource, cause)?;
-        }
+        ledger.owe(self.resource, self.causes)?;
         let debts = ledger.incur(self.resource)?;
         let Some(before) = outcome.observed.take() else { return Ok(()) };
         self.prepare(cx);

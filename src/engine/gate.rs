@@ -2,15 +2,15 @@
 
 use super::{Ledger, Options};
 use crate::{
-    resource::{Cue, Error, Resource},
+    resource::{Error, Resource},
     session::{Event, Session},
     vocabulary::Reference,
 };
 
 /// What stands between a resource and its turn.
 pub(super) enum Gate<'a> {
-    /// Nothing.
-    Open(Cue),
+    /// Nothing. It is to be refreshed on account of these, if there are any.
+    Open(Vec<&'a Reference>),
     /// Its `control` says that it is not managed, and why.
     Excluded(&'static str),
     /// Resources that it requires failed or were themselves skipped for this reason.
@@ -26,7 +26,7 @@ pub(super) fn check<'a>(
     ledger: &Ledger,
     options: &Options,
 ) -> Gate<'a> {
-    let find = |reference| session.find(reference, options.mode);
+    let find = |reference: &Reference| session.find(reference, options.mode);
     let common = &resource.common;
     match common.control.as_ref().map(|control| control.excludes(options.scope)) {
         Some(Err(error)) => return Gate::Faulty(error),
@@ -41,12 +41,12 @@ pub(super) fn check<'a>(
     if !unmet.is_empty() {
         return Gate::Unmet(unmet);
     }
-    let changed = |reference| find(reference).is_some_and(|event| event.changed);
-    // While what changed is failing, nobody is refreshed on its account.
-    let failed = |cause| find(cause).is_some_and(|event| event.failed);
-    let owed = ledger.owed(resource).is_some_and(|cause| !failed(cause));
-    let refresh = common.subscribe.iter().any(changed) || owed;
-    Gate::Open(if refresh { Cue::Refresh } else { Cue::Turn })
+    let is_cause = |reference: &&Reference| {
+        // While what changed is failing, nobody is refreshed on its account.
+        let owed = ledger.owed(resource).contains(reference);
+        find(reference).is_some_and(|event| event.changed || owed && !event.failed)
+    };
+    Gate::Open(common.subscribe.iter().filter(is_cause).collect())
 }
 
 /// A manifest is checked before it is applied; a script can refer to something that it has not done.

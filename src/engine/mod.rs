@@ -13,7 +13,7 @@ pub(crate) use crate::resource::RunMode;
 use crate::{
     document::Source,
     host::{Host, interrupt::Signal},
-    resource::{Cue, Difference, Error, Kind, Provider, Resource},
+    resource::{Difference, Error, Kind, Provider, Resource},
     session::{Event, Session, StoreError, Summary},
     template::Scope,
     vocabulary::Reference,
@@ -157,7 +157,7 @@ impl Run<'_> {
                 outcome.errors.push(Error::new("its control cannot be worked out").on("control"));
             }
             Gate::Faulty(error) => outcome.errors.push(error),
-            Gate::Open(cue) => outcome = self.converge(resource, next, cue, &mut event),
+            Gate::Open(causes) => outcome = self.converge(resource, next, &causes, &mut event),
         }
         if outcome.touched {
             self.touched.push(resource.reference());
@@ -175,7 +175,13 @@ impl Run<'_> {
     }
 
     /// Expands what is left to expand, finds the provider and applies the resource.
-    fn converge(&mut self, resource: &Resource, next: &[Resource], cue: Cue, event: &mut Event) -> Outcome {
+    fn converge(
+        &mut self,
+        resource: &Resource,
+        next: &[Resource],
+        causes: &[&Reference],
+        event: &mut Event,
+    ) -> Outcome {
         let failed = |errors| Outcome { errors, ..Outcome::default() };
         let late = match resource.wanted_now(self.options.scope, self.options.source) {
             Ok(late) => late,
@@ -191,7 +197,7 @@ impl Run<'_> {
         provider.name.clone_into(&mut event.provider);
         let wanted = late.as_deref().unwrap_or(resource.wanted.as_ref());
         let (options, host, touched) = (self.options, self.host, &self.touched);
-        let attempts = Attempts { resource, wanted, provider, cue, options, host, touched, next };
+        let attempts = Attempts { resource, wanted, provider, causes, options, host, touched, next };
         let mut outcome = attempts.make(self.ledger, self.observer);
         resource.conceal(wanted, &mut outcome.errors, &mut outcome.warnings);
         outcome

@@ -1,15 +1,13 @@
 //! One run at a time: a lock that the kernel releases when its holder ends, however it ends.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     io::{Read, Seek, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{StateDirectory, StateError};
+use super::{StateDirectory, StateError, open};
 use crate::host::interrupt::Interrupt;
 
 /// How often a waiting run looks whether it is its turn: the kernel offers no way to wait for a lock and for a signal.
@@ -67,10 +65,6 @@ impl StateDirectory {
         let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(who.as_bytes()));
         Ok(Ok(RunLock { _file: file }))
     }
-}
-
-fn open(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 fn holder(file: &mut File) -> String {

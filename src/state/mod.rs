@@ -8,13 +8,15 @@ mod lock;
 mod unfinished;
 
 pub(crate) use archives::{ArchiveRecord, Progress};
-pub(crate) use debts::Debts;
+pub(crate) use debts::{Debt, Debts};
 pub(crate) use lock::{Held, Patience, RunLock};
 pub(crate) use unfinished::Unfinished;
 
 use std::{
     ffi::OsString,
+    fs::{File, OpenOptions},
     io,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -64,6 +66,11 @@ impl StateDirectory {
     }
 }
 
+/// Opens a file that is locked, making it if it is not there.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
 /// Makes a directory that only we can use, or sees to it that an existing one is such.
 fn make_private(path: &Path) -> Result<(), StateError> {
     let wanted = Attributes::own(0o700);
@@ -81,4 +88,4 @@ fn make_private(path: &Path) -> Result<(), StateError> {
 }
 
 /// What the program itself puts into its state directory.
-const NAMES: [&str; 5] = ["lock", "debts.json", "unfinished", "archives", "bundles"];
+const NAMES: [&str; 6] = ["lock", "debts.json", "debts.lock", "unfinished", "archives", "bundles"];

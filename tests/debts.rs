@@ -1,0 +1,139 @@
+//! Refreshes that are owed: by which change, to whom, and for how long.
+
+use std::{fs, thread};
+
+use crate::support::{Outcome, World};
+
+/// A manifest with files and a command that follows changes of them, and fails until `works` is there. Which files it
+/// was run for is in the log named after the manifest.
+fn manifest(world: World, name: &str, files: &[&str]) -> World {
+    let file = |file: &&str| format!("    - $W/{file}: {{ content: x, $OWN, mode: '0644' }}\n");
+    let names: Vec<_> = files.iter().map(|file| format!("file#$W/{file}")).collect();
+    let text = format!(
+        "- file:\n{}- exec:\n    - reload:\n        command: \"sh -c 'test -e $W/works && echo x >> $W/{name}.log'\"\n        \
+         refresh_only: true\n        subscribe: [{}]\n",
+        files.iter().map(file).collect::<String>(),
+        names.join(", "),
+    );
+    let text = world.fill(&text);
+    world.beside(&format!("{name}.yaml"), text)
+}
+
+fn apply(world: &World, name: &str) -> Outcome {
+    world.ccm(["apply", &format!("{name}.yaml")]).run()
+}
+
+/// How often the command of a manifest went well.
+fn refreshes(world: &World, name: &str) -> usize {
+    fs::read_to_string(world.path(&format!("{name}.log"))).map_or(0, |log| log.lines().count())
+}
+
+#[test]
+fn manifests_whose_subscribers_have_the_same_name_pay_only_their_own_debts() {
+    let world = manifest(manifest(World::new(), "a", &["x"]), "b", &["y"]);
+    apply(&world, "a").exits(1);
+    let world = world.file("works", "");
+    apply(&world, "b").exits(0).counts([2, 0, 0, 0]);
+    apply(&world, "a").exits(0).counts([1, 1, 0, 0]).reports("INFO", "exec#reload", "executed via subscribe");
+    for name in ["a", "b"] {
+        apply(&world, name).exits(0).counts([0, 2, 0, 0]);
+        assert_eq!(refreshes(&world, name), 1, "{name}");
+    }
+}
+
+#[test]
+fn two_manifests_can_owe_a_refresh_to_subscribers_of_the_same_name() {
+    let world = manifest(manifest(World::new(), "a", &["x"]), "b", &["y"]);
+    apply(&world, "a").exits(1);
+    apply(&world, "b").exits(1);
+    let world = world.file("works", "");
+    for name in ["a", "b"] {
+        apply(&world, name).exits(0).counts([1, 1, 0, 0]);
+        apply(&world, name).exits(0).counts([0, 2, 0, 0]);
+        assert_eq!(refreshes(&world, name), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_refresh_that_two_changes_caused_is_paid_while_one_of_them_fails() {
+    let world = manifest(World::new(), "a", &["x", "y"]);
+    apply(&world, "a").exits(1).counts([2, 0, 1, 0]);
+    // A folder is in the way of the first.
+    fs::remove_file(world.path("x")).unwrap();
+    let world = world.dir("x").file("works", "");
+    apply(&world, "a").exits(1).counts([1, 1, 1, 0]);
+    assert_eq!(refreshes(&world, "a"), 1);
+}
+
+#[test]
+fn a_refresh_that_two_changes_caused_is_owed_for_either() {
+    for left in ["x", "y"] {
+        let world = manifest(World::new(), "a", &["x", "y"]);
+        apply(&world, "a").exits(1);
+        let world = manifest(world, "a", &[left]).file("works", "");
+        apply(&world, "a").exits(0).counts([1, 1, 0, 0]);
+        apply(&world, "a").exits(0).counts([0, 2, 0, 0]);
+        assert_eq!(refreshes(&world, "a"), 1, "{left}");
+    }
+}
+
+#[test]
+fn damaged_memory_is_said_and_replaced() {
+    for damaged in ["", "{", "[]", "{\"refreshes\": {\"exec#reload\": \"file#/x\"}}", "\0\0\0"] {
+        let world = manifest(World::new(), "a", &["x"]);
+        fs::write(world.state().join("debts.json"), damaged).unwrap();
+        apply(&world, "a")
+            .exits(1)
+            .complains("debts.json in the state directory is damaged")
+            .complains("not known");
+        let world = world.file("works", "");
+        let outcome = apply(&world, "a");
+        assert!(outcome.exits(0).counts([1, 1, 0, 0]).stderr.is_empty(), "{outcome}");
+    }
+}
+
+/// A new session of a script.
+fn session(world: &World, name: &str) -> String {
+    let folder = world.base().join(name).display().to_string();
+    world.ccm(["session", "new", "--directory", &folder]).run().exits(0);
+    folder
+}
+
+/// Ensures a file in a session.
+fn file(world: &World, session: &str, name: &str) -> Outcome {
+    let name = format!("$W/{name}");
+    let own = ["--content", "x", "--owner", "$UID", "--group", "$GID", "--mode", "0644"];
+    world.ccm(["ensure", "file", &name, "--session", session].iter().chain(&own)).run()
+}
+
+/// Ensures, in a session, a command that follows changes of a file and writes its own name to a log.
+fn follow(world: &World, session: &str, name: &str, file: &str) -> Outcome {
+    let command = format!("sh -c 'test -e $W/works && echo x >> $W/{name}.log'");
+    let subscribe = format!("file#$W/{file}");
+    let arguments =
+        ["ensure", "exec", name, "--command", &command, "--refresh-only", "--subscribe", &subscribe];
+    world.ccm(arguments.iter().chain(&["--session", session])).run()
+}
+
+#[test]
+fn eight_refreshes_that_fail_at_once_are_all_owed() {
+    let world = World::new();
+    let [first, second] = ["one", "two"].map(|name| session(&world, name));
+    file(&world, &first, "x").exits(0);
+    let names: Vec<_> = (0..8).map(|number| format!("r{number}")).collect();
+    thread::scope(|scope| {
+        for name in &names {
+            scope.spawn(|| {
+                follow(&world, &first, name, "x").exits(1);
+            });
+        }
+    });
+    let world = world.file("works", "");
+    file(&world, &second, "x").exits(0).says("stable");
+    for name in &names {
+        follow(&world, &second, name, "x").exits(0).says("executed via subscribe");
+    }
+    for name in &names {
+        follow(&world, &second, name, "x").exits(0).says("stable");
+    }
+}
