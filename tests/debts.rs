@@ -2,6 +2,8 @@
 
 use std::{fs, thread};
 
+use serde_json::{Value, json};
+
 use crate::support::{Outcome, World};
 
 /// A manifest with files and a command that follows changes of them, and fails until `works` is there. Which files it
@@ -136,4 +138,48 @@ fn eight_refreshes_that_fail_at_once_are_all_owed() {
     for name in &names {
         follow(&world, &second, name, "x").exits(0).says("stable");
     }
+}
+
+/// The request for a resource.
+fn request(world: &World, kind: &str, mut properties: Value) -> String {
+    if kind == "file" {
+        let own = json!({ "content": "x", "owner": "$UID", "group": "$GID", "mode": "0644" });
+        properties.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+    }
+    let protocol = "io.choria.ccm.v1.resource.ensure.request";
+    world.fill(&json!({ "protocol": protocol, "type": kind, "properties": properties }).to_string())
+}
+
+#[test]
+fn a_refresh_that_a_request_asked_for_and_that_failed_is_owed() {
+    let reload = json!({
+        "name": "reload", "command": "sh -c 'test -e $W/works && echo x >> $W/api.log'",
+        "refresh_only": true, "subscribe": ["file#$W/x"],
+    });
+    let world = World::new();
+    let file = request(&world, "file", json!({ "name": "$W/x" }));
+    let reload = request(&world, "exec", reload);
+    let serve = |world: &World| {
+        let outcome = world.ccm(["ensure", "api", "serve"]).input(format!("{file}\n{reload}\n")).run();
+        let answers = outcome.exits(0).json_lines();
+        answers[1]["state"].clone()
+    };
+    assert_eq!(serve(&world)["failed"], true);
+    let world = world.file("works", "");
+    assert_eq!(serve(&world)["refreshed"], true);
+    assert_eq!(serve(&world)["changed"], false);
+    assert_eq!(refreshes(&world, "api"), 1);
+    // One request in a session of its own, too.
+    fs::remove_file(world.path("works")).unwrap();
+    fs::remove_file(world.path("x")).unwrap();
+    let pipe = |world: &World, session: &str, request: &str| {
+        let call = world.ccm(["ensure", "api", "pipe", "--session", session]).input(request);
+        call.run().exits(0).json()["state"].clone()
+    };
+    let [first, second] = ["one", "two"].map(|name| session(&world, name));
+    assert_eq!(pipe(&world, &first, &file)["changed"], true);
+    assert_eq!(pipe(&world, &first, &reload)["failed"], true);
+    let world = world.file("works", "");
+    assert_eq!(pipe(&world, &second, &file)["changed"], false);
+    assert_eq!(pipe(&world, &second, &reload)["refreshed"], true);
 }

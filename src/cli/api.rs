@@ -12,8 +12,13 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::{
-    Exit, apply::to_text, failure::Failure, host, output::Output, report::Format, session, state_directory,
-    surroundings, switch,
+    Exit,
+    apply::{debts_to, to_text},
+    failure::Failure,
+    host,
+    output::Output,
+    report::Format,
+    session, state_directory, surroundings, switch,
 };
 use crate::{
     document::{self, Entry, Node, Problem, Scalar, Source, Style, Value, closest},
@@ -140,8 +145,9 @@ impl Desk {
         if self.mode == RunMode::Real {
             self.host.unfinished.recover();
         }
+        let debts = debts_to(&resource, &self.host.state);
         let resources = [resource];
-        let mut ledger = Ledger::of(&resources, None);
+        let mut ledger = Ledger::of(&resources, debts);
         let mut witness = Witness(None);
         let finished =
             engine::run(&resources, &options, &self.host, &mut ledger, &mut self.session, &mut witness);

@@ -154,11 +154,16 @@ fn lock(matches: &ArgMatches, host: &Host) -> Result<Option<RunLock>, Failure> {
 }
 
 /// The refreshes that are owed. Damaged memory is said and set aside: it may cost a restart, never the run.
-pub(super) fn debts(state: &StateDirectory) -> Debts {
+fn debts(state: &StateDirectory) -> Debts {
     state.debts().unwrap_or_else(|error| {
         warn(&format!("{error}; refreshes that earlier runs owe are not known"));
         state.no_debts()
     })
+}
+
+/// What is owed to one resource. Only a refresh can be: everything else leaves no trace of itself.
+pub(super) fn debts_to(resource: &Resource, state: &StateDirectory) -> Option<Debts> {
+    (!resource.common.subscribe.is_empty()).then(|| debts(state))
 }
 
 /// The exit code of a run.

@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::{
     Exit, api,
-    apply::{Run, debts, exit, run_arguments},
+    apply::{Run, debts_to, exit, run_arguments},
     failure::Failure,
     flags, host,
     output::Output,
@@ -72,8 +72,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         Err(more) => return Err(Failure::problems(source, [problems, more].concat())),
     };
     let on_failure = OnFailure::Continue;
-    // Only a refresh can be owed: everything else leaves no trace of itself.
-    let debts = (!resource.common.subscribe.is_empty()).then(|| debts(&host.state));
+    let debts = debts_to(&resource, &host.state);
     let run = Run { resources: &[resource], source: &source, folder: &folder, scope: &scope, on_failure };
     let (finished, _) = run.start(matches, &host, debts, &mut session::selected(matches)?, output);
     Ok(exit(&finished, matches))
