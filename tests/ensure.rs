@@ -32,7 +32,11 @@ fn a_file_is_ensured_by_flags() {
         .exits(0)
         .says("created directory");
     assert_eq!(world.tree().item("a/d").unwrap().mode, 0o700);
-    ensure(&world, &["$W/a", "absent"]).exits(1).says("not empty").says("command line:1:");
+    let outcome = ensure(&world, &["$W/a", "absent"]);
+    outcome.exits(1).says("not empty").says("command line:1:").says("help: ");
+    assert_eq!(outcome.stdout.matches("force: true").count(), 1, "{outcome}");
+    let event = ensure(&world, &["$W/a", "absent", "--json"]).exits(1).event("/a");
+    assert!(event["error"][0].as_str().unwrap().contains("force: true"), "{event:#}");
     ensure(&world, &["$W/a", "absent", "--force", "--no-force"]).exits(1);
     ensure(&world, &["$W/a", "absent", "--force"]).exits(0);
     assert!(world.tree().names().is_empty());

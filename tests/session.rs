@@ -230,11 +230,12 @@ fn a_reference_to_something_that_was_not_seen_is_a_failure_that_lists_what_was()
     let outcome = write(&world, &store, "$W/z", &["--require", "file#$W/none"]);
     outcome.exits(1).says(&world.fill("seen so far: file#$W/y, file#$W/x"));
     assert_eq!(world.tree().names(), ["x"]);
+    // Whoever reads the event or the report is told as much.
     let events = report(&world, &store, &["--json"]).events();
-    assert_eq!(events.len(), 3);
-    assert!(
-        events[2]["failed"] == true && events[2]["error"][0].as_str().unwrap().contains("has not been seen")
-    );
+    let told =
+        world.fill("file#$W/none has not been seen in this session; seen so far: file#$W/y, file#$W/x");
+    assert_eq!((events.len(), &events[2]["failed"], &events[2]["error"]), (3, &json!(true), &json!([told])));
+    report(&world, &store, &[]).exits(1).says(&told);
     // Without a session there is nothing to have seen it.
     let alone = ["ensure", "file", "$W/z", "--content", "x", "--require", "file#$W/x"];
     world.ccm(alone.iter().chain(&OWN)).run().exits(1).says("has not been seen in this session");
@@ -642,7 +643,8 @@ fn a_server_answers_many_requests_in_one_session() {
     assert_eq!(skipped["state"]["skipped"], true);
     assert_eq!(skipped["state"]["unmet_requirements"].as_array().unwrap().len(), 1);
     let unseen = ask(&with_require("z", "none"));
-    assert!(unseen["state"]["error"][0].as_str().unwrap().contains("has not been seen"), "{unseen:#}");
+    let told = unseen["state"]["error"][0].as_str().unwrap();
+    assert!(told.contains("has not been seen in this session; seen so far: file#"), "{unseen:#}");
     drop(input);
     let outcome = finish(child, "ccm ensure api serve".to_owned());
     assert!(outcome.exits(0).stderr.is_empty(), "{outcome}");
@@ -759,7 +761,14 @@ fn what_a_dry_run_foresaw_does_not_count_in_a_real_command() {
     let world = World::new();
     let store = session(&world);
     write(&world, &store, "$W/a", &["--noop"]).exits(0);
-    write(&world, &store, "$W/b", &["--require", "file#$W/a"]).exits(1).says("has not been seen");
+    let outcome = write(&world, &store, "$W/b", &["--require", "file#$W/a"]);
+    outcome.exits(1).says("has only been seen in a dry run").says("seen so far: nothing yet");
     write(&world, &store, "$W/b", &["--require", "file#$W/a", "--noop"]).exits(0);
     assert!(world.tree().names().is_empty());
+    // By whichever name, and without what else was only foreseen.
+    write(&world, &store, "$W/c", &["--noop", "--alias", "it"]).exits(0);
+    write(&world, &store, "$W/d", &[]).exits(0);
+    let outcome = write(&world, &store, "$W/e", &["--require", "file#it"]);
+    outcome.exits(1).says("file#it has only been seen in a dry run");
+    outcome.says(&world.fill("seen so far: file#$W/b, file#$W/d\n"));
 }

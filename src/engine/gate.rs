@@ -1,6 +1,6 @@
 //! Whether a resource's turn comes to anything.
 
-use super::{Ledger, Options};
+use super::{Ledger, Options, RunMode};
 use crate::{
     resource::{Error, Resource},
     session::{Event, Session},
@@ -34,7 +34,7 @@ pub(super) fn check<'a>(
         Some(Ok(None)) | None => {}
     }
     if let Some(unseen) = common.require.iter().chain(&common.subscribe).find(|other| find(other).is_none()) {
-        return Gate::Faulty(not_seen(unseen, session));
+        return Gate::Faulty(not_seen(unseen, session, options.mode));
     }
     let unmet: Vec<_> =
         common.require.iter().filter(|required| !find(required).is_some_and(is_met)).collect();
@@ -50,17 +50,18 @@ pub(super) fn check<'a>(
 }
 
 /// A manifest is checked before it is applied; a script can refer to something that it has not done.
-fn not_seen(reference: &Reference, session: &Session) -> Error {
+fn not_seen(reference: &Reference, session: &Session, mode: RunMode) -> Error {
     let mut seen: Vec<String> = Vec::new();
-    for event in session.events() {
+    for event in session.events().iter().filter(|event| event.counts(mode)) {
         let name = format!("{}#{}", event.kind, event.name);
         if !seen.contains(&name) {
             seen.push(name);
         }
     }
     let seen = if seen.is_empty() { "nothing yet".to_owned() } else { seen.join(", ") };
-    Error::new(format!("{reference} has not been seen in this session"))
-        .with_help(format!("seen so far: {seen}"))
+    let foreseen = session.find(reference, RunMode::Noop).is_some();
+    let how = if foreseen { "has only been seen in a dry run" } else { "has not been seen" };
+    Error::new(format!("{reference} {how} in this session")).with_help(format!("seen so far: {seen}"))
 }
 
 /// A requirement is met by a resource that was applied or that its own `control` passed over.

@@ -48,8 +48,15 @@ impl Error {
     }
 }
 
+/// The message and what to do about it, where there is one text for both.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        match &self.help {
+            // A message of several lines ends with what a command printed.
+            Some(help) if self.message.contains('\n') => write!(f, "\nhelp: {help}"),
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
     }
 }

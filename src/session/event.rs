@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::id::Ids;
+use crate::resource::RunMode;
 
 const PROTOCOL: &str = "io.choria.ccm.v1.transaction.event";
 
@@ -49,7 +50,7 @@ pub(crate) struct Event {
     /// The change of content as a unified diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) diff: Option<String>,
-    /// Why it failed.
+    /// Why it failed, and what to do about it.
     pub(crate) error: Vec<String>,
     /// Whether something was changed; in a dry run, whether something would have been.
     pub(crate) changed: bool,
@@ -66,6 +67,11 @@ pub(crate) struct Event {
 }
 
 impl Event {
+    /// Whether it is to be taken into account in such a run: what a dry run foresaw did not happen.
+    pub(crate) fn counts(&self, mode: RunMode) -> bool {
+        mode == RunMode::Noop || !self.noop
+    }
+
     /// An event of which nothing is known yet but whom it is about.
     pub(super) fn begin(kind: &str, name: &str, ids: &mut Ids) -> Self {
         let now = Timestamp::now();

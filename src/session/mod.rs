@@ -75,9 +75,9 @@ impl Session {
         self.events.push(event);
     }
 
-    /// The last event of a resource that counts in such a run: what a dry run foresaw did not happen.
+    /// The last event of a resource that counts in such a run.
     pub(crate) fn find(&self, reference: &Reference, mode: RunMode) -> Option<&Event> {
-        let counts = |event: &&Event| mode == RunMode::Noop || !event.noop;
+        let counts = |event: &&Event| event.counts(mode);
         let last = self.last.get(reference).or_else(|| self.last.get(self.aliases.get(reference)?));
         let last = last.map(|&at| &self.events[at])?;
         let is_it = |event: &&Event| event.kind == last.kind && event.name == last.name;
