@@ -276,3 +276,35 @@ fn help_and_version_are_for_standard_output() {
     }
     world.ccm(["--version"]).run().says(concat!("ccm ", env!("CARGO_PKG_VERSION")));
 }
+
+/// A command that shows a line and does not create what it should.
+const TALKATIVE: &str =
+    "{ command: \"sh -c 'echo out; echo err >&2'\", creates: /no/such/file, logoutput: true }";
+
+#[test]
+fn what_json_has_no_place_for_goes_to_standard_error() {
+    let world = World::new().manifest(&format!("- exec: {{ talk: {TALKATIVE} }}"));
+    let told = |outcome: &Outcome| {
+        outcome.exits(0).complains("exec#talk: out\n").complains("exec#talk: err\n");
+        outcome.complains("ccm: exec#talk: ").complains("/no/such/file");
+        assert_eq!(outcome.stderr.lines().count(), 3, "{outcome}");
+    };
+    told(&world.apply_with(&["--json"]));
+    let flags = ["--command", "sh -c 'echo out; echo err >&2'", "--creates", "/no/such/file", "--logoutput"];
+    told(&world.ccm(["ensure", "exec", "talk", "--json"].iter().chain(&flags)).run());
+    let properties =
+        json!({ "name": "talk", "command": flags[1], "creates": "/no/such/file", "logoutput": true });
+    let protocol = "io.choria.ccm.v1.resource.ensure.request";
+    let request = json!({ "protocol": protocol, "type": "exec", "properties": properties }).to_string();
+    for how in ["pipe", "serve"] {
+        let outcome = world.ccm(["ensure", "api", how]).input(&request).run();
+        told(&outcome);
+        assert_eq!(outcome.json()["state"]["changed"], true);
+    }
+    // People read both where they read the rest.
+    assert!(world.apply().says("exec#talk: out").says("warning: ").stderr.is_empty());
+    // Nothing of a sensitive resource is shown anywhere.
+    let world =
+        world.manifest(&format!("- exec: {{ talk: {} }}", TALKATIVE.replace('}', ", sensitive: true }")));
+    world.apply_with(&["--json"]).exits(0).never_says("out\n").never_says("err\n");
+}

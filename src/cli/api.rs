@@ -4,6 +4,7 @@ use std::{
     env,
     io::{self, BufRead, BufReader, Read},
     path::PathBuf,
+    rc::Rc,
 };
 
 use clap::{ArgMatches, Command};
@@ -17,7 +18,8 @@ use super::{
     failure::Failure,
     host,
     output::Output,
-    report::Format,
+    progress::Progress,
+    report::{Aside, Format},
     session, state_directory, surroundings, switch,
 };
 use crate::{
@@ -103,6 +105,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
 /// Where requests are answered, one after the other, in one session.
 struct Desk {
     host: Host,
+    progress: Rc<Progress>,
     session: Session,
     scope: Scope,
     folder: PathBuf,
@@ -118,6 +121,7 @@ impl Desk {
         Ok(Self {
             scope: surroundings::surroundings(matches)?.without_manifest(&folder, &host)?,
             host,
+            progress: Rc::clone(&output.progress),
             session: session::selected(matches)?,
             folder,
             mode: if matches.get_flag("noop") { RunMode::Noop } else { RunMode::Real },
@@ -148,24 +152,32 @@ impl Desk {
         let debts = debts_to(&resource, &self.host.state);
         let resources = [resource];
         let mut ledger = Ledger::of(&resources, debts);
-        let mut witness = Witness(None);
+        let mut witness = Witness { event: None, aside: Aside(&self.progress) };
         let finished =
             engine::run(&resources, &options, &self.host, &mut ledger, &mut self.session, &mut witness);
-        if let (Some(event), Some(error)) = (&mut witness.0, finished.unrecorded) {
+        if let (Some(event), Some(error)) = (&mut witness.event, finished.unrecorded) {
             event.error.push(error.to_string());
         }
-        witness.0.ok_or_else(|| "interrupted before the request was attempted".to_owned())
+        witness.event.ok_or_else(|| "interrupted before the request was attempted".to_owned())
     }
 }
 
 /// Keeps the event of the one resource.
-struct Witness(Option<Event>);
+struct Witness<'a> {
+    event: Option<Event>,
+    aside: Aside<'a>,
+}
 
-impl Observer for Witness {
+impl Observer for Witness<'_> {
     fn begun(&mut self, _: &Resource, _: usize) {}
-    fn output(&mut self, _: &Resource, _: &str) {}
+
+    fn output(&mut self, resource: &Resource, line: &str) {
+        self.aside.output(resource, line);
+    }
+
     fn finished(&mut self, report: &Report) {
-        self.0 = Some(report.event.clone());
+        self.aside.warnings(report);
+        self.event = Some(report.event.clone());
     }
 }
 

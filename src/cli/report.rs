@@ -1,11 +1,11 @@
 //! One line per resource as it finishes, and the sum at the end.
 
-use std::{borrow::Cow, fmt::Write, time::Duration};
+use std::{borrow::Cow, fmt::Write as _, io::Write as _, time::Duration};
 
 use anstyle::{AnsiColor, Style};
 use clap::ArgMatches;
 
-use super::{failure::warn, output::Output};
+use super::{failure::warn, output::Output, progress::Progress};
 use crate::{
     document::Source,
     engine::{Finished, Observer, Reason, Report, RunMode},
@@ -144,25 +144,46 @@ impl Observer for Printer<'_> {
     }
 
     fn output(&mut self, resource: &Resource, line: &str) {
-        if self.format == Format::Text {
-            self.output.styled(&format!(
-                "      {DIM}{}:{DIM:#} {}",
-                printable(&resource.to_string()),
-                printable(line)
-            ));
-            self.output.flush();
-            self.output.progress.resume();
+        if self.format == Format::Json {
+            return Aside(&self.output.progress).output(resource, line);
         }
+        let name = resource.to_string();
+        self.output.styled(&format!("      {DIM}{}:{DIM:#} {}", printable(&name), printable(line)));
+        self.output.flush();
+        self.output.progress.resume();
     }
 
     fn finished(&mut self, report: &Report) {
         match self.format {
-            Format::Json => json(report.event, self.output),
+            Format::Json => {
+                Aside(&self.output.progress).warnings(report);
+                json(report.event, self.output);
+            }
             Format::Text => {
                 self.resource(report);
                 self.details(report);
                 self.output.flush();
             }
+        }
+    }
+}
+
+/// Says on standard error what has no place among JSON on standard output.
+pub(super) struct Aside<'a>(pub(super) &'a Progress);
+
+impl Aside<'_> {
+    /// A line that a resource shows while it is being worked on.
+    pub(super) fn output(&self, resource: &Resource, line: &str) {
+        self.0.hide();
+        let name = resource.to_string();
+        let _ = writeln!(anstream::stderr().lock(), "{}: {}", printable(&name), printable(line));
+    }
+
+    /// What a person should know although the resource did not fail.
+    pub(super) fn warnings(&self, report: &Report) {
+        for warning in &report.warnings {
+            self.0.hide();
+            warn(&format!("{}: {}", printable(&report.resource.to_string()), indented(warning)));
         }
     }
 }
