@@ -108,6 +108,8 @@ fn ensure_has_dry_runs_diffs_json_and_exit_codes() {
     ensure(&world, &[&x[..], &["--noop", "--detailed-exitcode"]].concat()).exits(3);
     let outcome = ensure(&world, &[&x[..], &["--json"]].concat());
     assert_eq!(outcome.exits(0).event("/x")["changed"], true);
+    assert_eq!(outcome.json_lines().len(), 2, "the event, and the summary last");
+    assert_eq!(outcome.summary()["changed_resources"], 1);
     ensure(&world, &[&x[..], &["--detailed-exitcode"]].concat()).exits(0);
     ensure(&world, &[&["$W/no/x", "--content", "x"], &OWN[..]].concat()).exits(1).says("does not exist");
 }

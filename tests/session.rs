@@ -141,6 +141,18 @@ fn a_report_tells_what_happened_in_order() {
 }
 
 #[test]
+fn the_summary_of_a_command_is_about_itself_and_not_about_its_session() {
+    let world = World::new();
+    let store = session(&world);
+    write(&world, &store, "$W/x", &[]).exits(0);
+    let summary = write(&world, &store, "$W/y", &["--json"]).exits(0).summary();
+    let of_session = report(&world, &store, &["--json"]).exits(0).summary();
+    assert_eq!((&summary["total_resources"], &of_session["total_resources"]), (&json!(1), &json!(2)));
+    let began = |summary: &Value| summary["start_time"].as_str().unwrap().to_owned();
+    assert!(began(&summary) > began(&of_session), "{summary:#}\n{of_session:#}");
+}
+
+#[test]
 fn only_a_session_is_removed_and_only_if_it_is_nothing_else() {
     let world = World::new().beside("folder/kept", "x");
     let store = session(&world);

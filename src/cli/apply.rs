@@ -50,7 +50,7 @@ pub(super) fn run_arguments(command: Command) -> Command {
         .arg(switch("noop", "Change nothing and show what would be done").visible_alias("dry-run"))
         .arg(switch("diff", "Show changes of content (default with --noop)").overrides_with("no-diff"))
         .arg(switch("no-diff", "Do not show changes of content").overrides_with("diff"))
-        .arg(switch("json", "Print events as JSON, one per line"))
+        .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
         .arg(switch("detailed-exitcode", "Exit with 3 instead of 0 when something changed or would change"))
 }
 

@@ -8,6 +8,7 @@ use super::{
     failure::Failure,
     flags, host,
     output::Output,
+    report::Format,
     session, state_directory, surroundings,
 };
 use crate::{
@@ -74,6 +75,10 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let on_failure = OnFailure::Continue;
     let debts = debts_to(&resource, &host.state);
     let run = Run { resources: &[resource], source: &source, folder: &folder, scope: &scope, on_failure };
-    let (finished, _) = run.start(matches, &host, debts, &mut session::selected(matches)?, output);
+    let (finished, mut printer) = run.start(matches, &host, debts, &mut session::selected(matches)?, output);
+    // People see all there is to one resource in its line.
+    if Format::of(matches) == Format::Json {
+        printer.summary(&finished);
+    }
     Ok(exit(&finished, matches))
 }

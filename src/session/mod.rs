@@ -20,6 +20,8 @@ use crate::{resource::RunMode, vocabulary::Reference};
 /// The events of one run, or of a script.
 pub(crate) struct Session {
     started: Timestamp,
+    /// When this process joined it.
+    joined: Timestamp,
     ids: Ids,
     events: Vec<Event>,
     /// The last event of each resource, by its name.
@@ -32,8 +34,10 @@ pub(crate) struct Session {
 impl Session {
     /// A session that begins now and is forgotten with the process.
     pub(crate) fn begin() -> Self {
+        let now = Timestamp::now();
         Self {
-            started: Timestamp::now(),
+            started: now,
+            joined: now,
             ids: Ids::new(),
             events: Vec::new(),
             last: HashMap::new(),
@@ -91,11 +95,11 @@ impl Session {
 
     /// The sum so far.
     pub(crate) fn summary(&self) -> Summary {
-        self.summary_since(0)
+        Summary::of(&self.events, self.started)
     }
 
-    /// The sum of all events but the first few.
+    /// The sum of what this process did: all events but the first few.
     pub(crate) fn summary_since(&self, first: usize) -> Summary {
-        Summary::of(&self.events[first..], self.started)
+        Summary::of(&self.events[first..], self.joined)
     }
 }
