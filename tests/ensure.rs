@@ -223,9 +223,12 @@ fn the_schema_of_manifests_accepts_what_the_program_accepts_and_refuses_what_it_
 
 #[test]
 fn schemas_are_schemas() {
-    for name in ["manifest", "event"] {
-        let schema = World::new().ccm(["schema", name]).run().exits(0).json();
+    for name in ["manifest", "request", "response", "event"] {
+        let outcome = World::new().ccm(["schema", name]).run();
+        let schema = outcome.exits(0).json();
         assert!(jsonschema::meta::is_valid(&schema), "{name}");
+        assert_eq!(schema.as_object().unwrap().keys().next().unwrap(), "$schema", "{name}");
+        assert_eq!(outcome.stdout.matches("\"$schema\"").count(), 1, "{name}");
     }
 }
 

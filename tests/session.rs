@@ -765,7 +765,48 @@ fn events_requests_and_answers_are_what_their_schemas_say() {
         assert!(!requests.is_valid(&document), "the schema about {document}");
         valid(&responses, &answer);
     }
-    assert!(!events.is_valid(&json!({ "protocol": "x" })));
+}
+
+#[test]
+fn what_is_no_event_or_answer_is_refused_by_their_schemas() {
+    let (responses, events) = (validator("response"), validator("event"));
+    let world = World::new();
+    let event = &pipe(&world, &[], &request(&properties(&world, "x", "x"))).exits(0).json()["state"];
+    let changed = |change: Value| {
+        let mut event = event.clone();
+        event.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        event
+    };
+    let mut other_state = event["status"].clone();
+    other_state["protocol"] = json!("io.choria.ccm.v1.resource.exec.state");
+    let mut more_state = event["status"].clone();
+    more_state["metadata"]["more"] = json!(1);
+    for change in [
+        json!({ "protocol": "junk" }),
+        json!({ "more": 1 }),
+        json!({ "type": "exec" }),
+        json!({ "type": "flie" }),
+        json!({ "timestamp": 1 }),
+        json!({ "alias": null }),
+        json!({ "status": other_state }),
+        json!({ "status": more_state }),
+    ] {
+        let event = changed(change.clone());
+        assert!(!events.is_valid(&event), "{change}");
+        assert!(!responses.is_valid(&json!({ "protocol": RESPONSE, "state": event })), "{change}");
+    }
+    valid(&events, &changed(json!({ "status": null })));
+    valid(&responses, &json!({ "protocol": RESPONSE, "state": event }));
+    for response in [
+        json!({ "protocol": "junk", "state": event }),
+        json!({ "protocol": RESPONSE }),
+        json!({ "protocol": RESPONSE, "state": event, "error": "x" }),
+        json!({ "protocol": RESPONSE, "error": "x", "more": 1 }),
+        json!({ "protocol": RESPONSE, "error": null }),
+        json!({ "state": event }),
+    ] {
+        assert!(!responses.is_valid(&response), "{response}");
+    }
 }
 
 #[test]

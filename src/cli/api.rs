@@ -26,7 +26,7 @@ use crate::{
     document::{self, Entry, Node, Problem, Scalar, Source, Style, Value, closest},
     engine::{self, Diffs, Ledger, Observer, OnFailure, Options, Report, RunMode},
     host::{Host, interrupt::Stdin, process::close_inherited},
-    resource::{Completeness, Declaration, Kind, Resource},
+    resource::{self, Completeness, Declaration, Kind, Resource},
     session::{Event, Session},
     template::Scope,
     types,
@@ -37,14 +37,16 @@ const RESPONSE: &str = "io.choria.ccm.v1.resource.ensure.response";
 
 /// The answer to a request: what happened, or why nothing was attempted.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Response {
+struct Response {
     /// Always `io.choria.ccm.v1.resource.ensure.response`.
+    #[schemars(extend("const" = RESPONSE))]
     protocol: &'static str,
     /// What happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<Event>,
     /// Why nothing was attempted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     error: Option<String>,
 }
 
@@ -280,18 +282,29 @@ fn told(problems: &[Problem], source: &Source) -> String {
 /// The schema of a request.
 pub(super) fn request_schema() -> Json {
     let of_type = |kind: &&'static dyn Kind| {
-        let mut properties = crate::resource::declaration_schema(*kind);
+        let mut properties = resource::declaration_schema(*kind);
         properties["properties"]["name"] = serde_json::json!({ "type": "string" });
         properties["required"] = serde_json::json!(["name"]);
         serde_json::json!({ "properties": { "type": { "const": kind.name() }, "properties": properties } })
     };
-    serde_json::json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "ccm request",
+    let schema = serde_json::json!({
         "type": "object",
         "required": ["protocol", "type", "properties"],
         "properties": { "protocol": { "const": REQUEST }, "type": {}, "properties": {} },
         "additionalProperties": false,
         "oneOf": types::TYPES.iter().map(of_type).collect::<Vec<_>>(),
-    })
+    });
+    resource::document("ccm request", &schema)
+}
+
+/// The schema of an answer.
+pub(super) fn response_schema() -> Json {
+    let mut event = types::event_schema();
+    if let Some(event) = event.as_object_mut() {
+        event.shift_remove("$schema");
+    }
+    let mut schema = resource::written::<Response>().to_value();
+    schema["properties"]["state"] = event;
+    schema["oneOf"] = serde_json::json!([{ "required": ["state"] }, { "required": ["error"] }]);
+    resource::document("ccm response", &schema)
 }

@@ -30,7 +30,7 @@ pub(crate) use error::{Error, Retry};
 pub(crate) use expansion::Expansion;
 #[cfg(test)]
 pub(crate) use manual::reference_page;
-pub(crate) use schema::{Field, FieldKind, declaration_schema, fields, keys, written};
+pub(crate) use schema::{Field, FieldKind, declaration_schema, document, fields, keys, written};
 
 use crate::host::Host;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde::{
     Deserialize, Serialize,
     de::{self, Deserializer, Visitor},
@@ -186,13 +186,31 @@ pub(crate) fn inlined<T: JsonSchema>() -> Schema {
     inlining().into_generator().into_root_schema_for::<T>()
 }
 
-/// As [`inlined`], of what the program writes: what it leaves out when it is empty is not required.
+/// As [`inlined`], of a part of what the program writes: what it leaves out when it is empty is not required, and there
+/// is nothing in it that is not described.
 pub(crate) fn written<T: JsonSchema>() -> Schema {
-    inlining().for_serialize().into_generator().into_root_schema_for::<T>()
+    let mut settings = inlining().for_serialize().with_transform(RecursiveTransform(close));
+    settings.meta_schema = None;
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
+fn close(schema: &mut Schema) {
+    if schema.get("properties").is_some() && schema.get("additionalProperties").is_none() {
+        schema.insert("additionalProperties".to_owned(), false.into());
+    }
 }
 
 fn inlining() -> SchemaSettings {
     SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true)
+}
+
+/// A schema that stands alone.
+pub(crate) fn document(title: &str, schema: &Value) -> Value {
+    let mut document = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "title": title });
+    for (key, value) in schema.as_object().into_iter().flatten().filter(|(key, _)| *key != "title") {
+        document[key] = value.clone();
+    }
+    document
 }
 
 /// A serialized value without the parts that were not given.

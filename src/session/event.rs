@@ -19,10 +19,12 @@ const PROTOCOL: &str = "io.choria.ccm.v1.transaction.event";
 )]
 pub(crate) struct Event {
     /// Always `io.choria.ccm.v1.transaction.event`.
+    #[schemars(extend("const" = PROTOCOL))]
     pub(crate) protocol: String,
     /// A unique id that sorts by time.
     pub(crate) event_id: String,
     /// When it was recorded: RFC 3339, UTC.
+    #[schemars(extend("format" = "date-time"))]
     pub(crate) timestamp: String,
     /// The resource's type.
     #[serde(rename = "type")]
@@ -33,6 +35,7 @@ pub(crate) struct Event {
     pub(crate) name: String,
     /// The resource's second name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub(crate) alias: Option<String>,
     /// The state that was asked for.
     pub(crate) requested_ensure: String,
@@ -46,9 +49,11 @@ pub(crate) struct Event {
     pub(crate) status: Option<Map<String, Value>>,
     /// What a real run would have done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub(crate) noop_message: Option<String>,
     /// The change of content as a unified diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub(crate) diff: Option<String>,
     /// Why it failed, and what to do about it.
     pub(crate) error: Vec<String>,

@@ -10,7 +10,7 @@ mod tests;
 use serde_json::{Value, json};
 
 use crate::{
-    resource::{Erased, Kind, written},
+    resource::{Erased, Kind, document, written},
     session::Event,
 };
 
@@ -29,7 +29,7 @@ pub(crate) fn find(name: &str) -> Option<&'static dyn Kind> {
 
 /// The schema of an event, with the states of all types.
 pub(crate) fn event_schema() -> Value {
-    let state = |kind: &&'static dyn Kind| {
+    let of_type = |kind: &&'static dyn Kind| {
         let mut state = kind.state_schema().to_value();
         let text = json!({ "type": "string" });
         let head = [
@@ -44,13 +44,12 @@ pub(crate) fn event_schema() -> Value {
                 required.push(key.into());
             }
         }
-        state
+        let status = json!({ "anyOf": [state, { "type": "null" }] });
+        json!({ "properties": { "type": { "const": kind.name() }, "status": status } })
     };
     let mut schema = written::<Event>().to_value();
-    let states: Vec<Value> = TYPES.iter().map(state).chain([json!({ "type": "null" })]).collect();
-    let description = schema["properties"]["status"]["description"].take();
-    schema["properties"]["status"] = json!({ "description": description, "anyOf": states });
-    schema
+    schema["oneOf"] = TYPES.iter().map(of_type).collect();
+    document("ccm event", &schema)
 }
 
 /// The names of all types.
