@@ -313,3 +313,21 @@ fn what_json_has_no_place_for_goes_to_standard_error() {
         world.manifest(&format!("- exec: {{ talk: {} }}", TALKATIVE.replace('}', ", sensitive: true }")));
     world.apply_with(&["--json"]).exits(0).never_says("out\n").never_says("err\n");
 }
+
+#[test]
+fn a_variable_that_is_empty_is_as_good_as_none() {
+    let world = World::new().manifest("[]");
+    let variables = ["CCM_STATE_DIR", "CCM_SESSION_STORE", "CCM_HIERA_DATA"];
+    // A dry run leaves the state directory alone, which without the variable is not the test's own.
+    for command in
+        [&["apply", "site.yaml", "--noop"][..], &["ensure", "exec", "true", "--noop"], &["eval", "1"]]
+    {
+        let call = variables.iter().fold(world.ccm(command), |call, variable| call.env(variable, ""));
+        call.run().exits(0);
+    }
+    world.ccm(["session", "report"]).env("CCM_SESSION_STORE", "").run().exits(2).complains("no session: set");
+    // An argument is something that somebody wrote.
+    for flag in ["--state-dir", "--session", "--hiera"] {
+        world.ccm(["ensure", "file", "$W/x", "absent", flag, ""]).run().exits(2).complains(flag);
+    }
+}

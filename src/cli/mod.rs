@@ -133,12 +133,18 @@ pub(crate) use api::requested;
 
 /// The flag that says where the program keeps its memory.
 fn state_argument() -> Arg {
-    Arg::new("state-dir")
+    let argument = Arg::new("state-dir")
         .long("state-dir")
         .value_name("FOLDER")
-        .env("CCM_STATE_DIR")
         .value_parser(value_parser!(PathBuf))
-        .help("Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]")
+        .help("Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]");
+    or_variable(argument, "CCM_STATE_DIR")
+}
+
+/// A flag whose value may come from the environment, where an empty one is as good as none.
+fn or_variable(argument: Arg, name: &'static str) -> Arg {
+    let is_empty = env::var_os(name).is_some_and(|value| value.is_empty());
+    if is_empty { argument } else { argument.env(name) }
 }
 
 /// Where the program keeps its memory.

@@ -7,6 +7,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use super::{
     Exit,
     failure::{Failure, warn},
+    or_variable,
     output::Output,
     report::{self, Format},
     switch,
@@ -47,12 +48,12 @@ pub(super) fn command() -> Command {
 
 /// The flag that selects a session.
 pub(super) fn argument() -> Arg {
-    Arg::new("session")
+    let argument = Arg::new("session")
         .long("session")
         .value_name("FOLDER")
-        .env(VARIABLE)
         .value_parser(value_parser!(PathBuf))
-        .help("The session to record in and to look up references in")
+        .help("The session to record in and to look up references in");
+    or_variable(argument, VARIABLE)
 }
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {

@@ -8,13 +8,13 @@ use std::{
 };
 
 use ccm_expr::{Map, Value};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::NonEmptyStringValueParser};
 use rustix::{fs::OFlags, io::Errno, process::geteuid};
 
 use super::{
     facts,
     failure::{Failure, warn},
-    state_argument,
+    or_variable, state_argument,
 };
 use crate::{
     document::pair,
@@ -24,22 +24,19 @@ use crate::{
 
 /// The flags, for every command that reads a manifest or templates.
 pub(super) fn arguments(command: Command) -> Command {
-    command
-        .args(facts::arguments())
-        .arg(state_argument())
-        .arg(
-            Arg::new("hiera")
-                .long("hiera")
-                .value_name("FILE|URL")
-                .env("CCM_HIERA_DATA")
-                .hide_env_values(true)
-                .help("Hierarchical data that goes over the manifest's own"),
-        )
-        .arg(
-            Arg::new("data").long("data").value_name("KEY=VALUE").action(ArgAction::Append).help(
-                "Data that goes over all other; dots in KEY make maps, VALUE has the type it has in YAML",
-            ),
-        )
+    let hiera = Arg::new("hiera")
+        .long("hiera")
+        .value_name("FILE|URL")
+        .value_parser(NonEmptyStringValueParser::new())
+        .hide_env_values(true)
+        .help("Hierarchical data that goes over the manifest's own");
+    command.args(facts::arguments()).arg(state_argument()).arg(or_variable(hiera, "CCM_HIERA_DATA")).arg(
+        Arg::new("data")
+            .long("data")
+            .value_name("KEY=VALUE")
+            .action(ArgAction::Append)
+            .help("Data that goes over all other; dots in KEY make maps, VALUE has the type it has in YAML"),
+    )
 }
 
 /// What the flags say.
