@@ -7,7 +7,7 @@ use std::{
 
 use clap::error::ErrorKind;
 
-use super::Exit;
+use super::{Exit, output::Loss};
 use crate::{
     document::{Colour, Problem, Source, render},
     manifest::LoadError,
@@ -66,9 +66,11 @@ impl From<StoreError> for Failure {
 
 /// Help and version go to standard output and are no failure; wrong arguments are.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
+    let loss = error.print().err().map(|error| Loss::of(&error));
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::AsAsked.into(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion if loss != Some(Loss::Failed) => {
+            Exit::AsAsked.into()
+        }
         _ => Exit::NotAttempted.into(),
     }
 }

@@ -25,7 +25,11 @@ use std::{env, path::PathBuf, process::ExitCode, rc::Rc};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use rustix::process::geteuid;
 
-use self::{failure::Failure, output::Output, progress::Progress};
+use self::{
+    failure::Failure,
+    output::{Loss, Output},
+    progress::Progress,
+};
 use crate::{
     host::{
         Host,
@@ -45,8 +49,20 @@ pub fn main() -> ExitCode {
     };
     let mut output = Output::stdout();
     let result = run(&matches, &mut output);
-    output.flush();
-    result.unwrap_or_else(Failure::report).into()
+    let loss = output.loss();
+    let exit = result.unwrap_or_else(Failure::report);
+    match loss {
+        Some(Loss::Failed) if exit != Exit::NotAttempted => unprinted(&matches).into(),
+        _ => exit.into(),
+    }
+}
+
+/// How a command ends whose output could not be printed: of most it is all there is to them.
+fn unprinted(matches: &ArgMatches) -> Exit {
+    match matches.subcommand_name() {
+        Some("apply" | "ensure") => Exit::Failed,
+        _ => Exit::NotAttempted,
+    }
 }
 
 fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {

@@ -7,16 +7,36 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice, adapter::strip_str};
 
-use super::progress::Progress;
+use super::{failure::warn, progress::Progress};
 use crate::document::Colour;
 
-/// Standard output. When its reader goes away the program goes on silently: a run is not cut short by `| head`.
+/// Standard output. When its reader goes away the program goes on silently: a run is not cut short by `| head`. When it
+/// cannot be written for another reason that is said once, and is no success.
 pub(super) struct Output {
     stream: io::BufWriter<io::StdoutLock<'static>>,
     colour: Colour,
     terminal: bool,
+    loss: Option<Loss>,
     /// Gives way to whatever is printed.
     pub(super) progress: Rc<Progress>,
+}
+
+/// Why something that was printed did not reach anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    NobodyReads,
+    Failed,
+}
+
+impl Loss {
+    /// Tells what is lost, unless nobody is left to be told.
+    pub(super) fn of(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::NobodyReads;
+        }
+        warn(&format!("cannot write to standard output: {error}"));
+        Self::Failed
+    }
 }
 
 impl Output {
@@ -31,6 +51,7 @@ impl Output {
             stream: io::BufWriter::new(stdout.lock()),
             colour,
             terminal,
+            loss: None,
             progress: Rc::new(Progress::new()),
         }
     }
@@ -49,22 +70,36 @@ impl Output {
     /// Data, as it is.
     pub(super) fn text(&mut self, text: &str) {
         self.progress.hide();
-        // Nobody is left to be told that nobody is reading.
-        let _ = self.stream.write_all(text.as_bytes());
+        let written = self.stream.write_all(text.as_bytes());
+        self.check(written);
     }
 
     /// A line for people, whose colours are left out where they cannot be shown.
     pub(super) fn styled(&mut self, text: &str) {
         self.progress.hide();
-        let _ = match self.colour {
+        let written = match self.colour {
             Colour::On => self.stream.write_all(text.as_bytes()),
             // Before the buffer: behind it, each stripped piece of a line would be a write of its own.
             Colour::Off => strip_str(text).try_for_each(|piece| self.stream.write_all(piece.as_bytes())),
         };
+        self.check(written);
         self.text("\n");
     }
 
     pub(super) fn flush(&mut self) {
-        let _ = self.stream.flush();
+        let flushed = self.stream.flush();
+        self.check(flushed);
+    }
+
+    /// Why not everything that was printed so far is out, if it is not.
+    pub(super) fn loss(&mut self) -> Option<Loss> {
+        self.flush();
+        self.loss
+    }
+
+    fn check(&mut self, written: io::Result<()>) {
+        if let (Err(error), None) = (written, self.loss) {
+            self.loss = Some(Loss::of(&error));
+        }
     }
 }

@@ -8,7 +8,7 @@ use super::{
     Exit,
     failure::{Failure, warn},
     or_variable,
-    output::Output,
+    output::{Loss, Output},
     report::{self, Format},
     switch,
 };
@@ -73,6 +73,10 @@ fn new(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
         return Err(Failure::new("the folder's name is not UTF-8"));
     };
     output.line(&format!("export {VARIABLE}={}", shell_words::quote(folder)));
+    if output.loss().is_some() {
+        // Nobody knows of it.
+        store.remove()?;
+    }
     Ok(Exit::AsAsked)
 }
 
@@ -84,7 +88,8 @@ fn report(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let session = resume(store.clone())?;
     let summary = session.summary();
     report::session(session.events(), &summary, Format::of(matches), output);
-    if matches.get_flag("remove") {
+    // What nobody could read is kept.
+    if matches.get_flag("remove") && output.loss() != Some(Loss::Failed) {
         store.remove()?;
     }
     let failed = summary.failed_resources > 0 || summary.requirements_unmet_count > 0;
