@@ -162,6 +162,19 @@ fn only_a_session_is_removed_and_only_if_it_is_nothing_else() {
     report(&world, &store, &["--remove"]).exits(2).says("changed").complains("mine is not part of it");
     assert_eq!(Tree::of(world.base()), before, "nothing of it is removed");
     fs::remove_file(store.join("mine")).unwrap();
+    // A link to it can be used, but not removed in its place.
+    symlink("session", world.base().join("link")).unwrap();
+    let before = Tree::of(world.base());
+    for link in ["link", "link/", "link/."] {
+        let outcome = report(&world, &world.base().join(link), &["--remove"]);
+        outcome
+            .exits(2)
+            .says("changed")
+            .complains("is not removed: it is a link")
+            .complains("name the folder itself");
+        assert_eq!(Tree::of(world.base()), before, "nothing of it is removed");
+    }
+    fs::remove_file(world.base().join("link")).unwrap();
     report(&world, &store, &["--remove", "--json"]).exits(0);
     assert!(!store.exists());
     assert_eq!(world.read("x"), "x");
@@ -360,9 +373,23 @@ fn a_session_that_is_not_there_or_not_ones_own_is_not_used() {
     let store = session(&world);
     for path in [store.clone(), store.join("session.json")] {
         std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
-        write(&world, &store, "$W/x", &[]).exits(2).complains("belongs to user 65534");
+        let outcome = write(&world, &store, "$W/x", &[]);
+        outcome
+            .exits(2)
+            .complains("belongs to user 65534")
+            .complains("could lead what is recorded elsewhere");
+        outcome.complains("make one of your own with `ccm session new`");
         std::os::unix::fs::chown(&path, Some(0), Some(0)).unwrap();
     }
+    // Root's own is closed to others.
+    let arguments = [&["ensure", "file", "$W/x", "--content", "x"], &OWN[..]].concat();
+    let call = world.ccm(arguments).env(STORE, store.display().to_string()).uid(NOBODY);
+    let outcome = call.run();
+    outcome
+        .exits(2)
+        .complains("permission denied")
+        .complains("belongs to user 0")
+        .never_says("is not a session");
     fs::create_dir(world.base().join("theirs")).unwrap();
     std::os::unix::fs::chown(world.base().join("theirs"), Some(NOBODY), Some(NOBODY)).unwrap();
     world.ccm(["session", "new", "--directory", "theirs"]).run().exits(2).complains("belongs to user 65534");

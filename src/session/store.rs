@@ -48,10 +48,22 @@ pub(crate) struct Recorded {
 pub(crate) enum StoreError {
     #[error("{} is not a session: make one with `ccm session new`", .0.display())]
     NotASession(PathBuf),
-    #[error("session {} is not used: it belongs to user {owner}, and must belong to you or root", path.display())]
+    #[error(
+        "session {} is not used: it belongs to user {owner}, who could lead what is recorded elsewhere; make one of \
+         your own with `ccm session new`, or run this as that user",
+        path.display()
+    )]
     Foreign { path: PathBuf, owner: u32 },
     #[error("session {} is not used: others may write to it (mode {mode:04o}); it must be 0700", path.display())]
     Exposed { path: PathBuf, mode: u32 },
+    #[error(
+        "session {} is not used: permission denied, it belongs to user {owner}; make one of your own with \
+         `ccm session new`",
+        path.display()
+    )]
+    Denied { path: PathBuf, owner: u32 },
+    #[error("session {} is not removed: it is a link; name the folder itself", .0.display())]
+    Link(PathBuf),
     #[error("session {} is not removed: {} is not part of it", path.display(), Path::new(other).display())]
     Shared { path: PathBuf, other: OsString },
     #[error("cannot make a session in {}: it is not an empty folder", .0.display())]
@@ -96,17 +108,28 @@ impl Store {
 
     /// A store that exists.
     pub(crate) fn open(folder: &Path) -> Result<Self, StoreError> {
-        let mark = fs::symlink_metadata(folder.join(MARK)).ok().filter(fs::Metadata::is_file);
-        let (Some(mark), Ok(found)) = (mark, fs::metadata(folder)) else {
-            return Err(StoreError::NotASession(folder.to_owned()));
+        // Without a slash behind it, which would lead through a link.
+        let folder: PathBuf = folder.components().collect();
+        let is_denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        let found = match fs::metadata(&folder) {
+            Ok(found) => found,
+            Err(error) if is_denied(&error) => return Err(StoreError::Io { path: folder, error }),
+            Err(_) => return Err(StoreError::NotASession(folder)),
         };
-        owned(folder, &found)?;
-        owned(folder, &mark)?;
+        let mark = match fs::symlink_metadata(folder.join(MARK)) {
+            Ok(mark) if mark.is_file() => mark,
+            Err(error) if is_denied(&error) => {
+                return Err(StoreError::Denied { path: folder, owner: found.uid() });
+            }
+            _ => return Err(StoreError::NotASession(folder)),
+        };
+        owned(&folder, &found)?;
+        owned(&folder, &mark)?;
         // Whoever may write to the folder can lead what is appended elsewhere.
         if found.mode() & 0o022 != 0 {
-            return Err(StoreError::Exposed { path: folder.to_owned(), mode: found.mode() & 0o7777 });
+            return Err(StoreError::Exposed { path: folder, mode: found.mode() & 0o7777 });
         }
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { folder })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -160,6 +183,9 @@ impl Store {
     /// Removes the store and nothing else: a folder in which somebody put something of his own stays.
     pub(crate) fn remove(self) -> Result<(), StoreError> {
         let failed = |error| StoreError::Io { path: self.folder.clone(), error };
+        if fs::symlink_metadata(&self.folder).map_err(failed)?.is_symlink() {
+            return Err(StoreError::Link(self.folder));
+        }
         for entry in fs::read_dir(&self.folder).map_err(failed)? {
             let other = entry.map_err(failed)?.file_name();
             if other != EVENTS && other != MARK {
