@@ -4,7 +4,7 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use crate::support::{Outcome, World};
+use crate::support::{Outcome, Tree, World};
 
 /// A manifest with files and a command that follows changes of them, and fails until `works` is there. Which files it
 /// was run for is in the log named after the manifest.
@@ -182,4 +182,110 @@ fn a_refresh_that_a_request_asked_for_and_that_failed_is_owed() {
     let world = world.file("works", "");
     assert_eq!(pipe(&world, &second, &file)["changed"], false);
     assert_eq!(pipe(&world, &second, &reload)["refreshed"], true);
+}
+
+fn report(world: &World, session: &str) -> Outcome {
+    world.ccm(["session", "report", "--session", session, "--remove"]).run()
+}
+
+/// What the state directory remembers of changes and debts.
+fn memory(world: &World) -> String {
+    fs::read_to_string(world.state().join("debts.json")).unwrap_or_default()
+}
+
+#[test]
+fn a_change_of_a_script_that_died_is_followed_in_the_next_session_once() {
+    let world = World::new().file("works", "");
+    let [first, second, third] = ["one", "two", "three"].map(|name| session(&world, name));
+    file(&world, &first, "x").exits(0).says("created the file");
+    // Nothing more comes of it.
+    file(&world, &second, "x").exits(0).says("stable");
+    for name in ["r1", "r2"] {
+        let noop =
+            world.ccm(["ensure", "exec", name, "--refresh-only", "--subscribe", "file#$W/x", "--noop"]);
+        noop.env("CCM_SESSION_STORE", &second).run().exits(0).says("Would have executed via subscribe");
+        follow(&world, &second, name, "x").exits(0).says("executed via subscribe");
+        follow(&world, &second, name, "x").exits(0).says("stable");
+    }
+    report(&world, &second).exits(0);
+    let before = Tree::of(&world.state());
+    file(&world, &third, "x").exits(0).says("stable");
+    for name in ["r1", "r2"] {
+        follow(&world, &third, name, "x").exits(0).says("stable");
+        assert_eq!(refreshes(&world, name), 1, "{name}");
+    }
+    assert_eq!(Tree::of(&world.state()), before, "who finds nothing to do writes nothing");
+}
+
+#[test]
+fn what_a_script_that_died_had_followed_is_not_followed_again() {
+    let world = World::new().file("works", "");
+    let [first, second] = ["one", "two"].map(|name| session(&world, name));
+    file(&world, &first, "x").exits(0);
+    follow(&world, &first, "r1", "x").exits(0).says("executed via subscribe");
+    file(&world, &second, "x").exits(0);
+    follow(&world, &second, "r1", "x").exits(0).says("stable");
+    follow(&world, &second, "r2", "x").exits(0).says("executed via subscribe");
+    // A further change is followed by all.
+    fs::remove_file(world.path("x")).unwrap();
+    let third = session(&world, "three");
+    file(&world, &third, "x").exits(0).says("created the file");
+    let fourth = session(&world, "four");
+    file(&world, &fourth, "x").exits(0).says("stable");
+    for name in ["r1", "r2"] {
+        follow(&world, &fourth, name, "x").exits(0).says("executed via subscribe");
+    }
+}
+
+#[test]
+fn a_session_that_was_reported_leaves_nothing_behind() {
+    let world = World::new().file("works", "");
+    let [first, second, third] = ["one", "two", "three"].map(|name| session(&world, name));
+    file(&world, &first, "x").exits(0);
+    file(&world, &second, "y").exits(0);
+    follow(&world, &second, "r1", "y").exits(0).says("executed via subscribe");
+    report(&world, &second).exits(0);
+    assert!(!memory(&world).contains("/y"), "{}", memory(&world));
+    // Another script's is not touched by that.
+    file(&world, &third, "x").exits(0);
+    follow(&world, &third, "r1", "x").exits(0).says("executed via subscribe");
+    report(&world, &third).exits(0);
+    report(&world, &first).exits(0);
+    assert!(!memory(&world).contains('#'), "{}", memory(&world));
+}
+
+#[test]
+fn a_session_that_ended_with_a_failure_is_remembered_although_it_was_reported() {
+    let world = World::new().file("works", "");
+    let [first, second] = ["one", "two"].map(|name| session(&world, name));
+    file(&world, &first, "x").exits(0);
+    file(&world, &first, "no/where").exits(1);
+    // `trap 'ccm session report --remove' EXIT`, and the shell stops at the first failure.
+    report(&world, &first).exits(1);
+    file(&world, &second, "x").exits(0);
+    follow(&world, &second, "r1", "x").exits(0).says("executed via subscribe");
+}
+
+#[test]
+fn a_change_that_came_to_nothing_is_not_followed() {
+    let world = World::new().file("works", "").dir("x");
+    let [first, second] = ["one", "two"].map(|name| session(&world, name));
+    file(&world, &first, "x").exits(1);
+    fs::remove_dir(world.path("x")).unwrap();
+    let world = world.file("x", "x");
+    file(&world, &second, "x").exits(0).says("stable");
+    follow(&world, &second, "r1", "x").exits(0).says("stable");
+}
+
+#[test]
+fn a_manifest_follows_a_change_of_a_script_that_died_and_alone_a_command_remembers_nothing() {
+    let world = manifest(World::new().file("works", ""), "a", &["x"]);
+    let own = ["--content", "x", "--owner", "$UID", "--group", "$GID", "--mode", "0644"];
+    world.ccm(["ensure", "file", "$W/x"].iter().chain(&own)).run().exits(0).says("created the file");
+    assert_eq!(memory(&world), "");
+    apply(&world, "a").exits(0).counts([0, 2, 0, 0]);
+    fs::remove_file(world.path("x")).unwrap();
+    file(&world, &session(&world, "one"), "x").exits(0).says("created the file");
+    apply(&world, "a").exits(0).counts([1, 1, 0, 0]);
+    apply(&world, "a").exits(0).counts([0, 2, 0, 0]);
 }

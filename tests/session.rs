@@ -158,9 +158,9 @@ fn only_a_session_is_removed_and_only_if_it_is_nothing_else() {
     let store = session(&world);
     write(&world, &store, "$W/x", &[]).exits(0);
     fs::write(store.join("mine"), "x").unwrap();
-    let before = Tree::of(world.base());
+    let before = Tree::of(&store);
     report(&world, &store, &["--remove"]).exits(2).says("changed").complains("mine is not part of it");
-    assert_eq!(Tree::of(world.base()), before, "nothing of it is removed");
+    assert_eq!(Tree::of(&store), before, "nothing of it is removed");
     fs::remove_file(store.join("mine")).unwrap();
     // A link to it can be used, but not removed in its place.
     symlink("session", world.base().join("link")).unwrap();

@@ -5,7 +5,6 @@ url=$1 sum=$2
 cd "$(dirname "$0")"
 
 eval "$(ccm session new)"
-trap 'ccm session report --remove' EXIT # also when a step fails and ends the script
 root="--owner root --group root"
 
 ccm ensure file /opt/dl directory $root --mode 0755
@@ -15,3 +14,5 @@ ccm ensure file /etc/app.conf --content-file app.conf $root --mode 0644 --requir
 ccm ensure file /etc/systemd/system/app.service --source app.service $root --mode 0644
 ccm ensure service app running --enable --require archive#/opt/dl/app.tar.gz \
     --subscribe file#/etc/app.conf --subscribe file#/etc/systemd/system/app.service
+# Not before: until a session is reported, the next one follows what this one changed, should it break off.
+ccm session report --remove

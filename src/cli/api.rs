@@ -151,9 +151,9 @@ impl Desk {
         if self.mode == RunMode::Real {
             self.host.unfinished.recover();
         }
-        let debts = debts_to(&resource, &self.host.state);
+        let debts = debts_to(&resource, &self.session, &self.host.state);
         let resources = [resource];
-        let mut ledger = Ledger::of(&resources, debts);
+        let mut ledger = Ledger::of(&resources, debts, &self.session);
         let mut witness = Witness { event: None, aside: Aside(&self.progress) };
         let finished =
             engine::run(&resources, &options, &self.host, &mut ledger, &mut self.session, &mut witness);

@@ -124,7 +124,7 @@ impl Run<'_> {
         let progress = Rc::clone(&output.progress);
         let mut printer =
             Printer::new(output, Format::of(matches), self.resources, self.source, options.mode);
-        let mut ledger = Ledger::of(self.resources, debts);
+        let mut ledger = Ledger::of(self.resources, debts, session);
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if !noop {
@@ -154,16 +154,17 @@ fn lock(matches: &ArgMatches, host: &Host) -> Result<Option<RunLock>, Failure> {
 }
 
 /// The refreshes that are owed. Damaged memory is said and set aside: it may cost a restart, never the run.
-fn debts(state: &StateDirectory) -> Debts {
+pub(super) fn debts(state: &StateDirectory) -> Debts {
     state.debts().unwrap_or_else(|error| {
         warn(&format!("{error}; refreshes that earlier runs owe are not known"));
         state.no_debts()
     })
 }
 
-/// What is owed to one resource. Only a refresh can be: everything else leaves no trace of itself.
-pub(super) fn debts_to(resource: &Resource, state: &StateDirectory) -> Option<Debts> {
-    (!resource.common.subscribe.is_empty()).then(|| debts(state))
+/// What is owed to one resource, or may be owed to others because of it. Alone, it leaves no trace of itself.
+pub(super) fn debts_to(resource: &Resource, session: &Session, state: &StateDirectory) -> Option<Debts> {
+    let concerns_others = !resource.common.subscribe.is_empty() || session.name().is_some();
+    concerns_others.then(|| debts(state))
 }
 
 /// The exit code of a run.

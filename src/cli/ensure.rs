@@ -73,9 +73,10 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         Err(more) => return Err(Failure::problems(source, [problems, more].concat())),
     };
     let on_failure = OnFailure::Continue;
-    let debts = debts_to(&resource, &host.state);
+    let mut session = session::selected(matches)?;
+    let debts = debts_to(&resource, &session, &host.state);
     let run = Run { resources: &[resource], source: &source, folder: &folder, scope: &scope, on_failure };
-    let (finished, mut printer) = run.start(matches, &host, debts, &mut session::selected(matches)?, output);
+    let (finished, mut printer) = run.start(matches, &host, debts, &mut session, output);
     // People see all there is to one resource in its line.
     if Format::of(matches) == Format::Json {
         printer.summary(&finished);

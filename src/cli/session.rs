@@ -6,11 +6,12 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::{
     Exit,
+    apply::debts,
     failure::{Failure, warn},
     or_variable,
     output::{Loss, Output},
     report::{self, Format},
-    switch,
+    state_argument, state_directory, switch,
 };
 use crate::session::{Session, Store};
 
@@ -41,6 +42,7 @@ pub(super) fn command() -> Command {
             Command::new("report")
                 .about("Shows what happened in a session")
                 .arg(argument())
+                .arg(state_argument())
                 .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
                 .arg(switch("remove", "Remove the session afterwards")),
         )
@@ -88,12 +90,29 @@ fn report(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let session = resume(store.clone())?;
     let summary = session.summary();
     report::session(session.events(), &summary, Format::of(matches), output);
+    let failed = summary.failed_resources > 0 || summary.requirements_unmet_count > 0;
+    let exit = if failed { Exit::Failed } else { Exit::AsAsked };
     // What nobody could read is kept.
-    if matches.get_flag("remove") && output.loss() != Some(Loss::Failed) {
+    if output.loss() == Some(Loss::Failed) {
+        return Ok(exit);
+    }
+    if !failed {
+        settle(&session, matches);
+    }
+    if matches.get_flag("remove") {
         store.remove()?;
     }
-    let failed = summary.failed_resources > 0 || summary.requirements_unmet_count > 0;
-    Ok(if failed { Exit::Failed } else { Exit::AsAsked })
+    Ok(exit)
+}
+
+/// Nobody has to follow the changes of a script any more that came to a good end. After a failure the shell may have left
+/// out whatever came next.
+fn settle(session: &Session, matches: &ArgMatches) {
+    if let (Some(name), Ok(state)) = (session.name(), state_directory(matches))
+        && let Err(error) = debts(&state).edit(|owed| owed.settle(&name))
+    {
+        warn(&format!("{error}; what follows changes in this session may be refreshed once more"));
+    }
 }
 
 /// The session that the flags select, or one that ends with the process.

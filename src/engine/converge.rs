@@ -135,8 +135,7 @@ impl Attempts<'_> {
         ledger: &mut Ledger,
     ) -> Result<(), Error> {
         let wanted = self.wanted;
-        ledger.owe(self.resource, self.causes)?;
-        let debts = ledger.incur(self.resource)?;
+        let incurred = ledger.incur(self.resource, self.causes)?;
         let Some(before) = outcome.observed.take() else { return Ok(()) };
         self.prepare(cx);
         let result = match wanted.enact(&before, pending, self.provider, cx) {
@@ -153,7 +152,7 @@ impl Attempts<'_> {
         };
         // An action that failed and changed nothing owes nobody a refresh.
         if result.is_err() && outcome.observed.as_ref().is_some_and(|after| after.agrees_with(&before)) {
-            if let Err(error) = ledger.cancel(&debts) {
+            if let Err(error) = ledger.cancel(&incurred) {
                 cx.warn(format!("{error}; the next run will refresh what subscribes to it"));
             }
         } else if result.is_err() {

@@ -57,6 +57,11 @@ impl Session {
         Ok((session, recorded.torn))
     }
 
+    /// What tells it from every other session, if it outlives this process: no two begin in the same nanosecond.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.store.as_ref().map(|_| self.started.to_string())
+    }
+
     /// An event of which nothing is known yet but whom it is about; it is no part of the session until it is recorded.
     pub(crate) fn event(&mut self, kind: &str, name: &str) -> Event {
         Event::begin(kind, name, &mut self.ids)

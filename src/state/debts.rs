@@ -3,17 +3,17 @@
 //! When a resource changes, its subscribers have to be refreshed. If the run ends between the change and the refresh,
 //! the next run finds the resource as desired and would never know. So the debt is written down before the change is
 //! made, and struck out once the refresh is done.
+//!
+//! A command of a script does not know who will subscribe to what it changes. It writes down the change itself, under
+//! the session of the script, and that is remembered until the session has come to a good end. Until then whoever
+//! subscribes to the resource is owed one refresh.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io,
 };
 
-use serde::{Deserialize, Serialize};
-
-use super::{StateDirectory, StateError, open};
-use crate::vocabulary::Reference;
+use super::{Owed, StateDirectory, StateError, open};
 
 const FILE: &str = "debts.json";
 /// Held while the file is replaced, which therefore cannot be locked itself.
@@ -27,65 +27,36 @@ pub(crate) struct Debts {
     forgotten: bool,
 }
 
-/// Each resource that is to be refreshed, and the changes that it is owed for: other manifests may know other resources
-/// by the same name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Owed {
-    refreshes: BTreeMap<String, BTreeSet<String>>,
-}
-
-/// One refresh that is owed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Debt {
-    /// Who is to be refreshed.
-    pub(crate) to: Reference,
-    /// Whose change it is for.
-    pub(crate) because: Reference,
-}
-
 impl StateDirectory {
     /// The debts of earlier runs.
     pub(crate) fn debts(&self) -> Result<Debts, StateError> {
-        Ok(Debts { directory: self.clone(), owed: Owed::read(self)?, forgotten: false })
+        Ok(Debts { directory: self.clone(), owed: self.owed()?, forgotten: false })
     }
 
     /// No debts, whatever the file says: the next record replaces it if it cannot be read.
     pub(crate) fn no_debts(&self) -> Debts {
         Debts { directory: self.clone(), owed: Owed::default(), forgotten: true }
     }
+
+    fn owed(&self) -> Result<Owed, StateError> {
+        let path = self.path().join(FILE);
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| StateError::Damaged { path, reason: error.to_string() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Owed::default()),
+            Err(error) => Err(StateError::Io { path, error }),
+        }
+    }
 }
 
 impl Debts {
-    pub(crate) fn holds(&self, debt: &Debt) -> bool {
-        self.owed.holds(debt)
-    }
-
-    /// Writes down that refreshes are owed; gives those for which that is new.
-    pub(crate) fn incur(&mut self, debts: &[Debt]) -> Result<Vec<Debt>, StateError> {
-        self.edit(|owed| {
-            let new: Vec<Debt> = debts.iter().filter(|debt| !owed.holds(debt)).cloned().collect();
-            for Debt { to, because } in &new {
-                owed.refreshes.entry(to.to_string()).or_default().insert(because.to_string());
-            }
-            new
-        })
-    }
-
-    /// Strikes out what has been paid or turned out not to be owed.
-    pub(crate) fn strike(&mut self, debts: &[Debt]) -> Result<(), StateError> {
-        self.edit(|owed| {
-            for Debt { to, because } in debts {
-                if let Some(causes) = owed.refreshes.get_mut(&to.to_string()) {
-                    causes.remove(&because.to_string());
-                }
-            }
-            owed.refreshes.retain(|_, causes| !causes.is_empty());
-        })
+    /// What was owed when it was last read.
+    pub(crate) fn owed(&self) -> &Owed {
+        &self.owed
     }
 
     /// Edits what is on disk, which another command may be doing at the same time.
-    fn edit<T>(&mut self, edit: impl Fn(&mut Owed) -> T) -> Result<T, StateError> {
+    pub(crate) fn edit<T>(&mut self, edit: impl Fn(&mut Owed) -> T) -> Result<T, StateError> {
         let before = self.current()?;
         self.owed = before.clone();
         let mut result = edit(&mut self.owed);
@@ -94,17 +65,24 @@ impl Debts {
             let _alone = self.lock()?;
             let mut owed = self.current()?;
             result = edit(&mut owed);
-            owed.store(&self.directory)?;
+            self.store(&owed)?;
             self.owed = owed;
         }
         Ok(result)
     }
 
     fn current(&self) -> Result<Owed, StateError> {
-        match Owed::read(&self.directory) {
+        match self.directory.owed() {
             Err(_) if self.forgotten => Ok(Owed::default()),
             read => read,
         }
+    }
+
+    fn store(&self, owed: &Owed) -> Result<(), StateError> {
+        let path = self.directory.path().join(FILE);
+        let text =
+            serde_json::to_vec_pretty(owed).map_err(|error| StateError::Io { path, error: error.into() })?;
+        self.directory.store(FILE, &text)
     }
 
     fn lock(&self) -> Result<File, StateError> {
@@ -115,34 +93,12 @@ impl Debts {
     }
 }
 
-impl Owed {
-    fn read(directory: &StateDirectory) -> Result<Self, StateError> {
-        let path = directory.path().join(FILE);
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|error| StateError::Damaged { path, reason: error.to_string() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(StateError::Io { path, error }),
-        }
-    }
-
-    fn store(&self, directory: &StateDirectory) -> Result<(), StateError> {
-        let path = directory.path().join(FILE);
-        let text =
-            serde_json::to_vec_pretty(self).map_err(|error| StateError::Io { path, error: error.into() })?;
-        directory.store(FILE, &text)
-    }
-
-    fn holds(&self, Debt { to, because }: &Debt) -> bool {
-        self.refreshes.get(&to.to_string()).is_some_and(|causes| causes.contains(&because.to_string()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{env, path::PathBuf, process, thread};
 
     use super::*;
+    use crate::state::Debt;
 
     /// A state directory that is gone when the test is over.
     struct Folder(PathBuf);
@@ -178,28 +134,29 @@ mod tests {
                 let mut debts = folder.state().debts().unwrap();
                 scope.spawn(move || {
                     for number in 0..10 {
-                        debts.incur(&[debt(writer * 10 + number)]).unwrap();
+                        debts.edit(|owed| owed.incur(&[debt(writer * 10 + number)])).unwrap();
                     }
                 });
             }
         });
         let mut debts = folder.state().debts().unwrap();
-        assert!((0..80).all(|number| debts.holds(&debt(number))));
+        assert!((0..80).all(|number| debts.owed().holds(&debt(number))));
         thread::scope(|scope| {
             for writer in 0..8 {
                 let mut debts = folder.state().debts().unwrap();
-                scope.spawn(move || debts.strike(&[debt(writer * 10)]).unwrap());
+                scope.spawn(move || debts.edit(|owed| owed.strike(&[debt(writer * 10)])).unwrap());
             }
         });
-        assert_eq!(debts.incur(&(0..80).map(debt).collect::<Vec<_>>()).unwrap().len(), 8);
+        let all: Vec<_> = (0..80).map(debt).collect();
+        assert_eq!(debts.edit(|owed| owed.incur(&all)).unwrap().len(), 8);
     }
 
     #[test]
     fn who_has_nothing_to_write_down_writes_nothing() {
         let folder = Folder::new("ccm-debts-nothing");
         let mut debts = folder.state().debts().unwrap();
-        debts.strike(&[debt(1)]).unwrap();
-        debts.incur(&[]).unwrap();
+        debts.edit(|owed| owed.pay(&[debt(1)])).unwrap();
+        debts.edit(|owed| owed.settle("session")).unwrap();
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
     }
 }

@@ -5,11 +5,13 @@
 mod archives;
 mod debts;
 mod lock;
+mod owed;
 mod unfinished;
 
 pub(crate) use archives::{ArchiveRecord, Progress};
-pub(crate) use debts::{Debt, Debts};
+pub(crate) use debts::Debts;
 pub(crate) use lock::{Held, Patience, RunLock};
+pub(crate) use owed::{Change, Debt, Owed};
 pub(crate) use unfinished::Unfinished;
 
 use std::{
