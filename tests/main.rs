@@ -33,6 +33,7 @@ mod file_states;
 mod guides;
 mod lab;
 mod manifest;
+mod overlap;
 mod prediction;
 mod secrets;
 mod service;

@@ -283,7 +283,9 @@ fn eight_at_once_lose_no_event() {
                         arguments.extend(["--require", &previous]);
                     }
                     let outcome = ensure(world, store, &arguments);
-                    assert!(outcome.exits(0).stderr.is_empty(), "{outcome}");
+                    // On a busy machine they may have to wait for each other for long.
+                    let mut said = outcome.exits(0).stderr.lines();
+                    assert!(said.all(|line| line.starts_with("ccm: waiting for ")), "{outcome}");
                 }
             });
         }

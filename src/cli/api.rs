@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 use super::{
     Exit,
-    apply::{debts_to, to_text},
+    apply::{debts_to, to_text, waiting},
     failure::Failure,
     host,
     output::Output,
@@ -24,10 +24,11 @@ use super::{
 };
 use crate::{
     document::{self, Entry, Node, Problem, Scalar, Source, Style, Value, closest},
-    engine::{self, Diffs, Ledger, Observer, OnFailure, Options, Report, RunMode},
+    engine::{self, Diffs, Exclusion, Ledger, Observer, OnFailure, Options, Report, RunMode},
     host::{Host, interrupt::Stdin, process::close_inherited},
     resource::{self, Completeness, Declaration, Kind, Resource},
     session::{Event, Session},
+    state::Patience,
     template::Scope,
     types,
 };
@@ -144,6 +145,7 @@ impl Desk {
             mode: self.mode,
             diffs: if self.mode == RunMode::Noop { Diffs::Wanted } else { Diffs::Unwanted },
             on_failure: OnFailure::Continue,
+            exclusion: Exclusion::WhileChanging(Patience::Wait),
             working_directory: &self.folder,
             scope: &self.scope,
             source: &source,
@@ -172,6 +174,10 @@ struct Witness<'a> {
 
 impl Observer for Witness<'_> {
     fn begun(&mut self, _: &Resource, _: usize) {}
+
+    fn waiting(&mut self, holder: &str) {
+        waiting(holder);
+    }
 
     fn output(&mut self, resource: &Resource, line: &str) {
         self.aside.output(resource, line);

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     document::Source,
-    engine::{self, Diffs, Finished, Ledger, OnFailure, Options, RunMode},
+    engine::{self, Diffs, Exclusion, Finished, Ledger, OnFailure, Options, RunMode},
     host::{Host, process::close_inherited},
     manifest::{self, Manifest},
     resource::Resource,
@@ -30,10 +30,6 @@ pub(super) fn command() -> Command {
         .arg(manifest_argument())
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
         .arg(switch("no-report", "Leave out the summary at the end"))
-        .arg(switch(
-            "no-wait",
-            "Give up at once when another run is in progress, instead of waiting for its end",
-        ))
 }
 
 /// The argument that says where a manifest is.
@@ -51,6 +47,10 @@ pub(super) fn run_arguments(command: Command) -> Command {
         .arg(switch("diff", "Show changes of content (default with --noop)").overrides_with("no-diff"))
         .arg(switch("no-diff", "Do not show changes of content").overrides_with("diff"))
         .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
+        .arg(switch(
+            "no-wait",
+            "Give up at once when another run is in progress, instead of waiting for its end",
+        ))
         .arg(switch("detailed-exitcode", "Exit with 3 instead of 0 when something changed or would change"))
 }
 
@@ -76,6 +76,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         folder: &manifest.working_directory,
         scope: &manifest.scope,
         on_failure,
+        exclusion: Exclusion::WholeRun,
     };
     let debts = debts(&host.state);
     let (finished, mut printer) = run.start(matches, &host, Some(debts), &mut Session::begin(), output);
@@ -96,6 +97,7 @@ pub(super) struct Run<'a> {
     pub(super) folder: &'a Path,
     pub(super) scope: &'a Scope,
     pub(super) on_failure: OnFailure,
+    pub(super) exclusion: Exclusion,
 }
 
 impl Run<'_> {
@@ -117,6 +119,7 @@ impl Run<'_> {
             mode: if noop { RunMode::Noop } else { RunMode::Real },
             diffs: if diffs { Diffs::Wanted } else { Diffs::Unwanted },
             on_failure: self.on_failure,
+            exclusion: self.exclusion,
             working_directory: self.folder,
             scope: self.scope,
             source: self.source,
@@ -141,16 +144,24 @@ fn lock(matches: &ArgMatches, host: &Host) -> Result<Option<RunLock>, Failure> {
     if matches.get_flag("noop") {
         return Ok(None);
     }
-    let patience = if matches.get_flag("no-wait") { Patience::GiveUp } else { Patience::Wait };
-    let who = format!("process {} (ccm apply)", std::process::id());
-    let taken = host
-        .state
-        .lock(&who, patience, &host.interrupt, |holder| warn(&format!("waiting for {holder} to finish")));
-    match taken {
+    match host.state.lock("ccm apply", patience(matches), &host.interrupt, waiting) {
         Ok(Ok(lock)) => Ok(Some(lock)),
-        Ok(Err(Held(holder))) => Err(Failure::new(format!("another run is in progress: {holder}"))),
+        Ok(Err(Held { who, waits_for_us: true })) => Err(Failure::new(format!(
+            "this run was started by one that is in progress: {who}; inside of it, use `ccm ensure`"
+        ))),
+        Ok(Err(Held { who, .. })) => Err(Failure::new(format!("another run is in progress: {who}"))),
         Err(error) => Err(Failure::new(format!("{error}; another place can be named with --state-dir"))),
     }
+}
+
+/// What to do when another run is in progress.
+pub(super) fn patience(matches: &ArgMatches) -> Patience {
+    if matches.get_flag("no-wait") { Patience::GiveUp } else { Patience::Wait }
+}
+
+/// Says for whom the run waits.
+pub(super) fn waiting(holder: &str) {
+    warn(&format!("waiting for {holder} to finish"));
 }
 
 /// The refreshes that are owed. Damaged memory is said and set aside: it may cost a restart, never the run.

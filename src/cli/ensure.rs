@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::{
     Exit, api,
-    apply::{Run, debts_to, exit, run_arguments},
+    apply::{Run, debts_to, exit, patience, run_arguments},
     failure::Failure,
     flags, host,
     output::Output,
@@ -12,7 +12,7 @@ use super::{
     session, state_directory, surroundings,
 };
 use crate::{
-    engine::OnFailure,
+    engine::{Exclusion, OnFailure},
     resource::{Completeness, Expansion, FieldKind, Kind, fields},
     types,
 };
@@ -75,7 +75,15 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let on_failure = OnFailure::Continue;
     let mut session = session::selected(matches)?;
     let debts = debts_to(&resource, &session, &host.state);
-    let run = Run { resources: &[resource], source: &source, folder: &folder, scope: &scope, on_failure };
+    let exclusion = Exclusion::WhileChanging(patience(matches));
+    let run = Run {
+        resources: &[resource],
+        source: &source,
+        folder: &folder,
+        scope: &scope,
+        on_failure,
+        exclusion,
+    };
     let (finished, mut printer) = run.start(matches, &host, debts, &mut session, output);
     // People see all there is to one resource in its line.
     if Format::of(matches) == Format::Json {

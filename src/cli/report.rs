@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write as _, io::Write as _, time::Duration};
 use anstyle::{AnsiColor, Style};
 use clap::ArgMatches;
 
-use super::{failure::warn, output::Output, progress::Progress};
+use super::{apply::waiting, failure::warn, output::Output, progress::Progress};
 use crate::{
     document::Source,
     engine::{Finished, Observer, Reason, Report, RunMode},
@@ -141,6 +141,11 @@ impl Observer for Printer<'_> {
         if self.format == Format::Text {
             self.output.progress.turn(&printable(&resource.to_string()), done, self.total);
         }
+    }
+
+    fn waiting(&mut self, holder: &str) {
+        self.output.progress.hide();
+        waiting(holder);
     }
 
     fn output(&mut self, resource: &Resource, line: &str) {

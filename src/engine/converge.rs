@@ -8,6 +8,7 @@ use crate::{
     resource::{
         Common, Context, Cue, Difference, Error, Observed, Pending, Provider, Resource, Retry, Wanted,
     },
+    state::RunLock,
     vocabulary::{Duration, Reference},
 };
 
@@ -33,6 +34,15 @@ pub(super) struct Outcome {
     pub(super) diff: Option<String>,
     pub(super) errors: Vec<Error>,
     pub(super) warnings: Vec<String>,
+    /// Keeps other runs out until the resource is done with.
+    pub(super) lock: Option<RunLock>,
+}
+
+/// How far an attempt came.
+enum Step {
+    Done,
+    /// There is something to change, but another run is in progress.
+    Blocked,
 }
 
 /// A resource whose turn has come, and all that is needed to apply it.
@@ -54,22 +64,18 @@ impl Attempts<'_> {
     /// Brings the resource to its desired state in as many attempts as it is allowed.
     pub(super) fn make(&self, ledger: &mut Ledger, observer: &mut dyn Observer) -> Outcome {
         let common = &self.resource.common;
-        let mut listener = |line: &str| observer.output(self.resource, line);
         let mut outcome = Outcome::default();
         let tries = common.tries.map_or(self.resource.kind.tries(), Into::into);
         // In a dry run nothing changes between two attempts.
         let tries = if self.options.mode == RunMode::Noop { 1 } else { tries };
         for left in (0..tries).rev() {
-            let mut cx = Context::new(
-                self.host,
-                self.options.working_directory,
-                common.timeout.map(Duration::as_std),
-                &mut listener,
-            )
-            .within(self.options.mode, self.touched);
-            cx.sensitive = common.sensitive;
-            let result = self.converge(&cx, &mut outcome, ledger);
-            outcome.warnings.extend(cx.into_warnings());
+            let mut result = self.attempt(&mut outcome, ledger, observer);
+            if let Ok(Step::Blocked) = result {
+                // The other run may have changed what was seen. The wait is no part of this one's time limit.
+                (outcome.diff, outcome.differences) = (None, Vec::new());
+                let free = self.wait(&mut outcome, observer);
+                result = free.and_then(|()| self.attempt(&mut outcome, ledger, observer));
+            }
             let Err(error) = result else {
                 outcome.errors.clear();
                 break;
@@ -86,11 +92,32 @@ impl Attempts<'_> {
         outcome
     }
 
+    fn attempt(
+        &self,
+        outcome: &mut Outcome,
+        ledger: &mut Ledger,
+        observer: &mut dyn Observer,
+    ) -> Result<Step, Error> {
+        let common = &self.resource.common;
+        let mut listener = |line: &str| observer.output(self.resource, line);
+        let mut cx = Context::new(
+            self.host,
+            self.options.working_directory,
+            common.timeout.map(Duration::as_std),
+            &mut listener,
+        )
+        .within(self.options.mode, self.touched);
+        cx.sensitive = common.sensitive;
+        let result = self.converge(&cx, outcome, ledger);
+        outcome.warnings.extend(cx.into_warnings());
+        result
+    }
+
     fn cue(&self) -> Cue {
         if self.causes.is_empty() { Cue::Turn } else { Cue::Refresh }
     }
 
-    fn converge(&self, cx: &Context, outcome: &mut Outcome, ledger: &mut Ledger) -> Result<(), Error> {
+    fn converge(&self, cx: &Context, outcome: &mut Outcome, ledger: &mut Ledger) -> Result<Step, Error> {
         let (wanted, on) = (self.wanted, self.provider);
         cx.tick()?;
         let have = outcome.observed.insert(wanted.inspect(on, cx)?);
@@ -108,6 +135,9 @@ impl Attempts<'_> {
                 outcome.touched = true;
             } else {
                 cx.tick()?;
+                if !self.is_alone(outcome)? {
+                    return Ok(Step::Blocked);
+                }
                 outcome.touched = true;
                 self.enact(pending, cx, outcome, ledger)?;
             }
@@ -123,7 +153,7 @@ impl Attempts<'_> {
         {
             cx.warn(format!("{error}; the next run will refresh it once more"));
         }
-        Ok(())
+        Ok(Step::Done)
     }
 
     /// Acts, and makes sure that it helped.

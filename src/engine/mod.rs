@@ -3,6 +3,7 @@
 //! The engine is silent: what happens goes to an [`Observer`] as it happens and into the session as events.
 
 mod converge;
+mod exclusion;
 mod gate;
 mod ledger;
 mod record;
@@ -19,6 +20,7 @@ use crate::{
     vocabulary::Reference,
 };
 use converge::{Attempts, Outcome};
+pub(crate) use exclusion::Exclusion;
 use gate::Gate;
 pub(crate) use ledger::Ledger;
 
@@ -28,6 +30,7 @@ pub(crate) struct Options<'a> {
     pub(crate) diffs: Diffs,
     /// What to do after a resource failed.
     pub(crate) on_failure: OnFailure,
+    pub(crate) exclusion: Exclusion,
     /// Where relative paths start.
     pub(crate) working_directory: &'a Path,
     /// What late templates and conditions can see.
@@ -54,6 +57,8 @@ pub(crate) enum OnFailure {
 pub(crate) trait Observer {
     /// The turn of a resource has come, after so many others.
     fn begun(&mut self, resource: &Resource, done: usize);
+    /// Another run has to come to its end first.
+    fn waiting(&mut self, holder: &str);
     /// A line that a resource shows while it is being worked on.
     fn output(&mut self, resource: &Resource, line: &str);
     /// A resource is done with.

@@ -23,7 +23,7 @@ pub(crate) struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
     Worthwhile,
-    /// The user asked the program to stop.
+    /// The user asked the program to stop, or not to wait.
     Pointless,
 }
 

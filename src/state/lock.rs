@@ -3,19 +3,32 @@
 use std::{
     fs::{File, TryLockError},
     io::{Read, Seek, Write},
+    time::{Duration, Instant},
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::Pid,
+};
 
 use super::{StateDirectory, StateError, open};
-use crate::host::interrupt::Interrupt;
+use crate::host::{interrupt::Interrupt, process::descends_from};
 
-/// How often a waiting run looks whether it is its turn: the kernel offers no way to wait for a lock and for a signal.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How often a waiting run looks whether it is its turn, at first and at most: the kernel offers no way to wait for a
+/// lock and for a signal.
+const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+
+/// A wait that is over sooner is not worth a word.
+const LONG: Duration = Duration::from_secs(1);
 
 /// Held for as long as a run lasts.
-pub(crate) struct RunLock {
-    _file: File,
+pub(crate) struct RunLock(File);
+
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        // The next holder is not taken for this one before it has said who it is.
+        let _ = self.0.set_len(0);
+    }
 }
 
 /// What to do when somebody else holds the lock.
@@ -25,14 +38,19 @@ pub(crate) enum Patience {
     GiveUp,
 }
 
-/// Another run holds the lock: what it said of itself.
-pub(crate) struct Held(pub(crate) String);
+/// Another run holds the lock.
+pub(crate) struct Held {
+    /// What it said of itself.
+    pub(crate) who: String,
+    /// Whether it is waiting for this very process, which must not wait for it in turn.
+    pub(crate) waits_for_us: bool,
+}
 
 impl StateDirectory {
-    /// Takes the lock of the run. `waiting` is told once for whom the run waits.
+    /// Takes the lock for a command. `waiting` is told once for whom the run waits.
     pub(crate) fn lock(
         &self,
-        who: &str,
+        command: &str,
         patience: Patience,
         interrupt: &Interrupt,
         mut waiting: impl FnMut(&str),
@@ -41,34 +59,43 @@ impl StateDirectory {
         let path = self.path().join("lock");
         let failed = |error| StateError::Io { path: path.clone(), error };
         let mut file = open(&path).map_err(failed)?;
-        let mut said = false;
+        let (began, mut said, mut look) = (Instant::now(), false, LOOK.0);
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
                 Err(TryLockError::WouldBlock) => {}
             }
-            let holder = holder(&mut file);
-            if patience == Patience::GiveUp {
-                return Ok(Err(Held(holder)));
+            let held = Held::read(&mut file);
+            if patience == Patience::GiveUp || held.waits_for_us {
+                return Ok(Err(held));
             }
-            if !said {
-                waiting(&holder);
+            if !said && began.elapsed() >= LONG {
+                waiting(&held.who);
                 said = true;
             }
             let mut stop = [PollFd::new(interrupt, PollFlags::IN)];
-            if !matches!(poll(&mut stop, Some(&LOOK)), Ok(0)) {
+            let pause = Timespec { tv_sec: 0, tv_nsec: look.subsec_nanos().into() };
+            if !matches!(poll(&mut stop, Some(&pause)), Ok(0)) {
                 return Err(StateError::Interrupted);
             }
+            look = LOOK.1.min(look * 2);
         }
-        // What is written here is only for the message above: it need not last.
+        // What is written here is only for those who wait: it need not last.
+        let who = format!("process {} ({command})", std::process::id());
         let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(who.as_bytes()));
-        Ok(Ok(RunLock { _file: file }))
+        Ok(Ok(RunLock(file)))
     }
 }
 
-fn holder(file: &mut File) -> String {
-    let mut text = String::new();
-    let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
-    if read.is_err() || text.is_empty() { "another run".to_owned() } else { text }
+impl Held {
+    fn read(file: &mut File) -> Self {
+        let mut who = String::new();
+        let read = file.rewind().and_then(|()| file.read_to_string(&mut who));
+        if read.is_err() || who.is_empty() {
+            return Self { who: "another run".to_owned(), waits_for_us: false };
+        }
+        let pid = who.split(' ').nth(1).and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        Self { who, waits_for_us: pid.is_some_and(descends_from) }
+    }
 }

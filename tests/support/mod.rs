@@ -11,7 +11,7 @@ use mount::Mount;
 pub(crate) use outcome::Outcome;
 pub(crate) use strace::{Syscall, Trace, fits_strace, tampered};
 pub(crate) use tree::{Item, Tree};
-pub(crate) use world::{World, finish};
+pub(crate) use world::{Call, World, finish};
 
 use std::{path::Path, process::Command};
 

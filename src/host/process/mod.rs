@@ -30,6 +30,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open
 pub(crate) use self::error::{Cause, ProcessError, Stopped};
 pub(crate) use self::inherited::close_inherited;
 pub(crate) use self::output::{Keep, Output, Stream};
+pub(crate) use self::table::descends_from;
 
 use self::offspring::{Adoption, Offspring};
 use self::streams::Streams;

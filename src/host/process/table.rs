@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, getpid};
 
 /// One process at the moment it was read.
 #[derive(Debug, Clone)]
@@ -44,6 +44,12 @@ pub(super) fn one(pid: Pid) -> Option<Record> {
     parse(pid, &String::from_utf8_lossy(&line))
 }
 
+/// Whether this process was started by the one with this pid, or by what that one started.
+pub(crate) fn descends_from(pid: Pid) -> bool {
+    let parent = |of: &Pid| Pid::from_raw(one(*of)?.parent);
+    std::iter::successors(parent(&getpid()), parent).any(|above| above == pid)
+}
+
 fn parse(pid: Pid, line: &str) -> Option<Record> {
     // The name stands in parentheses and may itself hold any character, also these.
     let (before, after) = line.rsplit_once(')')?;
@@ -70,8 +76,6 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
-    use rustix::process::getpid;
-
     use super::*;
 
     #[test]
@@ -86,6 +90,17 @@ mod tests {
         assert_eq!(other.group, other.pid.as_raw_pid());
         // In a container the session may be one that started outside: it has no number there, and reads as 0.
         assert_eq!(other.session, own.session);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_descends_from_those_above_it_and_not_from_those_below() {
+        let above = Pid::from_raw(one(getpid()).unwrap().parent).unwrap();
+        assert!(descends_from(above));
+        assert!(!descends_from(getpid()));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(!descends_from(Pid::from_child(&child)));
         child.kill().unwrap();
         child.wait().unwrap();
     }

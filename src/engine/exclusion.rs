@@ -1,0 +1,59 @@
+//! Two runs never overlap: others are kept out while something is changed.
+
+use super::{
+    Observer,
+    converge::{Attempts, Outcome},
+};
+use crate::{
+    resource::{Error, Retry},
+    state::{Held, Patience, RunLock, StateError},
+};
+
+/// How other runs are kept out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exclusion {
+    /// They already are, for as long as this run lasts.
+    WholeRun,
+    /// From the first change of a resource until it is done with: one that is as desired leaves no trace.
+    WhileChanging(Patience),
+}
+
+impl Attempts<'_> {
+    /// Waits for the end of another run, or gives up if that is wanted.
+    pub(super) fn wait(&self, outcome: &mut Outcome, observer: &mut dyn Observer) -> Result<(), Error> {
+        let patience = match self.options.exclusion {
+            Exclusion::WholeRun => return Ok(()),
+            Exclusion::WhileChanging(patience) => patience,
+        };
+        match self.lock(patience, |holder| observer.waiting(holder))? {
+            Ok(lock) => outcome.lock = Some(lock),
+            Err(held) => {
+                let error = Error::new(format!("another run is in progress: {}", held.who));
+                return Err(Error { retry: Retry::Pointless, ..error });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no other run can interfere, from now on until the resource is done with.
+    pub(super) fn is_alone(&self, outcome: &mut Outcome) -> Result<bool, Error> {
+        if self.options.exclusion == Exclusion::WholeRun || outcome.lock.is_some() {
+            return Ok(true);
+        }
+        match self.lock(Patience::GiveUp, |_| {})? {
+            Ok(lock) => outcome.lock = Some(lock),
+            // What a resource of the other run started is part of that run.
+            Err(held) => return Ok(held.waits_for_us),
+        }
+        Ok(true)
+    }
+
+    fn lock(&self, patience: Patience, waiting: impl FnMut(&str)) -> Result<Result<RunLock, Held>, Error> {
+        self.host.state.lock("ccm ensure", patience, &self.host.interrupt, waiting).map_err(|error| {
+            match error {
+                StateError::Interrupted => Error::interrupted(),
+                error => Error::new(error.to_string()).with_help("name another place with --state-dir"),
+            }
+        })
+    }
+}
