@@ -4,7 +4,7 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use crate::support::{Outcome, Tree, World};
+use crate::support::{Outcome, Syscall, Trace, Tree, World, fits_strace, tampered_command};
 
 /// A manifest with files and a command that follows changes of them, and fails until `works` is there. Which files it
 /// was run for is in the log named after the manifest.
@@ -101,11 +101,15 @@ fn session(world: &World, name: &str) -> String {
     folder
 }
 
+/// The command that ensures a file in a session.
+fn ensure_file<'a>(path: &'a str, session: &'a str) -> Vec<&'a str> {
+    let own = ["--content", "x", "--owner", "$UID", "--group", "$GID", "--mode", "0644"];
+    ["ensure", "file", path, "--session", session].into_iter().chain(own).collect()
+}
+
 /// Ensures a file in a session.
 fn file(world: &World, session: &str, name: &str) -> Outcome {
-    let name = format!("$W/{name}");
-    let own = ["--content", "x", "--owner", "$UID", "--group", "$GID", "--mode", "0644"];
-    world.ccm(["ensure", "file", &name, "--session", session].iter().chain(&own)).run()
+    world.ccm(ensure_file(&format!("$W/{name}"), session)).run()
 }
 
 /// Ensures, in a session, a command that follows changes of a file and writes its own name to a log.
@@ -215,6 +219,33 @@ fn a_change_of_a_script_that_died_is_followed_in_the_next_session_once() {
         assert_eq!(refreshes(&world, name), 1, "{name}");
     }
     assert_eq!(Tree::of(&world.state()), before, "who finds nothing to do writes nothing");
+}
+
+#[test]
+fn wherever_a_command_of_a_script_is_killed_its_change_is_followed_once() {
+    if !fits_strace() {
+        return;
+    }
+    let start = || World::new().file("works", "");
+    let world = start();
+    let trace = Trace::of_command(&world, &ensure_file("$W/x", &session(&world, "one")));
+    trace.outcome.exits(0).says("created the file");
+    let matters = |call: &&Syscall| {
+        call.succeeded() && (call.changes_files() || call.syncs() || call.name() == "flock")
+    };
+    let points: Vec<_> = trace.calls.iter().filter(matters).collect();
+    assert!(points.len() > 10, "{points:?}");
+    for call in points {
+        let world = start();
+        let [first, second, third] = ["one", "two", "three"].map(|name| session(&world, name));
+        let outcome = tampered_command(&world, &ensure_file("$W/x", &first), call, "signal=KILL");
+        assert_eq!(outcome.code, -9, "{call:?}\n{outcome}");
+        for session in [second, third] {
+            file(&world, &session, "x").exits(0);
+            follow(&world, &session, "r1", "x").exits(0);
+            assert_eq!(refreshes(&world, "r1"), 1, "killed before {call:?}, then {session}");
+        }
+    }
 }
 
 #[test]

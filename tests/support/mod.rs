@@ -9,7 +9,7 @@ mod world;
 
 use mount::Mount;
 pub(crate) use outcome::Outcome;
-pub(crate) use strace::{Syscall, Trace, fits_strace, tampered};
+pub(crate) use strace::{Syscall, Trace, fits_strace, tampered, tampered_command};
 pub(crate) use tree::{Item, Tree};
 pub(crate) use world::{Call, World, finish};
 

@@ -89,13 +89,19 @@ impl Syscall {
 }
 
 /// Applies the world's manifest, and when it comes to this call `what` happens instead: `signal=KILL`, `error=EIO`.
-/// The umask takes nothing away, so that what is left half-done shows the modes that the program itself asked for.
 #[track_caller]
 pub(crate) fn tampered(world: &World, call: &Syscall, what: &str) -> Outcome {
+    tampered_command(world, &["apply", "site.yaml"], call, what)
+}
+
+/// Runs the program, and when it comes to this call `what` happens instead. The umask takes nothing away, so that what is
+/// left half-done shows the modes that the program itself asked for.
+#[track_caller]
+pub(crate) fn tampered_command(world: &World, arguments: &[&str], call: &Syscall, what: &str) -> Outcome {
     let inject = format!("inject={}:{what}:when={}", call.name(), call.number);
     let log = world.base().join("trace").display().to_string();
     let script = "umask 0; exec strace -f -qq -e \"$0\" -o \"$@\"";
-    world.ccm(["apply", "site.yaml"]).under(["/bin/sh", "-c", script, &inject, &log]).run()
+    world.ccm(arguments).under(["/bin/sh", "-c", script, &inject, &log]).run()
 }
 
 impl fmt::Debug for Syscall {
