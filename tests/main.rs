@@ -37,6 +37,7 @@ mod overlap;
 mod prediction;
 mod secrets;
 mod service;
+mod service_cost;
 mod service_failures;
 mod service_refresh;
 mod session;

@@ -1,7 +1,5 @@
 //! Services in the lab: what is started, stopped, enabled and disabled, and what is left alone.
 
-use std::fmt::Write;
-
 use crate::lab::Site;
 
 const SLEEP: &str = "ExecStart=/bin/sleep infinity";
@@ -83,27 +81,6 @@ fn the_state_has_the_words_of_systemd_beside_its_own() {
         (site.active("status-quo"), site.enabled("status-quo")),
         ("inactive".into(), "enabled".into())
     );
-}
-
-#[test]
-fn forty_unchanged_services_cost_two_calls() {
-    let Some(site) = Site::alone("forty") else { return };
-    let mut manifest = "- service:\n    - defaults: { enable: true, settle: 0s }\n".to_owned();
-    for number in 1..=40 {
-        site.unit(&format!("forty-{number}"), SLEEP);
-        writeln!(manifest, "    - forty-{number}:").unwrap();
-    }
-    site.lab.sh("systemctl daemon-reload; systemctl enable --quiet --now $(seq -f forty-%g 40)");
-    site.apply(&manifest).exits(0).counts([0, 40, 0, 0]);
-    assert_eq!(site.calls().len(), 2, "{:#?}", site.calls());
-    site.apply_with(&manifest, &["--noop"]).exits(0).counts([0, 40, 0, 0]);
-    assert_eq!(site.calls().len(), 2, "{:#?}", site.calls());
-
-    site.lab.sh("systemctl stop forty-20");
-    site.apply(&manifest).exits(0).counts([1, 39, 0, 0]);
-    // Reading all, a reload and a start, a look at the one, reading all again.
-    assert_eq!(site.calls().len(), 7, "{:#?}", site.calls());
-    site.lab.sh("systemctl disable --quiet --now $(seq -f forty-%g 40)");
 }
 
 #[test]

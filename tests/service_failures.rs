@@ -131,6 +131,16 @@ fn a_slow_service_is_waited_for_as_long_as_it_may_take() {
 }
 
 #[test]
+fn an_ordinary_user_is_told_that_there_is_no_such_unit() {
+    let Some(site) = Site::new("ordinary") else { return };
+    site.write("/srv/ordinary/site.yaml", &service("no-such-unit", ""));
+    let script = "setpriv --reuid=65534 --regid=65534 --clear-groups ccm apply /srv/ordinary/site.yaml --state-dir /tmp/ordinary";
+    let output = site.lab.command(&["/bin/sh", "-ec", script]).output();
+    let run = Outcome::new(script.to_owned(), output.expect("a shell"));
+    run.exits(1).says("service not found").never_says("Access denied");
+}
+
+#[test]
 fn a_word_that_nobody_knows_is_quoted() {
     let Some(site) = Site::new("words") else { return };
     site.unit("words", SLEEP);

@@ -99,6 +99,30 @@ fn an_installation_section_that_is_new_is_judged_as_it_is_on_disk() {
 }
 
 #[test]
+fn a_unit_changed_by_a_command_is_read_again() {
+    let Some(site) = Site::alone("by-command") else { return };
+    site.unit("by-command", "ExecStart=/bin/sh -c 'echo \"$VALUE\" >>/run/by-command; exec sleep infinity'");
+    site.lab.sh("systemctl daemon-reload; systemctl start by-command");
+    let manifest = r"
+- service:
+    - by-command:
+- exec:
+    - drop:
+        command: mkdir /etc/systemd/system/by-command.service.d; cp /srv/by-command/value /etc/systemd/system/by-command.service.d/value.conf
+        provider: shell
+        creates: /etc/systemd/system/by-command.service.d/value.conf
+- service:
+    - by-command.service: { settle: 100ms, subscribe: [exec#drop] }
+";
+    site.write("/srv/by-command/value", "[Service]\nEnvironment=VALUE=new\n");
+    site.apply(manifest).exits(0).counts([2, 1, 0, 0]);
+    assert_eq!(told(&site, "by-command"), ["", "new"]);
+    assert_eq!(site.count("daemon-reload"), 1, "{:#?}", site.calls());
+    site.apply(manifest).exits(0).counts([0, 3, 0, 0]);
+    assert_eq!(site.count("daemon-reload"), 0, "{:#?}", site.calls());
+}
+
+#[test]
 fn a_unit_changed_by_others_is_read_again_before_it_is_judged_or_started() {
     let Some(site) = Site::new("others") else { return };
     site.unit("by-others", "ExecStart=/bin/sh -c 'echo old >>/run/by-others; exec sleep infinity'");

@@ -1,6 +1,8 @@
 //! The `service` type: what runs, and what starts at boot.
 
 mod decision;
+mod freshness;
+mod memory;
 mod state;
 mod systemctl;
 mod systemd;
@@ -199,9 +201,6 @@ impl ResourceType for Service {
         on: &Systemd,
         cx: &Context,
     ) -> Result<ServiceState, Error> {
-        for verb in action.0 {
-            on.perform(verb, want, cx)?;
-        }
-        on.inspect(want, cx)
+        on.enact(&action.0, want, cx)
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::{
     Verb,
     unit::{PROPERTIES, Unit, unit_name},
+    words::Enablement,
 };
 use crate::{
     host::process::{Cause, Command, Exit, Finished, Keep, ProcessError},
@@ -55,9 +56,8 @@ impl Verb {
 }
 
 /// The units with these names, in this order.
-pub(super) fn show(names: &[&str], cx: &Context) -> Result<Vec<Unit>, Error> {
-    let arguments: Vec<&str> = ["show", "--system", PROPERTIES].iter().chain(names).copied().collect();
-    let finished = systemctl(&arguments, ANSWER, cx)?;
+pub(super) fn show(names: &[String], cx: &Context) -> Result<Vec<Unit>, Error> {
+    let finished = systemctl(&[&["show", "--system", PROPERTIES], &*words(names)].concat(), ANSWER, cx)?;
     let units = Unit::read_all(&finished.stdout.text());
     if units.len() == names.len() {
         return Ok(units);
@@ -69,33 +69,52 @@ pub(super) fn show(names: &[&str], cx: &Context) -> Result<Vec<Unit>, Error> {
     Err(Error::new(format!("systemctl show failed: {said}")))
 }
 
-/// What `systemctl is-enabled` prints for units that exist, in this order; `None` when it did not get to all of them.
-pub(super) fn are_enabled(names: &[&str], cx: &Context) -> Result<Option<Vec<String>>, Error> {
-    let arguments: Vec<&str> = ["is-enabled", "--system"].iter().chain(names).copied().collect();
-    // Its exit code only repeats what the words say.
-    let finished = systemctl(&arguments, ANSWER, cx)?;
-    let words: Vec<String> = finished.stdout.text().lines().map(|line| line.trim().to_owned()).collect();
-    Ok((words.len() == names.len()).then_some(words))
+/// What `systemctl is-enabled` prints for these units, in this order. Nothing for one that has to be asked about alone:
+/// at a unit that it cannot read, it stops.
+pub(super) fn are_enabled(names: &[String], cx: &Context) -> Result<Vec<Option<String>>, Error> {
+    let mut answers = Vec::new();
+    while answers.len() < names.len() {
+        let left = &names[answers.len()..];
+        // Its exit code only repeats what the words say.
+        let finished = systemctl(&[&["is-enabled", "--system"], &*words(left)].concat(), ANSWER, cx)?;
+        let output = finished.stdout.text();
+        let said: Vec<&str> = output.lines().map(str::trim).collect();
+        if said.len() > left.len() {
+            answers.resize(names.len(), None);
+        } else {
+            let usable = |word: &str| (!matches!(word, "" | "not-found")).then(|| word.to_owned());
+            answers.extend(said.into_iter().map(usable));
+            answers.resize(names.len().min(answers.len() + 1), None);
+        }
+    }
+    Ok(answers)
 }
 
-/// What `systemctl is-enabled` says about one unit.
-pub(super) fn is_enabled(name: &str, cx: &Context) -> Result<String, Error> {
+/// What `systemctl is-enabled` says about one unit; `None` when it knows no file of it.
+pub(super) fn is_enabled(name: &str, cx: &Context) -> Result<Option<String>, Error> {
     let finished = systemctl(&["is-enabled", "--system", name], ANSWER, cx)?;
     enablement_word(&finished.stdout.text(), &finished.stderr.text(), name)
 }
 
 /// The word that `systemctl is-enabled` answers with. Before systemd 253 it has none for a unit that does not exist, only
 /// a message.
-pub(super) fn enablement_word(stdout: &str, stderr: &str, name: &str) -> Result<String, Error> {
+pub(super) fn enablement_word(stdout: &str, stderr: &str, name: &str) -> Result<Option<String>, Error> {
     // A script of another init system may have been asked, and may have talked before it answered.
-    match stdout.lines().last().map(str::trim) {
-        Some("not-found") => Err(not_found(name)),
-        Some(word) if !word.is_empty() => Ok(word.to_owned()),
-        _ if stderr.contains("No such file or directory") || stderr.contains("does not exist") => {
-            Err(not_found(name))
+    let word = stdout.lines().last().map_or("", str::trim);
+    match (word, stderr.trim()) {
+        ("not-found", _) => Ok(None),
+        ("", said) if said.contains("No such file or directory") || said.contains("does not exist") => {
+            Ok(None)
         }
-        _ => Err(Error::new(format!("systemctl is-enabled {name} failed: {}", stderr.trim()))),
+        ("", said) if !said.is_empty() => {
+            Err(Error::new(format!("systemctl is-enabled {name} failed: {said}")))
+        }
+        (word, _) => Enablement::from_word(word).map(|_| Some(word.to_owned())),
     }
+}
+
+fn words(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
 }
 
 pub(super) fn not_found(name: &str) -> Error {

@@ -56,8 +56,8 @@ impl Unit {
         unit
     }
 
-    pub(super) fn is_known(&self) -> bool {
-        self.load != "not-found"
+    pub(super) fn has_no_file(&self) -> bool {
+        self.load == "not-found"
     }
 
     /// Whether it is on its way up for the first time; one that died and is tried again is not.
