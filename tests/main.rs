@@ -40,6 +40,7 @@ mod service;
 mod service_cost;
 mod service_failures;
 mod service_refresh;
+mod service_systemctl;
 mod session;
 mod support;
 mod templates;

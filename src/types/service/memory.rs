@@ -8,6 +8,9 @@
 //! units pull each other along; so everything is forgotten, and at its turn a service is read again, alone. Where nothing
 //! happens after that, the next reads take ever more services at once: a run pays for each of its changes, not for each
 //! of its services.
+//!
+//! A systemctl that cannot describe units, such as one that somebody put in its place, is asked for its words about one
+//! service after the other.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +25,8 @@ const GROWTH: usize = 4;
 pub(super) struct Memory {
     /// The services that the run will come to, in its order.
     expected: Vec<String>,
+    /// This systemctl has a word for each unit, and no more.
+    laconic: bool,
     /// How many services the next look takes in; not known before the first, which takes in all.
     ahead: Option<usize>,
     /// Units as `systemctl show` describes them.
@@ -60,8 +65,13 @@ impl Memory {
 
     /// Reads these units and gives the first.
     fn read(&mut self, names: Vec<String>, cx: &Context) -> Result<Unit, Error> {
-        let units = systemctl::show(&names, cx)?;
+        let described = if self.laconic { None } else { systemctl::show(&names, cx)? };
+        let units = match described {
+            Some(units) => units,
+            None => vec![systemctl::is_active(&names[0], cx)?],
+        };
         let first = units[0].clone();
+        self.laconic = !first.is_described();
         self.shown.extend(names.into_iter().zip(units));
         Ok(first)
     }

@@ -3,6 +3,7 @@
 mod decision;
 mod freshness;
 mod memory;
+mod settling;
 mod state;
 mod systemctl;
 mod systemd;
@@ -172,7 +173,7 @@ impl ResourceType for Service {
     ];
     const PROVIDERS: &'static [Candidate<Self>] = &[Candidate {
         name: "systemd",
-        summary: "machines that were booted with systemd, through `systemctl`.",
+        summary: "machines with `systemctl` in the search path.",
         make: |_| Systemd::new(),
     }];
     const REFRESHES: bool = true;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::{
     Verb,
     unit::{PROPERTIES, Unit, unit_name},
-    words::Enablement,
+    words::{Activity, Enablement},
 };
 use crate::{
     host::process::{Cause, Command, Exit, Finished, Keep, ProcessError},
@@ -55,18 +55,25 @@ impl Verb {
     }
 }
 
-/// The units with these names, in this order.
-pub(super) fn show(names: &[String], cx: &Context) -> Result<Vec<Unit>, Error> {
+/// The units with these names, in this order; `None` from a systemctl that cannot describe them.
+pub(super) fn show(names: &[String], cx: &Context) -> Result<Option<Vec<Unit>>, Error> {
     let finished = systemctl(&[&["show", "--system", PROPERTIES], &*words(names)].concat(), ANSWER, cx)?;
     let units = Unit::read_all(&finished.stdout.text());
-    if units.len() == names.len() {
-        return Ok(units);
+    let is_answer =
+        finished.exit == Exit::Code(0) && units.len() == names.len() && units.iter().all(Unit::is_described);
+    Ok(is_answer.then_some(units))
+}
+
+/// What `systemctl is-active` says about one unit, which is all that is then known of it.
+pub(super) fn is_active(name: &str, cx: &Context) -> Result<Unit, Error> {
+    let finished = systemctl(&["is-active", "--system", name], ANSWER, cx)?;
+    let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
+    match (stdout.trim(), stderr.trim()) {
+        ("", said) if !said.is_empty() => {
+            Err(Error::new(format!("systemctl is-active {name} failed: {said}")))
+        }
+        (word, _) => Activity::from_word(word).map(|_| Unit::of_word(name, word)),
     }
-    let said = match finished.stderr.text().trim() {
-        "" => format!("it described {} of {} units", units.len(), names.len()),
-        words => words.to_owned(),
-    };
-    Err(Error::new(format!("systemctl show failed: {said}")))
 }
 
 /// What `systemctl is-enabled` prints for these units, in this order. Nothing for one that has to be asked about alone:

@@ -1,4 +1,4 @@
-//! The provider for machines that were booted with systemd.
+//! The provider for machines with a `systemctl`.
 //!
 //! systemd works with the unit files as it has last read them. It is told to read them again (`daemon-reload`)
 //!
@@ -15,29 +15,24 @@
 use std::{
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::SystemTime,
 };
 
 use super::{
     Properties, Verb,
     freshness::{Doings, Freshness, is_of_units, is_of_unknown_effect},
     memory::Memory,
+    settling::settle,
     state::ServiceState,
     systemctl,
     unit::{Unit, unit_name},
-    words::{Activity, Enablement},
+    words::Enablement,
 };
 use crate::{
     host::process,
     resource::{Context, Error, Retry, RunMode},
     vocabulary::Reference,
 };
-
-/// There exactly when the machine was booted with systemd: `sd_booted(3)`.
-const BOOTED: &str = "/run/systemd/system";
-
-/// The first and the longest pause between two looks at a unit that is still activating.
-const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// Services through `systemctl`.
 pub(crate) struct Systemd {
@@ -55,9 +50,6 @@ impl Systemd {
     /// The provider, or why this machine cannot have it.
     pub(super) fn new() -> Result<Self, String> {
         process::locate("systemctl").map_err(|error| error.to_string())?;
-        if !Path::new(BOOTED).is_dir() {
-            return Err(format!("the machine was not booted with systemd: {BOOTED} does not exist"));
-        }
         Ok(Self { manager: Mutex::default() })
     }
 
@@ -168,46 +160,8 @@ impl Manager {
         // What it did to the directories of units, it has told systemd.
         self.freshness.note(cx);
         match verb {
-            Verb::Start | Verb::Restart | Verb::Reload => self.settle(want, started, cx),
+            Verb::Start | Verb::Restart | Verb::Reload => settle(want, started, &mut self.memory, cx),
             Verb::Stop | Verb::Enable | Verb::Disable | Verb::DisableForNow => Ok(()),
-        }
-    }
-
-    /// Waits until the service is up, and makes sure that it stays.
-    fn settle(&mut self, want: &Properties, since: SystemTime, cx: &Context) -> Result<(), Error> {
-        let name = want.name.as_str();
-        let up = self.wait_until_started(name, since, cx)?;
-        if want.settle.as_std().is_zero() {
-            return Ok(());
-        }
-        cx.pause(want.settle.as_std())?;
-        let later = self.memory.unit_now(name, cx)?;
-        if Activity::from_word(&later.active)? == Activity::Running && later.restarts == up.restarts {
-            return Ok(());
-        }
-        Err(died(&later, name, since, cx))
-    }
-
-    fn wait_until_started(&mut self, name: &str, since: SystemTime, cx: &Context) -> Result<Unit, Error> {
-        let begun = Instant::now();
-        let patience = cx.time_left().unwrap_or(systemctl::START);
-        let (mut pause, longest) = LOOK_AGAIN;
-        loop {
-            let unit = self.memory.unit_now(name, cx)?;
-            if Activity::from_word(&unit.active)? == Activity::Running {
-                return Ok(unit);
-            }
-            if !unit.is_starting() {
-                return Err(died(&unit, name, since, cx));
-            }
-            if begun.elapsed() + pause > patience {
-                let limit = crate::vocabulary::Duration::from(cx.timeout().unwrap_or(patience));
-                let error = Error::new(format!("timed out after {limit}: {} is still activating", unit.id));
-                let error = error.on("timeout").with_help("give it more time with `timeout`");
-                return Err(systemctl::with_journal(error, name, since, cx));
-            }
-            cx.pause(pause)?;
-            pause = longest.min(pause * 2);
         }
     }
 }
@@ -228,19 +182,6 @@ fn foreseen(name: &str, cx: &Context) -> Option<Unit> {
         boot: word("disabled"),
         ..Unit::default()
     })
-}
-
-fn died(unit: &Unit, name: &str, since: SystemTime, cx: &Context) -> Error {
-    let Unit { id, active, sub, result, exit_status, .. } = unit;
-    let mut error = Error::new(format!(
-        "{id} did not stay running: it is {active} ({sub}), Result={result}, ExecMainStatus={exit_status}"
-    ));
-    if result == "success" && active == "inactive" {
-        error = error.with_help(
-            "it did its work and ended: in its unit, `RemainAfterExit=yes` makes systemd call that running",
-        );
-    }
-    systemctl::with_journal(error, name, since, cx)
 }
 
 /// Says what was asked for and cannot be had.

@@ -125,6 +125,7 @@ fn an_unknown_unit_is_not_found_whether_systemd_has_a_word_for_it_or_only_a_mess
 fn anything_may_be_printed() {
     for output in ["", "\n\n\n", "=", "Id", "NRestarts=many\n\n\n\nId==", "\u{fffd}=\u{fffd}\n"] {
         for unit in Unit::read_all(output) {
+            assert!(!unit.is_described());
             assert!(ServiceState::of(&want("name: app"), &unit).is_err());
         }
     }

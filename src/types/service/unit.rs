@@ -56,6 +56,16 @@ impl Unit {
         unit
     }
 
+    /// The unit of a service of which only the word of `systemctl is-active` is known.
+    pub(super) fn of_word(name: &str, active: &str) -> Self {
+        Self { id: unit_name(name), active: active.to_owned(), ..Self::default() }
+    }
+
+    /// Whether more is known of it than a word.
+    pub(super) fn is_described(&self) -> bool {
+        !self.load.is_empty() && !self.active.is_empty()
+    }
+
     pub(super) fn has_no_file(&self) -> bool {
         self.load == "not-found"
     }

@@ -1,0 +1,75 @@
+//! Whether a service that was started comes up and stays up.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use super::{Properties, memory::Memory, systemctl, unit::Unit, words::Activity};
+use crate::resource::{Context, Error};
+
+/// The first and the longest pause between two looks at a unit that is still activating.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// Waits until the service is up, and makes sure that it stays.
+pub(super) fn settle(
+    want: &Properties,
+    since: SystemTime,
+    memory: &mut Memory,
+    cx: &Context,
+) -> Result<(), Error> {
+    let name = want.name.as_str();
+    let up = wait_until_started(name, since, memory, cx)?;
+    if want.settle.as_std().is_zero() {
+        return Ok(());
+    }
+    cx.pause(want.settle.as_std())?;
+    let later = memory.unit_now(name, cx)?;
+    if Activity::from_word(&later.active)? == Activity::Running && later.restarts == up.restarts {
+        return Ok(());
+    }
+    Err(died(&later, name, since, cx))
+}
+
+fn wait_until_started(
+    name: &str,
+    since: SystemTime,
+    memory: &mut Memory,
+    cx: &Context,
+) -> Result<Unit, Error> {
+    let begun = Instant::now();
+    let patience = cx.time_left().unwrap_or(systemctl::START);
+    let (mut pause, longest) = LOOK_AGAIN;
+    loop {
+        let unit = memory.unit_now(name, cx)?;
+        if Activity::from_word(&unit.active)? == Activity::Running {
+            return Ok(unit);
+        }
+        if !unit.is_starting() {
+            return Err(died(&unit, name, since, cx));
+        }
+        if begun.elapsed() + pause > patience {
+            let limit = crate::vocabulary::Duration::from(cx.timeout().unwrap_or(patience));
+            let error = Error::new(format!("timed out after {limit}: {} is still activating", unit.id));
+            let error = error.on("timeout").with_help("give it more time with `timeout`");
+            return Err(systemctl::with_journal(error, name, since, cx));
+        }
+        cx.pause(pause)?;
+        pause = longest.min(pause * 2);
+    }
+}
+
+fn died(unit: &Unit, name: &str, since: SystemTime, cx: &Context) -> Error {
+    let Unit { id, active, sub, result, exit_status, .. } = unit;
+    let details = if unit.is_described() {
+        format!(" ({sub}), Result={result}, ExecMainStatus={exit_status}")
+    } else {
+        String::new()
+    };
+    let mut error = Error::new(format!(
+        "failed to reach desired state: {id} did not stay running: it is {active}{details}"
+    ));
+    if result == "success" && active == "inactive" {
+        error = error.with_help(
+            "it did its work and ended: in its unit, `RemainAfterExit=yes` makes systemd call that running",
+        );
+    }
+    systemctl::with_journal(error, name, since, cx)
+}
