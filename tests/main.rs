@@ -41,6 +41,7 @@ mod service_cost;
 mod service_failures;
 mod service_refresh;
 mod service_systemctl;
+mod service_vanishing;
 mod session;
 mod support;
 mod templates;

@@ -160,7 +160,6 @@ fn other_states_of_systemd_have_their_meaning() {
         ("refreshing", "running"),
         ("deactivating", "stopped"),
         ("maintenance", "stopped"),
-        ("activating", "stopped"),
     ] {
         site.before(
             "show",

@@ -25,8 +25,12 @@ pub(super) fn compare(
     }
     let mut differences = Vec::new();
     if matches!(running, Some(Verb::Start | Verb::Stop)) {
-        let is = if have.activity == Activity::Running { Ensure::Running } else { Ensure::Stopped };
-        differences.push(Difference::between("ensure", is.word(), want.ensure.word()));
+        let is = match have.activity {
+            Activity::Running => Ensure::Running.word(),
+            Activity::Stopped => Ensure::Stopped.word(),
+            Activity::Starting => &have.metadata.active_state,
+        };
+        differences.push(Difference::between("ensure", is, want.ensure.word()));
     }
     if let Some(wanted) = want.enable.filter(|_| enabling.is_some()) {
         differences.push(Difference::between("enable", have.metadata.enabled, wanted));
@@ -38,12 +42,12 @@ pub(super) fn compare(
 
 fn running(want: &Properties, have: &ServiceState, cue: Cue) -> Option<Verb> {
     match (want.ensure, have.activity, cue) {
-        (Ensure::Running, Activity::Stopped, _) => Some(Verb::Start),
+        (Ensure::Running, Activity::Stopped | Activity::Starting, _) => Some(Verb::Start),
         (Ensure::Running, Activity::Running, Cue::Refresh) => Some(match want.restart {
             Refresh::Restart => Verb::Restart,
             Refresh::Reload => Verb::Reload,
         }),
-        (Ensure::Stopped, Activity::Running, _) => Some(Verb::Stop),
+        (Ensure::Stopped, Activity::Running | Activity::Starting, _) => Some(Verb::Stop),
         (Ensure::Running, Activity::Running, Cue::Turn) | (Ensure::Stopped, Activity::Stopped, _) => None,
     }
 }
@@ -75,6 +79,7 @@ mod tests {
     fn have(active: &str, unit_file: &str) -> ServiceState {
         let unit = Unit {
             id: "app.service".to_owned(),
+            load: "loaded".to_owned(),
             active: active.to_owned(),
             boot: unit_file.to_owned(),
             ..Unit::default()
@@ -94,6 +99,9 @@ mod tests {
             ("running", "active", None),
             ("running", "inactive", Some("started")),
             ("running", "failed", Some("started")),
+            ("running", "activating", Some("started")),
+            ("stopped", "activating", Some("stopped")),
+            ("stopped", "deactivating", None),
             ("stopped", "inactive", None),
             ("stopped", "active", Some("stopped")),
         ] {

@@ -38,7 +38,7 @@ pub(crate) struct Properties {
     /// Name of the service, such as `nginx` or `nginx.service`: letters, digits and `.` `_` `+` `:` `~` `-`, not beginning
     /// with `-`.
     pub(crate) name: PlainName,
-    /// Whether the service runs.
+    /// Whether the service runs. `stopped` also stops one that is on its way up or is being started again and again.
     #[serde(default)]
     pub(crate) ensure: Ensure,
     /// Whether the service starts at boot. Left as it is when not given. Units that cannot be disabled (static,

@@ -22,7 +22,7 @@ pub(super) fn settle(
     }
     cx.pause(want.settle.as_std())?;
     let later = memory.unit_now(name, cx)?;
-    if Activity::from_word(&later.active)? == Activity::Running && later.restarts == up.restarts {
+    if later.activity()? == Activity::Running && later.restarts == up.restarts {
         return Ok(());
     }
     Err(died(&later, name, since, cx))
@@ -39,7 +39,7 @@ fn wait_until_started(
     let (mut pause, longest) = LOOK_AGAIN;
     loop {
         let unit = memory.unit_now(name, cx)?;
-        if Activity::from_word(&unit.active)? == Activity::Running {
+        if unit.activity()? == Activity::Running {
             return Ok(unit);
         }
         if !unit.is_starting() {

@@ -43,7 +43,7 @@ pub(crate) struct Metadata {
 impl ServiceState {
     /// What a unit is in the terms of the type.
     pub(super) fn of(want: &Properties, unit: &Unit) -> Result<Self, Error> {
-        let activity = Activity::from_word(&unit.active)?;
+        let activity = unit.activity()?;
         let enablement = Enablement::from_word(&unit.boot)?;
         let metadata = Metadata {
             name: want.name.to_string(),

@@ -77,16 +77,24 @@ impl Systemd {
         want: &Properties,
         cx: &Context,
     ) -> Result<ServiceState, Error> {
-        let mut manager = self.manager();
+        let (mut manager, name) = (self.manager(), want.name.as_str());
         for verb in verbs {
             manager.perform(*verb, want, cx)?;
+            if let Some(rest) = manager.undone(*verb, name, cx)? {
+                manager.perform(rest, want, cx)?;
+            }
         }
-        let name = want.name.as_str();
         if !manager.memory.knows(name) {
             // The others are not asked about before their turn.
             manager.memory.unit_now(name, cx)?;
         }
-        let unit = manager.look(name, cx)?.ok_or_else(|| systemctl::not_found(name))?;
+        let takes_away = |verb| matches!(verb, &Verb::Stop | &Verb::Disable | &Verb::DisableForNow);
+        let unit = match manager.look(name, cx)? {
+            Some(unit) => unit,
+            // It was there for as long as it ran, or as somebody linked to it.
+            None if verbs.iter().all(takes_away) => Unit::idle(name),
+            None => return Err(systemctl::not_found(name)),
+        };
         ServiceState::of(want, &unit)
     }
 
@@ -121,8 +129,10 @@ impl Manager {
             self.reload(cx)?;
             unit = self.memory.unit(name, cx)?;
         }
-        let word = self.memory.boot(name, cx)?;
-        Ok(word.map(|boot| Unit { boot, ..unit }))
+        let boot = self.memory.boot(name, cx)?;
+        // What runs without a file does not start at boot.
+        let boot = boot.or_else(|| unit.is_alive().then(|| "disabled".to_owned()));
+        Ok(boot.map(|boot| Unit { boot, ..unit }))
     }
 
     /// Takes into account what the run has done to other resources.
@@ -164,6 +174,17 @@ impl Manager {
             Verb::Stop | Verb::Enable | Verb::Disable | Verb::DisableForNow => Ok(()),
         }
     }
+
+    /// What is left to do after a verb. Of a unit that is enabled both for good and until the next boot, systemctl tells
+    /// and undoes one at a time.
+    fn undone(&mut self, verb: Verb, name: &str, cx: &Context) -> Result<Option<Verb>, Error> {
+        let (word, rest) = match verb {
+            Verb::Disable => ("enabled-runtime", Verb::DisableForNow),
+            Verb::DisableForNow => ("enabled", Verb::Disable),
+            Verb::Start | Verb::Stop | Verb::Restart | Verb::Reload | Verb::Enable => return Ok(None),
+        };
+        Ok((self.memory.boot(name, cx)?.as_deref() == Some(word)).then_some(rest))
+    }
 }
 
 /// The unit that an earlier resource of a dry run would have brought.
@@ -174,14 +195,8 @@ fn foreseen(name: &str, cx: &Context) -> Option<Unit> {
         touched.kind == "file" && is_of_units(path) && path.file_name().is_some_and(|name| *name == *unit)
     };
     let could_bring = |touched: &Reference| is_file(touched) || is_of_unknown_effect(touched);
-    let word = str::to_owned;
-    (cx.mode() == RunMode::Noop && cx.touched().iter().any(could_bring)).then(|| Unit {
-        id: unit.clone(),
-        load: word("loaded"),
-        active: word("inactive"),
-        boot: word("disabled"),
-        ..Unit::default()
-    })
+    let is_brought = cx.mode() == RunMode::Noop && cx.touched().iter().any(could_bring);
+    is_brought.then(|| Unit::idle(name))
 }
 
 /// Says what was asked for and cannot be had.

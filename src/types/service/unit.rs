@@ -1,5 +1,8 @@
 //! A unit as `systemctl show` describes it.
 
+use super::words::Activity;
+use crate::resource::Error;
+
 /// The properties that are asked for.
 pub(super) const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,\
                                      Result,ExecMainStatus,NRestarts";
@@ -61,6 +64,12 @@ impl Unit {
         Self { id: unit_name(name), active: active.to_owned(), ..Self::default() }
     }
 
+    /// A unit that neither runs nor starts at boot.
+    pub(super) fn idle(name: &str) -> Self {
+        let word = str::to_owned;
+        Self { load: word("loaded"), boot: word("disabled"), ..Self::of_word(name, "inactive") }
+    }
+
     /// Whether more is known of it than a word.
     pub(super) fn is_described(&self) -> bool {
         !self.load.is_empty() && !self.active.is_empty()
@@ -68,6 +77,19 @@ impl Unit {
 
     pub(super) fn has_no_file(&self) -> bool {
         self.load == "not-found"
+    }
+
+    /// Whether systemd holds on to it, with or without a file.
+    pub(super) fn is_alive(&self) -> bool {
+        self.is_described() && !matches!(self.active.as_str(), "inactive" | "failed")
+    }
+
+    /// What it is doing. The word `activating` alone counts as stopped.
+    pub(super) fn activity(&self) -> Result<Activity, Error> {
+        match Activity::from_word(&self.active)? {
+            Activity::Starting if !self.is_described() => Ok(Activity::Stopped),
+            activity => Ok(activity),
+        }
     }
 
     /// Whether it is on its way up for the first time; one that died and is tried again is not.

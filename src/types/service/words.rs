@@ -6,6 +6,8 @@ use crate::resource::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     Running,
+    /// On its way up: it does not run yet, and nobody has stopped it.
+    Starting,
     Stopped,
 }
 
@@ -27,7 +29,8 @@ impl Activity {
     pub(super) fn from_word(word: &str) -> Result<Self, Error> {
         match word {
             "active" | "reloading" | "refreshing" => Ok(Self::Running),
-            "inactive" | "failed" | "activating" | "deactivating" | "maintenance" => Ok(Self::Stopped),
+            "activating" => Ok(Self::Starting),
+            "inactive" | "failed" | "deactivating" | "maintenance" => Ok(Self::Stopped),
             other => Err(Error::new(format!("invalid systemctl is-active output: {other:?}"))),
         }
     }
@@ -57,14 +60,14 @@ mod tests {
 
     #[test]
     fn every_word_of_is_active_has_its_meaning() {
-        use Activity::{Running, Stopped};
+        use Activity::{Running, Starting, Stopped};
         for (word, activity) in [
             ("active", Running),
             ("reloading", Running),
             ("refreshing", Running),
             ("inactive", Stopped),
             ("failed", Stopped),
-            ("activating", Stopped),
+            ("activating", Starting),
             ("deactivating", Stopped),
             ("maintenance", Stopped),
         ] {

@@ -1,0 +1,94 @@
+//! Services in the lab: units that come and go, and those that are on their way up when they shall not run.
+
+use crate::lab::Site;
+
+const SLEEP: &str = "ExecStart=/bin/sleep infinity";
+
+fn service(name: &str, properties: &str) -> String {
+    format!("- service:\n    - {name}: {{ {properties} }}\n")
+}
+
+/// Applies it dry and for real: both say that this is done, and it is.
+#[track_caller]
+fn comes_about(site: &Site, name: &str, properties: &str, done: &str) {
+    let manifest = service(name, properties);
+    let noop = site.apply_with(&manifest, &["--noop", "--json"]);
+    assert_eq!(noop.exits(0).event(name)["noop_message"], format!("Would have {done}"), "{noop}");
+    site.apply(&manifest).exits(0).reports("INFO", &format!("service#{name}"), done);
+}
+
+#[test]
+fn a_running_unit_whose_file_is_gone_can_be_stopped() {
+    let Some(site) = Site::new("gone") else { return };
+    site.unit("gone", SLEEP);
+    site.lab.sh("systemctl daemon-reload; systemctl start gone; rm /etc/systemd/system/gone.service");
+    let status = site.ccm(&["status", "service", "gone", "--json"]).exits(0).json();
+    assert_eq!(status["metadata"]["unit_file_state"], "disabled");
+    comes_about(&site, "gone", "ensure: stopped, enable: false", "stopped");
+    assert_eq!(site.active("gone"), "inactive");
+    site.apply(&service("gone", "ensure: stopped")).exits(1).says("service not found");
+}
+
+#[test]
+fn a_running_unit_whose_file_is_gone_goes_on_running() {
+    let Some(site) = Site::new("goes-on") else { return };
+    site.unit("goes-on", SLEEP);
+    site.lab.sh("systemctl daemon-reload; systemctl start goes-on; rm /etc/systemd/system/goes-on.service");
+    site.apply(&service("goes-on", "")).exits(0).counts([0, 1, 0, 0]);
+    site.lab.sh("systemctl daemon-reload");
+    site.apply(&service("goes-on", "")).exits(0).counts([0, 1, 0, 0]);
+    site.lab.sh("systemctl stop goes-on");
+}
+
+#[test]
+fn a_unit_that_vanishes_when_it_is_stopped_was_stopped() {
+    let Some(site) = Site::new("transient") else { return };
+    site.lab.sh("systemd-run --quiet --unit=passing sleep infinity");
+    let run = site.apply_with(&service("passing", "ensure: stopped"), &["--json"]);
+    let event = run.exits(0).event("passing");
+    assert_eq!((&event["changed"], &event["final_ensure"]), (&true.into(), &"stopped".into()), "{run}");
+    assert_eq!(event["status"]["metadata"]["enabled"], false, "{run}");
+    assert_eq!(site.active("passing"), "inactive");
+}
+
+#[test]
+fn a_unit_that_vanishes_when_it_is_disabled_was_disabled() {
+    let Some(site) = Site::new("unlinked") else { return };
+    let unit = format!("[Service]\n{SLEEP}\n[Install]\nWantedBy=multi-user.target\n");
+    site.write("/opt/unlinked.service", &unit);
+    for (command, properties, done) in [
+        ("enable", "ensure: stopped, enable: false", "disabled"),
+        ("enable --now", "ensure: stopped, enable: false", "stopped. disabled"),
+        ("enable --now", "ensure: running, enable: false", "disabled"),
+    ] {
+        site.lab.sh(&format!(
+            "systemctl link --quiet /opt/unlinked.service; systemctl {command} --quiet unlinked"
+        ));
+        let manifest = service("unlinked", properties);
+        let event = site.apply_with(&manifest, &["--noop", "--json"]).exits(0).event("unlinked");
+        let foretold =
+            done.split(". ").map(|deed| format!("Would have {deed}")).collect::<Vec<_>>().join(". ");
+        assert_eq!(event["noop_message"], foretold);
+        site.apply(&manifest).exits(0).reports("INFO", "service#unlinked", &done.replace(". ", ", "));
+    }
+    // It runs on without a file.
+    site.apply(&service("unlinked", "enable: false")).exits(0).counts([0, 1, 0, 0]);
+    site.lab.sh("systemctl stop unlinked");
+}
+
+#[test]
+fn a_unit_on_its_way_up_is_stopped_when_it_shall_not_run() {
+    let Some(site) = Site::new("coming-up") else { return };
+    site.unit("coming-up", "Type=notify\nExecStart=/bin/sleep infinity\nTimeoutStartSec=infinity");
+    site.unit("dies-again", "ExecStart=/bin/false\nRestart=always\nRestartSec=1h");
+    site.lab.sh("systemctl daemon-reload; systemctl start --no-block coming-up dies-again");
+    site.lab.wait_until("systemctl show --property=SubState dies-again | grep auto-restart");
+    for name in ["coming-up", "dies-again"] {
+        site.lab.wait_until(&format!("[ $(systemctl is-active {name}) = activating ]"));
+        let state = site.ccm(&["status", "service", name, "--json"]).exits(0).json();
+        assert_eq!((&state["ensure"], &state["metadata"]["running"]), (&"stopped".into(), &false.into()));
+        comes_about(&site, name, "ensure: stopped", "stopped");
+        assert_ne!(site.active(name), "activating");
+        site.apply(&service(name, "ensure: stopped")).exits(0).counts([0, 1, 0, 0]);
+    }
+}
