@@ -163,7 +163,11 @@ fn what_is_enabled_for_now_and_for_ever_is_disabled_in_one_run() {
     site.unit("both", SLEEP);
     site.lab.sh("systemctl enable --quiet both; systemctl enable --quiet --runtime both");
     let manifest = "- service:\n    - both: { ensure: stopped, enable: false }\n";
-    site.apply(manifest).exits(0).counts([1, 0, 0, 0]).reports("INFO", "service#both", "disabled (enable true -> false) ensure");
+    site.apply(manifest).exits(0).counts([1, 0, 0, 0]).reports(
+        "INFO",
+        "service#both",
+        "disabled (enable true -> false) ensure",
+    );
     assert_eq!(site.enabled("both"), "disabled");
     site.apply(manifest).exits(0).counts([0, 1, 0, 0]);
 }

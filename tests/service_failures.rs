@@ -131,6 +131,41 @@ fn a_slow_service_is_waited_for_as_long_as_it_may_take() {
 }
 
 #[test]
+fn the_last_lines_of_the_journal_are_those_of_this_start() {
+    let Some(site) = Site::new("talkative") else { return };
+    let talk = "Type=oneshot\nExecStart=/bin/sh -c 'for i in $(seq 20); do echo line $$i; done; cat /run/talkative; exit 1'";
+    site.unit("talkative", talk);
+    for (cause, other) in [("the disk is full", "the disk is gone"), ("the disk is gone", "the disk is full")]
+    {
+        site.write("/run/talkative", &format!("{cause}\n"));
+        let run = site.apply(&service("talkative", ""));
+        run.exits(1).says("last lines of its journal:").says(cause).never_says(other).never_says("line 3\n");
+        let place =
+            |text: &str| run.stdout.find(text).unwrap_or_else(|| panic!("{text:?} is missing\n{run}"));
+        assert!(place("line 20\n") < place(cause), "in the order in which they were said\n{run}");
+    }
+    site.unit("brief", "Type=oneshot\nExecStart=/bin/sh -c 'cat /run/brief; exit 1'");
+    for (cause, other) in [("first cause", "second cause"), ("second cause", "first cause")] {
+        site.write("/run/brief", &format!("{cause}\n"));
+        site.apply(&service("brief", "")).exits(1).says(cause).never_says(other);
+    }
+}
+
+#[test]
+fn a_unit_held_back_by_a_condition_is_said_to_be() {
+    let Some(site) = Site::new("condition") else { return };
+    site.write(
+        "/etc/systemd/system/held-back.service",
+        &format!("[Unit]\nConditionPathExists=/nowhere\n[Service]\n{SLEEP}\n"),
+    );
+    let run = site.apply(&service("held-back", ""));
+    run.exits(1)
+        .says("failed to reach desired state: held-back.service was not started: a condition of its unit is not met")
+        .says("systemctl cat held-back.service")
+        .never_says("RemainAfterExit");
+}
+
+#[test]
 fn an_ordinary_user_is_told_that_there_is_no_such_unit() {
     let Some(site) = Site::new("ordinary") else { return };
     site.write("/srv/ordinary/site.yaml", &service("no-such-unit", ""));
@@ -178,7 +213,14 @@ fn names_that_could_be_anything_else_are_refused_before_anything_is_done() {
         .exits(2)
         .complains("begins with '-'")
         .complains("contains '@'")
-        .complains("contains ';'");
+        .complains("contains ';'")
+        .complains("service name contains dangerous characters: \"app@instance\"")
+        .complains("service name contains dangerous characters: \"a; rm -rf /\"");
+    world
+        .ccm(["status", "service", "app@instance"])
+        .run()
+        .exits(2)
+        .complains("ccm status service app@instance");
 }
 
 #[test]

@@ -66,9 +66,9 @@ fn flag(property: &str) -> String {
     property.replace('_', "-")
 }
 
-/// A resource that is only named.
+/// A resource that is only named, as by `ccm status`.
 pub(super) fn identity(kind: &'static dyn Kind, name: &str) -> (Source, Declaration) {
-    let mut line = Line::begin(kind, name);
+    let mut line = Line::begin("status", kind, name);
     let name_span = line.name;
     (line.source(), Declaration { kind, name: name.to_owned(), name_span, properties: Vec::new() })
 }
@@ -79,7 +79,7 @@ pub(super) fn declaration(
     matches: &ArgMatches,
 ) -> Result<(Source, Declaration), Failure> {
     let name = matches.get_one::<String>("name").cloned().unwrap_or_default();
-    let mut line = Line::begin(kind, &name);
+    let mut line = Line::begin("ensure", kind, &name);
     let mut properties = Vec::new();
     if let Some(word) = matches.get_one::<String>("ensure") {
         let span = line.push(word);
@@ -177,8 +177,8 @@ struct Line {
 }
 
 impl Line {
-    fn begin(kind: &dyn Kind, name: &str) -> Self {
-        let mut line = Self { text: format!("ccm ensure {}", kind.name()), name: Span::default() };
+    fn begin(command: &str, kind: &dyn Kind, name: &str) -> Self {
+        let mut line = Self { text: format!("ccm {command} {}", kind.name()), name: Span::default() };
         line.name = line.push(name);
         line
     }

@@ -2,7 +2,9 @@
 
 mod decision;
 mod freshness;
+mod journal;
 mod memory;
+mod name;
 mod settling;
 mod state;
 mod systemctl;
@@ -17,7 +19,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::{state::ServiceState, systemd::Systemd, unit::unit_name};
+use self::{name::ServiceName, state::ServiceState, systemd::Systemd, unit::unit_name};
 use crate::{
     resource::{self, Candidate, Change, Context, Cue, Error, Example, ResourceType},
     vocabulary::{Duration, PlainName},
@@ -37,7 +39,8 @@ use crate::{
 pub(crate) struct Properties {
     /// Name of the service, such as `nginx` or `nginx.service`: letters, digits and `.` `_` `+` `:` `~` `-`, not beginning
     /// with `-`.
-    pub(crate) name: PlainName,
+    #[schemars(with = "PlainName")]
+    pub(crate) name: ServiceName,
     /// Whether the service runs. `stopped` also stops one that is on its way up or is being started again and again.
     #[serde(default)]
     pub(crate) ensure: Ensure,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{Properties, memory::Memory, systemctl, unit::Unit, words::Activity};
+use super::{Properties, journal::LastLines, memory::Memory, systemctl, unit::Unit, words::Activity};
 use crate::resource::{Context, Error};
 
 /// The first and the longest pause between two looks at a unit that is still activating.
@@ -49,7 +49,7 @@ fn wait_until_started(
             let limit = crate::vocabulary::Duration::from(cx.timeout().unwrap_or(patience));
             let error = Error::new(format!("timed out after {limit}: {} is still activating", unit.id));
             let error = error.on("timeout").with_help("give it more time with `timeout`");
-            return Err(systemctl::with_journal(error, name, since, cx));
+            return Err(LastLines::of(name, since, cx).add_to(error));
         }
         cx.pause(pause)?;
         pause = longest.min(pause * 2);
@@ -63,13 +63,18 @@ fn died(unit: &Unit, name: &str, since: SystemTime, cx: &Context) -> Error {
     } else {
         String::new()
     };
-    let mut error = Error::new(format!(
-        "failed to reach desired state: {id} did not stay running: it is {active}{details}"
-    ));
-    if result == "success" && active == "inactive" {
-        error = error.with_help(
-            "it did its work and ended: in its unit, `RemainAfterExit=yes` makes systemd call that running",
-        );
-    }
-    systemctl::with_journal(error, name, since, cx)
+    let failed = |what: &str| Error::new(format!("failed to reach desired state: {id} {what}"));
+    let gone = || failed(&format!("did not stay running: it is {active}{details}"));
+    let lines = LastLines::of(name, since, cx);
+    let error = match (result.as_str(), active.as_str()) {
+        ("success", "inactive") if lines.tell_of_a_condition() => {
+            failed("was not started: a condition of its unit is not met")
+                .with_help(format!("`systemctl cat {id}` shows its conditions"))
+        }
+        ("success", "inactive") => gone().with_help(
+            "where its work is done when it ends, `RemainAfterExit=yes` in its unit makes systemd call that running",
+        ),
+        _ => gone(),
+    };
+    lines.add_to(error)
 }

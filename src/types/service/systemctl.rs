@@ -1,11 +1,12 @@
-//! `systemctl` and `journalctl` as programs: how they are called, and what their failures are in words.
+//! `systemctl` as a program: how it is called, and what its failures are in words.
 //!
 //! The process runner lets one program run at a time in the whole process, so no two calls ever overlap.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use super::{
     Verb,
+    journal::LastLines,
     unit::{PROPERTIES, Unit, unit_name},
     words::{Activity, Enablement},
 };
@@ -22,12 +23,6 @@ pub(super) const START: Duration = Duration::from_secs(30);
 
 /// How long a service may take to stop when the resource does not say: what systemd allows by default, and a little.
 const STOP: Duration = Duration::from_secs(100);
-
-/// How long to look for what a service said before it failed.
-const JOURNAL: Duration = Duration::from_secs(5);
-
-/// How many of its last lines are shown.
-const JOURNAL_LINES: &str = "--lines=5";
 
 /// More than any number of units needs.
 const MOST_OUTPUT: usize = 64 * 1024 * 1024;
@@ -145,7 +140,7 @@ pub(super) fn perform(verb: Verb, name: &str, cx: &Context) -> Result<(), Error>
     let arguments: Vec<&str> = verb.arguments().iter().copied().chain([name]).collect();
     let limit = cx.timeout().map_or(verb.limit(), |_| Duration::MAX);
     let finished = systemctl(&arguments, limit, cx).map_err(|error| match error.property {
-        Some("timeout") => with_journal(error, name, started, cx),
+        Some("timeout") => LastLines::of(name, started, cx).add_to(error),
         _ => error,
     })?;
     match finished.exit {
@@ -153,7 +148,7 @@ pub(super) fn perform(verb: Verb, name: &str, cx: &Context) -> Result<(), Error>
         exit => {
             let message =
                 format!("systemctl {} {name} failed: {}", verb.arguments()[0], said(&finished, exit));
-            Err(with_journal(Error::new(message), name, started, cx))
+            Err(LastLines::of(name, started, cx).add_to(Error::new(message)))
         }
     }
 }
@@ -163,33 +158,6 @@ fn said(finished: &Finished, exit: Exit) -> String {
         "" => exit.to_string(),
         words => words.to_owned(),
     }
-}
-
-/// Adds what the unit said since a moment, as far as that can be had: to name the true cause is worth an attempt, not
-/// another failure.
-pub(super) fn with_journal(mut error: Error, name: &str, since: SystemTime, cx: &Context) -> Error {
-    if cx.sensitive {
-        return error;
-    }
-    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let journalctl = |arguments: &[&str]| {
-        let command = Command::new("journalctl").arguments(arguments).timeout(JOURNAL);
-        command.run(&cx.host.interrupt).ok()
-    };
-    // What the service wrote last may still be on its way.
-    let _ = journalctl(&["--sync"]);
-    let unit = unit_name(name);
-    let (since, unit) = (format!("--since=@{since}"), format!("--unit={unit}"));
-    let lines = journalctl(&[&unit, &since, JOURNAL_LINES, "--no-pager", "--quiet", "--output=cat"]);
-    let lines = lines.as_ref().map(|finished| finished.stdout.text());
-    if let Some(lines) = lines.as_deref().map(str::trim_end).filter(|lines| !lines.is_empty()) {
-        error.message.push_str("\nlast lines of its journal:");
-        for line in lines.lines() {
-            error.message.push_str("\n  ");
-            error.message.push_str(line);
-        }
-    }
-    error
 }
 
 /// Runs systemctl to its end, but for no longer than the limit and what is left of the resource's own time.
