@@ -176,7 +176,7 @@ impl Attempts<'_> {
                 })
             }
             Err(error) => {
-                outcome.observed = wanted.inspect(self.provider, cx).ok();
+                outcome.observed = wanted.inspect(self.provider, &cx.last_look(&mut |_| {})).ok();
                 Err(error)
             }
         };

@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::Error;
-use crate::{host::Host, vocabulary::Reference};
+use crate::{
+    host::{Host, interrupt::Interrupt},
+    vocabulary::Reference,
+};
 
 /// Whether the machine may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,9 @@ pub(crate) enum RunMode {
     Noop,
 }
 
+/// How long a look may take at what a failed attempt left behind.
+const LAST_LOOK: Duration = Duration::from_secs(5);
+
 /// The machine, the time limit and the manifest's folder, for as long as one attempt lasts.
 pub(crate) struct Context<'a> {
     pub(crate) host: &'a Host,
@@ -23,6 +29,7 @@ pub(crate) struct Context<'a> {
     touched: &'a [Reference],
     working_directory: &'a Path,
     limit: Option<(Instant, Duration)>,
+    interrupt: Interrupt,
     /// Whether nothing of what the resource holds or prints may be shown.
     pub(crate) sensitive: bool,
     warnings: RefCell<Vec<String>>,
@@ -46,6 +53,7 @@ impl<'a> Context<'a> {
             touched: &[],
             working_directory,
             limit,
+            interrupt: host.interrupt.clone(),
             sensitive: false,
             warnings: RefCell::default(),
             listener: RefCell::new(listener),
@@ -56,6 +64,19 @@ impl<'a> Context<'a> {
     pub(crate) fn within(mut self, mode: RunMode, touched: &'a [Reference]) -> Self {
         (self.mode, self.touched) = (mode, touched);
         self
+    }
+
+    /// A last look at what this attempt left behind. That its time is up, or that the program was asked to stop, is no
+    /// reason not to know; it is one to be quick about it.
+    pub(crate) fn last_look<'b>(&'b self, listener: &'b mut dyn FnMut(&str)) -> Context<'b> {
+        let cx = Context::new(self.host, self.working_directory, Some(LAST_LOOK), listener);
+        let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
+        Context { interrupt, sensitive: self.sensitive, ..cx.within(self.mode, self.touched) }
+    }
+
+    /// What asks the attempt to end before its time.
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
     }
 
     pub(crate) fn mode(&self) -> RunMode {
@@ -70,7 +91,7 @@ impl<'a> Context<'a> {
 
     /// Waits that long, unless the attempt has to end before.
     pub(crate) fn pause(&self, pause: Duration) -> Result<(), Error> {
-        self.host.interrupt.pause(self.time_left().map_or(pause, |left| pause.min(left)));
+        self.interrupt.pause(self.time_left().map_or(pause, |left| pause.min(left)));
         self.tick()
     }
 
@@ -93,7 +114,7 @@ impl<'a> Context<'a> {
 
     /// Fails when the attempt has to end: to be called between two steps of anything long.
     pub(crate) fn tick(&self) -> Result<(), Error> {
-        if self.host.interrupt.requested().is_some() {
+        if self.interrupt.requested().is_some() {
             return Err(Error::interrupted());
         }
         match self.limit {

@@ -52,8 +52,8 @@ pub(crate) struct Properties {
     /// again where it can do that, and restarts it where it cannot.
     #[serde(default)]
     pub(crate) restart: Refresh,
-    /// How long a service that was just started, restarted or reloaded has to stay running to count as such. `0s` does
-    /// not look again.
+    /// How long a service that was just started, restarted or reloaded has to stay running to count as such, as far as
+    /// `timeout` leaves time for it. `0s` does not look again.
     #[serde(default = "settle")]
     pub(crate) settle: Duration,
 }

@@ -8,6 +8,9 @@ use crate::resource::{Context, Error};
 /// The first and the longest pause between two looks at a unit that is still activating.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
+/// How much of a time limit is kept to look again. A service is not to blame for a limit shorter than `settle`.
+const TO_JUDGE: Duration = Duration::from_secs(1);
+
 /// Waits until the service is up, and makes sure that it stays.
 pub(super) fn settle(
     want: &Properties,
@@ -20,7 +23,8 @@ pub(super) fn settle(
     if want.settle.as_std().is_zero() {
         return Ok(());
     }
-    cx.pause(want.settle.as_std())?;
+    let left = cx.time_left().map_or(Duration::MAX, |left| left.saturating_sub(TO_JUDGE.min(left / 2)));
+    cx.pause(want.settle.as_std().min(left))?;
     let later = memory.unit_now(name, cx)?;
     if later.activity()? == Activity::Running && later.restarts == up.restarts {
         return Ok(());
