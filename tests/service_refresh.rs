@@ -99,6 +99,38 @@ fn an_installation_section_that_is_new_is_judged_as_it_is_on_disk() {
 }
 
 #[test]
+fn a_dry_run_foresees_whether_a_unit_can_be_enabled() {
+    let Some(site) = Site::new("enabling") else { return };
+    let unit = |name: &str, install: &str| {
+        format!(
+            "- file:\n    - /etc/systemd/system/{name}.service:\n        owner: root\n        group: root\n        \
+             mode: \"0644\"\n        content: |\n          [Service]\n          ExecStart=/bin/sleep infinity\n{install}\n"
+        )
+    };
+    let wanted = "          [Install]\n          # nothing yet\n          WantedBy = multi-user.target";
+    let along = "          [Install]\n          Also=dbus.service";
+    // The same unit is written anew each time.
+    for (name, install, boot) in [
+        ("enabling-a", "", "static"),
+        ("enabling-a", wanted, "enabled"),
+        ("enabling-b", along, "indirect"),
+        ("enabling-b", "          [Install]", "static"),
+        ("enabling-b", wanted, "enabled"),
+        ("enabling-b", "", "enabled"),
+    ] {
+        let manifest = unit(name, install) + &service(name, "enable: true, settle: 0s");
+        let noop = site.apply_with(&manifest, &["--noop", "--json"]);
+        let real = site.apply_with(&manifest, &["--json"]);
+        let case = format!("{name} {install}\n{noop}\n{real}");
+        assert_eq!(site.enabled(name), boot, "{case}");
+        let foretold = noop.exits(0).event(name);
+        assert_eq!(foretold["changed"], real.exits(0).event(name)["changed"], "{case}");
+        let enables = foretold["noop_message"].as_str().is_some_and(|message| message.contains("enabled"));
+        assert_eq!(enables, install == wanted, "{case}");
+    }
+}
+
+#[test]
 fn a_unit_changed_by_a_command_is_read_again() {
     let Some(site) = Site::alone("by-command") else { return };
     site.unit("by-command", "ExecStart=/bin/sh -c 'echo \"$VALUE\" >>/run/by-command; exec sleep infinity'");

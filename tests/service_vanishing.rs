@@ -92,3 +92,32 @@ fn a_unit_on_its_way_up_is_stopped_when_it_shall_not_run() {
         site.apply(&service(name, "ensure: stopped")).exits(0).counts([0, 1, 0, 0]);
     }
 }
+
+#[test]
+fn a_unit_whose_file_goes_in_the_same_run_is_foreseen_to_be_gone() {
+    let Some(site) = Site::new("removed") else { return };
+    let removal = |name| format!("- file:\n    - /etc/systemd/system/{name}.service: {{ ensure: absent }}\n");
+    for (name, command, stopped) in
+        [("removed-running", "systemctl start", true), ("removed-idle", "systemctl is-enabled", false)]
+    {
+        site.unit(name, SLEEP);
+        site.lab.sh(&format!("systemctl daemon-reload; {command} {name} || true"));
+        let manifest = removal(name) + &service(name, "ensure: stopped");
+        let run = |flags: &[&str]| {
+            let run = site.apply_with(&manifest, &[&["--json"], flags].concat());
+            let event = run.event(name);
+            (run.code, event["failed"].clone(), event["changed"].clone(), event["error"].clone())
+        };
+        let (foreseen, real) = (run(&["--noop"]), run(&[]));
+        assert_eq!(foreseen, real, "{name}");
+        assert_eq!((real.0, real.2), (i32::from(!stopped), stopped.into()), "{name}: {}", real.3);
+    }
+    // One that another directory has as well stays.
+    let unit = format!("[Service]\n{SLEEP}\n");
+    for directory in ["/etc/systemd/system", "/usr/local/lib/systemd/system"] {
+        site.write(&format!("{directory}/removed-once.service"), &unit);
+    }
+    let manifest = removal("removed-once") + &service("removed-once", "ensure: stopped");
+    site.apply_with(&manifest, &["--noop"]).exits(0).counts([1, 1, 0, 0]);
+    site.apply(&manifest).exits(0).counts([1, 1, 0, 0]);
+}

@@ -106,7 +106,7 @@ impl Attempts<'_> {
             common.timeout.map(Duration::as_std),
             &mut listener,
         )
-        .within(self.options.mode, self.touched);
+        .within(self.options.mode, self.touched, self.options.scope);
         cx.sensitive = common.sensitive;
         let result = self.converge(&cx, outcome, ledger);
         outcome.warnings.extend(cx.into_warnings());

@@ -9,6 +9,7 @@ use std::{
 use super::Error;
 use crate::{
     host::{Host, interrupt::Interrupt},
+    template::{Foreseen, Scope},
     vocabulary::Reference,
 };
 
@@ -27,6 +28,7 @@ pub(crate) struct Context<'a> {
     pub(crate) host: &'a Host,
     mode: RunMode,
     touched: &'a [Reference],
+    scope: Option<&'a Scope>,
     working_directory: &'a Path,
     limit: Option<(Instant, Duration)>,
     interrupt: Interrupt,
@@ -51,6 +53,7 @@ impl<'a> Context<'a> {
             host,
             mode: RunMode::Noop,
             touched: &[],
+            scope: None,
             working_directory,
             limit,
             interrupt: host.interrupt.clone(),
@@ -60,9 +63,10 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Makes it an attempt within a run that has already touched other resources.
-    pub(crate) fn within(mut self, mode: RunMode, touched: &'a [Reference]) -> Self {
-        (self.mode, self.touched) = (mode, touched);
+    /// Makes it an attempt within a run that has already touched other resources, and knows what a dry run would have
+    /// left of them.
+    pub(crate) fn within(mut self, mode: RunMode, touched: &'a [Reference], scope: &'a Scope) -> Self {
+        (self.mode, self.touched, self.scope) = (mode, touched, Some(scope));
         self
     }
 
@@ -71,7 +75,8 @@ impl<'a> Context<'a> {
     pub(crate) fn last_look<'b>(&'b self, listener: &'b mut dyn FnMut(&str)) -> Context<'b> {
         let cx = Context::new(self.host, self.working_directory, Some(LAST_LOOK), listener);
         let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
-        Context { interrupt, sensitive: self.sensitive, ..cx.within(self.mode, self.touched) }
+        let &Self { mode, touched, scope, sensitive, .. } = self;
+        Context { mode, touched, scope, interrupt, sensitive, ..cx }
     }
 
     /// What asks the attempt to end before its time.
@@ -87,6 +92,11 @@ impl<'a> Context<'a> {
     /// that it would have acted on. What was learnt about the machine before the last of them may be out of date.
     pub(crate) fn touched(&self) -> &'a [Reference] {
         self.touched
+    }
+
+    /// What a dry run would have left in a file by now, if it had a say in it.
+    pub(crate) fn foreseen(&self, path: &Path) -> Option<Foreseen> {
+        self.scope?.foreseen(path)
     }
 
     /// Waits that long, unless the attempt has to end before.

@@ -8,4 +8,4 @@ mod functions;
 mod scope;
 
 pub(crate) use expand::{check, expand, holds_template, join, problem as template_problem};
-pub(crate) use scope::{Missing, Scope};
+pub(crate) use scope::{Foreseen, Missing, Scope};

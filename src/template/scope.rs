@@ -32,7 +32,7 @@ pub(crate) struct Scope {
 
 /// What a dry run would have left at a path.
 #[derive(Clone)]
-pub(super) enum Foreseen {
+pub(crate) enum Foreseen {
     Text(String),
     Nothing,
 }
@@ -105,7 +105,7 @@ impl Scope {
     }
 
     /// What would be in a file by now, if a dry run had a say in it.
-    pub(super) fn foreseen(&self, path: &FilePath) -> Option<Foreseen> {
+    pub(crate) fn foreseen(&self, path: &FilePath) -> Option<Foreseen> {
         self.foreseen.borrow().get(path).cloned()
     }
 

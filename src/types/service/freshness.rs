@@ -15,7 +15,7 @@ const REALMS: [&str; 6] = [
 ];
 
 /// The units themselves are in these.
-const UNIT_DIRECTORIES: [&str; 6] = [
+pub(super) const UNIT_DIRECTORIES: [&str; 6] = [
     "/etc/systemd/system",
     "/run/systemd/system",
     "/usr/lib/systemd/system",

@@ -1,6 +1,7 @@
 //! The `service` type: what runs, and what starts at boot.
 
 mod decision;
+mod foresight;
 mod freshness;
 mod journal;
 mod memory;

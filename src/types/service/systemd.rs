@@ -13,14 +13,14 @@
 //! then judged by whether an earlier resource could have brought it.
 
 use std::{
-    path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
 use super::{
     Properties, Verb,
-    freshness::{Doings, Freshness, is_of_units, is_of_unknown_effect},
+    foresight::foresee,
+    freshness::{Doings, Freshness},
     memory::Memory,
     settling::settle,
     state::ServiceState,
@@ -31,7 +31,6 @@ use super::{
 use crate::{
     host::process,
     resource::{Context, Error, Retry, RunMode},
-    vocabulary::Reference,
 };
 
 /// Services through `systemctl`.
@@ -60,12 +59,13 @@ impl Systemd {
     /// What the service is doing and whether it starts at boot.
     pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<ServiceState, Error> {
         let mut manager = self.manager();
-        let unit = manager.find(want.name.as_str(), cx);
+        let name = want.name.as_str();
+        let unit = manager.find(name, cx).and_then(|unit| unit.ok_or_else(|| systemctl::not_found(name)));
         let state = unit.and_then(|unit| ServiceState::of(want, &unit));
         match &state {
             Ok(state) => warn(want, state, cx),
             // Another attempt is to look again.
-            Err(_) => manager.memory.forget(want.name.as_str()),
+            Err(_) => manager.memory.forget(name),
         }
         state
     }
@@ -104,22 +104,25 @@ impl Systemd {
 }
 
 impl Manager {
-    /// The unit with this name as it is now, or as it would be.
-    fn find(&mut self, name: &str, cx: &Context) -> Result<Unit, Error> {
-        let real = cx.mode() == RunMode::Real;
-        if real {
-            self.catch_up(cx)?;
+    /// The unit with this name as it is now; in a dry run, as it would be.
+    fn find(&mut self, name: &str, cx: &Context) -> Result<Option<Unit>, Error> {
+        if cx.mode() == RunMode::Noop {
+            return Ok(foresee(self.look(name, cx)?, name, cx));
         }
-        let mut unit = self.look(name, cx)?;
-        if real && unit.is_none() && self.freshness.could_bring_one(cx) {
-            match self.reload(cx) {
-                Err(error) if error.retry == Retry::Pointless => return Err(error),
+        self.catch_up(cx)?;
+        let unit = self.look(name, cx)?;
+        if unit.is_some() || !self.freshness.could_bring_one(cx) {
+            return Ok(unit);
+        }
+        match self.reload(cx) {
+            Ok(()) => self.look(name, cx),
+            Err(error) if error.retry == Retry::Pointless => Err(error),
+            Err(_) => {
                 // Who may not do that may still look; it will not go better for the next one.
-                Err(_) => self.freshness.note_reload(cx),
-                Ok(()) => unit = self.look(name, cx)?,
+                self.freshness.note_reload(cx);
+                Ok(None)
             }
         }
-        unit.or_else(|| foreseen(name, cx)).ok_or_else(|| systemctl::not_found(name))
     }
 
     /// The unit with this name as it is now; `None` when systemd knows none.
@@ -185,18 +188,6 @@ impl Manager {
         };
         Ok((self.memory.boot(name, cx)?.as_deref() == Some(word)).then_some(rest))
     }
-}
-
-/// The unit that an earlier resource of a dry run would have brought.
-fn foreseen(name: &str, cx: &Context) -> Option<Unit> {
-    let unit = unit_name(name);
-    let is_file = |touched: &Reference| {
-        let path = Path::new(&touched.name);
-        touched.kind == "file" && is_of_units(path) && path.file_name().is_some_and(|name| *name == *unit)
-    };
-    let could_bring = |touched: &Reference| is_file(touched) || is_of_unknown_effect(touched);
-    let is_brought = cx.mode() == RunMode::Noop && cx.touched().iter().any(could_bring);
-    is_brought.then(|| Unit::idle(name))
 }
 
 /// Says what was asked for and cannot be had.
