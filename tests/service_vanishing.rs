@@ -121,3 +121,19 @@ fn a_unit_whose_file_goes_in_the_same_run_is_foreseen_to_be_gone() {
     site.apply_with(&manifest, &["--noop"]).exits(0).counts([1, 1, 0, 0]);
     site.apply(&manifest).exits(0).counts([1, 1, 0, 0]);
 }
+
+#[test]
+fn a_service_is_put_away_as_the_guide_says() {
+    let Some(site) = Site::new("away") else { return };
+    let (_, page) =
+        include_str!("../docs/guide/services.md").split_once("## A service that is to go").unwrap();
+    let example = page.split("```").nth(1).and_then(|block| block.strip_prefix("yaml\n")).unwrap();
+    let manifest = example.replace("app.service", "put-away.service");
+    site.unit("put-away", SLEEP);
+    site.lab.sh("systemctl enable --quiet --now put-away");
+    site.apply_with(&manifest, &["--noop"]).exits(0).counts([3, 0, 0, 0]);
+    site.apply(&manifest).exits(0).counts([3, 0, 0, 0]);
+    site.apply(&manifest).exits(0).counts([0, 3, 0, 0]);
+    assert_eq!(site.active("put-away"), "inactive");
+    site.ccm(&["status", "service", "put-away"]).exits(1).complains("service not found");
+}
