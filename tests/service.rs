@@ -97,6 +97,16 @@ fn one_service_that_pulls_another_along_does_so_in_time() {
 }
 
 #[test]
+fn one_service_that_enables_another_along_does_so_in_time() {
+    let Some(site) = Site::new("along") else { return };
+    site.unit("enabled-along", SLEEP);
+    site.unit("enabling-along", &format!("{SLEEP}\n[Install]\nAlso=enabled-along.service"));
+    let manifest = "- service:\n    - defaults: { ensure: stopped, enable: true }\n    - enabling-along:\n    - enabled-along:\n";
+    let run = site.apply(manifest);
+    run.exits(0).counts([1, 1, 0, 0]).reports("INFO", "service#enabled-along", "stable");
+}
+
+#[test]
 fn a_link_removed_by_hand_is_noticed() {
     let Some(site) = Site::new("by-hand") else { return };
     site.unit("by-hand", SLEEP);

@@ -120,6 +120,13 @@ impl Memory {
         self.words.clear();
     }
 
+    /// A unit was enabled, and others perhaps along with it. That is no news about what it is doing.
+    pub(super) fn forget_all_but(&mut self, name: &str) {
+        let own = self.shown.remove_entry(name);
+        self.forget_all();
+        self.shown.extend(own);
+    }
+
     /// Units were read from disk again: what they are doing is the same, but not what is known of them.
     pub(super) fn refresh(&mut self) {
         self.shown.clear();

@@ -164,12 +164,13 @@ impl Manager {
         if !self.freshness.has_reloaded() {
             self.reload(cx)?;
         }
-        let started = SystemTime::now();
+        let (name, started) = (want.name.as_str(), SystemTime::now());
         match verb {
             Verb::Start | Verb::Stop | Verb::Restart | Verb::Reload => self.memory.forget_activity(),
-            Verb::Enable | Verb::Disable | Verb::DisableForNow => self.memory.forget_all(),
+            Verb::Enable => self.memory.forget_all_but(name),
+            Verb::Disable | Verb::DisableForNow => self.memory.forget_all(),
         }
-        systemctl::perform(verb, want.name.as_str(), cx)?;
+        systemctl::perform(verb, name, cx)?;
         // What it did to the directories of units, it has told systemd.
         self.freshness.note(cx);
         match verb {
