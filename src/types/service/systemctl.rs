@@ -52,7 +52,7 @@ impl Verb {
 
 /// The units with these names, in this order; `None` from a systemctl that cannot describe them.
 pub(super) fn show(names: &[String], cx: &Context) -> Result<Option<Vec<Unit>>, Error> {
-    let finished = systemctl(&[&["show", "--system", PROPERTIES], &*words(names)].concat(), ANSWER, cx)?;
+    let finished = systemctl(&[&["show", "--system", PROPERTIES], &*borrowed(names)].concat(), ANSWER, cx)?;
     let units = Unit::read_all(&finished.stdout.text());
     let is_answer =
         finished.exit == Exit::Code(0) && units.len() == names.len() && units.iter().all(Unit::is_described);
@@ -78,7 +78,7 @@ pub(super) fn are_enabled(names: &[String], cx: &Context) -> Result<Vec<Option<S
     while answers.len() < names.len() {
         let left = &names[answers.len()..];
         // Its exit code only repeats what the words say.
-        let finished = systemctl(&[&["is-enabled", "--system"], &*words(left)].concat(), ANSWER, cx)?;
+        let finished = systemctl(&[&["is-enabled", "--system"], &*borrowed(left)].concat(), ANSWER, cx)?;
         let output = finished.stdout.text();
         let said: Vec<&str> = output.lines().map(str::trim).collect();
         if said.len() > left.len() {
@@ -115,7 +115,7 @@ pub(super) fn enablement_word(stdout: &str, stderr: &str, name: &str) -> Result<
     }
 }
 
-fn words(names: &[String]) -> Vec<&str> {
+fn borrowed(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
