@@ -197,6 +197,20 @@ fn a_start_is_waited_for_and_judged_by_words_alone() {
 }
 
 #[test]
+fn a_second_attempt_looks_again() {
+    let machine = Machine::new("inactive", "enabled")
+        .says("before-start", "echo not yet >&2; exit 1")
+        // It comes up by itself after the first attempt, which looks before and after its start.
+        .says(
+            "before-is-active",
+            "echo >>\"$here/asked\"; [ $(wc -l <\"$here/asked\") -lt 3 ] || { echo active; exit; }",
+        );
+    let run = machine.ccm(&["ensure", "service", "app", "--tries", "2", "--try-sleep", "1ms"]);
+    run.exits(0).reports("INFO", "service#app", "stable");
+    assert_eq!(machine.told(), ["daemon-reload --system", "start --system app"]);
+}
+
+#[test]
 fn where_systemd_does_not_run_systemctl_says_so() {
     let words = "System has not been booted with systemd as init system (PID 1). Can't operate.";
     let refusal = format!("echo \"{words}\" >&2; exit 1");

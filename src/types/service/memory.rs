@@ -133,7 +133,7 @@ impl Memory {
         self.words.clear();
     }
 
-    /// Whoever looks at this one again has a reason to.
+    /// What is known of this one is to be asked again.
     pub(super) fn forget(&mut self, name: &str) {
         self.shown.remove(name);
         self.words.remove(name);

@@ -43,6 +43,8 @@ pub(crate) struct Systemd {
 struct Manager {
     memory: Memory,
     freshness: Freshness,
+    /// The service that was last asked about.
+    asked: Option<String>,
 }
 
 impl Systemd {
@@ -58,16 +60,16 @@ impl Systemd {
 
     /// What the service is doing and whether it starts at boot.
     pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<ServiceState, Error> {
-        let mut manager = self.manager();
-        let name = want.name.as_str();
-        let unit = manager.find(name, cx).and_then(|unit| unit.ok_or_else(|| systemctl::not_found(name)));
-        let state = unit.and_then(|unit| ServiceState::of(want, &unit));
-        match &state {
-            Ok(state) => warn(want, state, cx),
-            // Another attempt is to look again.
-            Err(_) => manager.memory.forget(name),
+        let (mut manager, name) = (self.manager(), want.name.as_str());
+        if manager.asked.as_deref() == Some(name) {
+            // Who asks twice wants to know what has changed since.
+            manager.memory.forget(name);
         }
-        state
+        manager.asked = Some(name.to_owned());
+        let unit = manager.find(name, cx)?.ok_or_else(|| systemctl::not_found(name))?;
+        let state = ServiceState::of(want, &unit)?;
+        warn(want, &state, cx);
+        Ok(state)
     }
 
     /// Does these things to the service, sees to it that they last, and says what came of them.
