@@ -5,7 +5,7 @@
 use std::{ops::Range, sync::LazyLock};
 
 use crate::{
-    document::{Excerpt, Node, Problem, Span, Typed, Value},
+    document::{Excerpt, Node, Problem, Span, Typed, Value, closest},
     resource::{Kind, fields},
     types,
     vocabulary::holds_credentials,
@@ -71,8 +71,12 @@ fn is_sensitive(node: &Node) -> bool {
     let Value::Map(entries) = &node.value else { return false };
     let is_address =
         |node: &Node| matches!(&node.value, Value::Scalar(scalar) if holds_credentials(&scalar.text));
-    is_marked(node)
-        || entries.iter().any(|entry| secret_keys().contains(&entry.key) || is_address(&entry.value))
+    is_marked(node) || entries.iter().any(|entry| is_secret_key(&entry.key) || is_address(&entry.value))
+}
+
+/// Also one that is misspelt holds what was meant for it.
+fn is_secret_key(key: &String) -> bool {
+    secret_keys().contains(key) || closest(key, secret_keys().iter().map(String::as_str)).is_some()
 }
 
 /// The properties, of whatever type, whose values are never shown.

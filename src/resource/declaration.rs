@@ -130,24 +130,27 @@ impl Faults {
     ) -> Option<T> {
         let mut map = Node { value: Value::Map(entries), span };
         loop {
-            let NodeError { message, span, key, help } = match read(&map) {
+            let mut error = match read(&map) {
                 Ok(value) => return Some(value),
                 Err(error) => error,
             };
             let Value::Map(entries) = &mut map.value else { return None };
-            let at = key.as_ref().and_then(|key| entries.iter().position(|entry| entry.key == *key));
+            let key = error.key.as_ref();
+            let at = key.and_then(|key| entries.iter().position(|entry| entry.key == *key));
             let entry = at.map(|at| entries.remove(at));
-            let message = match &entry {
+            match &entry {
                 None if self.is_known(Some("name")) => return None,
-                None => message,
                 Some(entry) if self.late.contains(&entry.key) => {
                     self.properties.push(entry.key.clone());
                     continue;
                 }
-                Some(entry) if entry.key == "name" => message,
-                Some(entry) => format!("{}: {}", entry.key, self.secrecy.message(self.kind, entry, message)),
-            };
-            self.problems.push(Problem { span, help, ..Problem::new(message) });
+                Some(entry) if entry.key != "name" => {
+                    error = self.secrecy.of_value(self.kind, entry, error);
+                    error.message = format!("{}: {}", entry.key, error.message);
+                }
+                _ => {}
+            }
+            self.problems.push(error.into());
             self.properties.push(entry?.key);
         }
     }

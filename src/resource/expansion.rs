@@ -6,7 +6,9 @@ use ccm_expr::Program;
 
 use super::{Declaration, Error, FieldKind, Kind, Resource, Wanted, schema};
 use crate::{
-    document::{Entry, Excerpt, Node, Problem, Scalar, Source, Span, Style, Value, from_node},
+    document::{
+        Entry, Excerpt, Node, NodeError, Problem, Scalar, Source, Span, Style, Value, closest, from_node,
+    },
     template::{self, Scope, template_problem},
 };
 
@@ -127,13 +129,23 @@ impl Secrecy {
     /// Also secret when there is a property among these that always is.
     pub(super) fn with<'k>(self, kind: &dyn Kind, mut keys: impl Iterator<Item = &'k String>) -> Self {
         let secrets = schema::secret(kind);
-        if keys.any(|key| secrets.contains(key)) { Self::Secret } else { self }
+        // Also one that is misspelt holds what was meant for it.
+        let is_secret = |key: &String| {
+            secrets.contains(key) || closest(key, secrets.iter().map(String::as_str)).is_some()
+        };
+        if keys.any(is_secret) { Self::Secret } else { self }
     }
 
-    /// A message about an entry, unless it quotes what must not be seen.
-    pub(super) fn message(self, kind: &dyn Kind, entry: &Entry, message: String) -> String {
-        let quoted = || quotes(&message, &entry.value) && schema::secret(kind).contains(&entry.key);
-        if self == Self::Secret || quoted() { "not a value it can have".to_owned() } else { message }
+    /// What is wrong with the value of an entry, without quoting what must not be seen.
+    pub(super) fn of_value(self, kind: &dyn Kind, entry: &Entry, error: NodeError) -> NodeError {
+        if self == Self::Open && !schema::secret(kind).contains(&entry.key) {
+            return error;
+        }
+        let message = match &error.wanted {
+            Some(wanted) => format!("expected {wanted}, found something else"),
+            None => "not a value it can have".to_owned(),
+        };
+        NodeError { message, help: None, ..error }
     }
 
     /// Names the resource in a problem, and hides the text at its place if that may be a secret.
@@ -142,15 +154,6 @@ impl Secrecy {
         if self == Self::Secret {
             problem.excerpt = Excerpt::Hidden;
         }
-    }
-}
-
-/// Whether a message contains a text of the value.
-fn quotes(message: &str, value: &Node) -> bool {
-    match &value.value {
-        Value::Scalar(scalar) => !scalar.text.is_empty() && message.contains(&scalar.text),
-        Value::Seq(items) => items.iter().any(|item| quotes(message, item)),
-        Value::Map(entries) => entries.iter().any(|entry| quotes(message, &entry.value)),
     }
 }
 
@@ -172,11 +175,12 @@ impl Resource {
                     self.conceal(wanted.as_ref(), &mut errors, &mut []);
                     return if errors.is_empty() { Ok(Some(wanted)) } else { Err(errors) };
                 }
-                Err(mut error) => {
-                    let entries = map.as_map().unwrap_or_default();
-                    if let Some(entry) = entries.iter().find(|entry| Some(&entry.key) == error.key.as_ref()) {
-                        error.message = Secrecy::Open.message(self.kind, entry, error.message);
-                    }
+                Err(error) => {
+                    let mut entries = map.as_map().unwrap_or_default().iter();
+                    let error = match entries.find(|entry| Some(&entry.key) == error.key.as_ref()) {
+                        Some(entry) => Secrecy::Open.of_value(self.kind, entry, error),
+                        None => error,
+                    };
                     problems.push(error.into());
                 }
             }

@@ -57,12 +57,12 @@ impl Url {
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
-            Some((scheme, _)) => {
+            Some((scheme, _)) if is_scheme(scheme) => {
                 return Err(NotAWord(format!(
                     "the URL has the scheme \"{scheme}\": only http and https are known"
                 )));
             }
-            None => return Err(NotAWord("it is not a URL: begin it with https:// or http://".to_owned())),
+            _ => return Err(NotAWord("it is not a URL: begin it with https:// or http://".to_owned())),
         };
         if text.contains(|c: char| c.is_control() || c == ' ') {
             return Err(NotAWord(
@@ -77,7 +77,7 @@ impl Url {
             Some((credentials, host)) => (Some(Secret::new(credentials)), host),
             None => (None, authority),
         };
-        let (host, port) = split_port(host_and_port)?;
+        let (host, port) = split_port(host_and_port).map_err(|what| unusable(what, text))?;
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Ok(Self { scheme, credentials, host: host.to_ascii_lowercase(), port, path })
     }
@@ -127,7 +127,6 @@ impl Url {
     /// The URL that a reference found at this one leads to. Nothing secret is carried over.
     pub(crate) fn join(&self, reference: &str) -> Result<Self, NotAWord> {
         let scheme = self.scheme.word();
-        let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
         if reference.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
             return Self::parse(reference);
         }
@@ -151,10 +150,28 @@ impl Url {
 
 /// Whether a text may be an address with a user or password in it, well-formed or not.
 pub(crate) fn holds_credentials(text: &str) -> bool {
-    text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'))
+    let after_scheme = || text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+    let is_address = |word: &str| word.contains('@') && word.contains([':', '/']);
+    after_scheme()
+        || text.starts_with("http") && text.contains('@')
+        || text.split_whitespace().any(is_address)
 }
 
-fn split_port(text: &str) -> Result<(&str, Option<u16>), NotAWord> {
+fn is_scheme(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+}
+
+/// Why a URL leads nowhere. What stands before an `@` may be a password, also where it seems to be a host or port.
+fn unusable((what, found): (&str, &str), text: &str) -> NotAWord {
+    NotAWord(if text.contains('@') {
+        format!("the URL has no usable {what}: write `/`, `#` and `?` in a password as %2F, %23 and %3F")
+    } else {
+        format!("the URL has no usable {what}: \"{found}\"")
+    })
+}
+
+/// The host and the port, or which of them is not usable.
+fn split_port(text: &str) -> Result<(&str, Option<u16>), (&'static str, &str)> {
     let end_of_address = text.rfind(']').map_or(0, |at| at + 1);
     let (host, port) = match text[end_of_address..].split_once(':') {
         Some((before, port)) => (&text[..end_of_address + before.len()], Some(port)),
@@ -162,14 +179,12 @@ fn split_port(text: &str) -> Result<(&str, Option<u16>), NotAWord> {
     };
     let is_host = |c: char| c.is_ascii_alphanumeric() || "-._~:[]%".contains(c);
     if host.is_empty() || !host.chars().all(is_host) {
-        return Err(NotAWord(format!("the URL has no usable host: \"{host}\"")));
+        return Err(("host", host));
     }
     match port.map(str::parse) {
         None => Ok((host, None)),
         Some(Ok(port)) => Ok((host, Some(port))),
-        Some(Err(_)) => {
-            Err(NotAWord(format!("the URL has no usable port: \"{}\"", port.unwrap_or_default())))
-        }
+        Some(Err(_)) => Err(("port", port.unwrap_or_default())),
     }
 }
 
@@ -282,6 +297,9 @@ mod tests {
             "http://h:99999/",
             "http://u:hunter2@h/a b",
             "http://h\\x/",
+            "http://u:hunter2/@h/",
+            "http://u:hunter2#@h/",
+            "u:hunter2@h/://",
             "file:///x",
         ] {
             let error = Url::parse(text).expect_err(text).to_string();

@@ -9,7 +9,9 @@ use crate::support::{
 };
 
 /// Occur nowhere but in what must not be shown.
-const CANARIES: [&str; 3] = ["c4n4ry-pass", "c4n4ry-head", "c4n4ry-user"];
+const CANARIES: [&str; 4] = ["c4n4ry-pass", "c4n4ry-head", "c4n4ry-user", NUMBER];
+/// One that YAML does not take for text.
+const NUMBER: &str = "867530986753";
 
 #[track_caller]
 fn kept(world: &World, outcome: &Outcome) {
@@ -124,10 +126,71 @@ fn problems_of_a_manifest_do_not_quote_them() {
         (format!("- archive: [{{ /app.tar.gz: {{ headers: {{ X: [{}] }} }} }}]", CANARIES[1]), "headers"),
         (format!("- archive: [{{ /app.tar.gz: {{ headers: {} }} }}]", CANARIES[1]), "headers"),
         (format!("- archive: [{{ /app.tar.gz: {{ password: {}, headers: [ }} }}]", CANARIES[0]), ""),
+        (format!("- archive: [{{ /app.tar.gz: {{ password: {NUMBER} }} }}]"), "expected a string"),
+        (
+            format!("- archive: [{{ /app.tar.gz: {{ headers: {{ X-Num: {NUMBER} }} }} }}]"),
+            "expected a string",
+        ),
+        (
+            format!("- archive: [{{ /app.tar.gz: {{ headers: {}{} }} }}]", CANARIES[1], "x".repeat(80)),
+            "expected a map",
+        ),
+        (format!("- file: [{{ /x: {{ sensitive: true, content: {NUMBER} }} }}]"), "expected a string"),
+        (
+            format!("- archive: [{{ /app.tar.gz: {{ passwrd: {} }} }}]", CANARIES[0]),
+            "did you mean `password`?",
+        ),
+        (
+            format!("- archive: [{{ /app.tar.gz: {{ header: {{ X: {} }} }} }}]", CANARIES[1]),
+            "did you mean `headers`?",
+        ),
     ] {
         let world = World::new().manifest(&manifest);
         kept(&world, world.validate().exits(2).complains(place));
         kept(&world, world.apply().exits(2));
+    }
+}
+
+#[test]
+fn a_misspelt_address_with_a_password_is_not_quoted() {
+    for address in [
+        "http://u:C/x@h/a.tar.gz",
+        "http://u:C#x@h/a.tar.gz",
+        "http://u:C?x@h/a.tar.gz",
+        "http://C!/x@h/a.tar.gz",
+        "http:/u:C@h/a.tar.gz",
+        "http//u:C@h/a.tar.gz",
+        "http:/u:C x@h/a.tar.gz",
+        "u:C@h/a.tar.gz",
+        "C@h/a.tar.gz",
+        "u:C@h/a://b.tar.gz",
+    ] {
+        let address = address.replace('C', CANARIES[2]);
+        let properties = format!("url: '{address}', owner: root, group: root");
+        let world = World::new().manifest(&format!("- archive: [{{ /a.tar.gz: {{ {properties} }} }}]"));
+        kept(&world, world.validate().exits(2).complains("url: "));
+        let flags = ["ensure", "archive", "/a.tar.gz", "--url", &address, "--owner", "0", "--group", "0"];
+        kept(&world, world.ccm(flags).run().exits(2).complains("url: "));
+    }
+}
+
+#[test]
+fn answers_to_programs_do_not_show_them_either() {
+    let world = World::new();
+    let url = format!("u:{}@h/a.tar.gz", CANARIES[2]);
+    for properties in [
+        serde_json::json!({ "name": "/a.tar.gz", "password": 867_530_986_753_u64 }),
+        serde_json::json!({ "name": "/a.tar.gz", "headers": { "X": 867_530_986_753_u64 } }),
+        serde_json::json!({ "name": "/a.tar.gz", "passwrd": CANARIES[0] }),
+        serde_json::json!({ "name": "/a.tar.gz", "url": url }),
+    ] {
+        let request = serde_json::json!({
+            "protocol": "io.choria.ccm.v1.resource.ensure.request",
+            "type": "archive",
+            "properties": properties,
+        });
+        let call = world.ccm(["ensure", "api", "pipe"]).input(request.to_string());
+        kept(&world, call.run().exits(0).says("\"error\""));
     }
 }
 

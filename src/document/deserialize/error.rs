@@ -10,6 +10,8 @@ use std::fmt;
 #[error("{message}")]
 pub(crate) struct NodeError {
     pub(crate) message: String,
+    /// What was asked for, where something else was found. It quotes nothing of that.
+    pub(crate) wanted: Option<String>,
     pub(crate) span: Option<Span>,
     /// The first map key below the root on the way to the place: the property.
     pub(crate) key: Option<String>,
@@ -18,7 +20,8 @@ pub(crate) struct NodeError {
 
 impl NodeError {
     pub(super) fn mismatch(wanted: &str, found: &str) -> Self {
-        NodeError::custom(format!("expected {wanted}, found {found}"))
+        let message = format!("expected {wanted}, found {found}");
+        NodeError { wanted: Some(wanted.to_owned()), ..NodeError::custom(message) }
     }
 
     /// Places the error, unless something further in already did.
@@ -45,7 +48,7 @@ impl From<NodeError> for Problem {
 
 impl Error for NodeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        NodeError { message: message.to_string(), span: None, key: None, help: None }
+        NodeError { message: message.to_string(), wanted: None, span: None, key: None, help: None }
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
