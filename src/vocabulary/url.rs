@@ -127,19 +127,43 @@ impl Url {
     /// The URL that a reference found at this one leads to. Nothing secret is carried over.
     pub(crate) fn join(&self, reference: &str) -> Result<Self, NotAWord> {
         let scheme = self.scheme.word();
-        if reference.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
-            return Self::parse(reference);
-        }
-        if let Some(rest) = reference.strip_prefix("//") {
-            return Self::parse(&format!("{scheme}://{rest}"));
-        }
-        let origin = Self { credentials: None, path: String::new(), ..self.clone() }.bare();
-        let base = match reference.chars().next() {
-            Some('/') => String::new(),
-            Some('?') => self.path().to_owned(),
-            _ => self.path().rsplit_once('/').map_or_else(String::new, |(folder, _)| format!("{folder}/")),
+        let address = if reference.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
+            reference.to_owned()
+        } else if let Some(rest) = reference.strip_prefix("//") {
+            format!("{scheme}://{rest}")
+        } else {
+            let origin = Self { credentials: None, path: String::new(), ..self.clone() }.bare();
+            let base = match reference.chars().next() {
+                Some('/') => "",
+                Some('?') => self.path(),
+                None | Some('#') => &self.path,
+                Some(_) => self.path().rfind('/').map_or("", |at| &self.path[..=at]),
+            };
+            format!("{origin}{base}{reference}")
         };
-        Self::parse(&format!("{origin}{base}{reference}"))
+        Self::parse(&address).map(Self::without_dots)
+    }
+
+    /// Takes `.` and `..` out of the path (RFC 3986, section 5.2.4).
+    fn without_dots(self) -> Self {
+        let query = &self.path[self.path().len()..];
+        let mut kept = Vec::new();
+        let mut parts = self.path().split('/').skip(1).peekable();
+        while let Some(part) = parts.next() {
+            let is_last = parts.peek().is_none();
+            match part {
+                "." => {}
+                ".." => drop(kept.pop()),
+                _ => {
+                    kept.push(part);
+                    continue;
+                }
+            }
+            // What it leads to is a folder, also at the end.
+            kept.extend(is_last.then_some(""));
+        }
+        let path = format!("/{}{query}", kept.join("/"));
+        Self { path, ..self }
     }
 
     fn with_credentials(&self, credentials: &str) -> String {
@@ -273,6 +297,25 @@ mod tests {
             ("?y", "https://h:8/a/b?y"),
         ] {
             assert_eq!(base.join(reference).unwrap().to_string(), target, "{reference}");
+        }
+    }
+
+    #[test]
+    fn references_lead_upwards_as_far_as_there_is_something() {
+        let base = url("https://h:8/a/b?q");
+        for (reference, target) in [
+            ("", "https://h:8/a/b?q"),
+            ("#x", "https://h:8/a/b?q"),
+            ("../x", "https://h:8/x"),
+            ("../../x/./y/..?z=/../", "https://h:8/x/?z=/../"),
+            ("./", "https://h:8/a/"),
+            ("..", "https://h:8/"),
+            ("/c/../../x", "https://h:8/x"),
+            ("//other/a/../x", "https://other/x"),
+            ("http://other/a/./../..", "http://other/"),
+            (".../x//y", "https://h:8/a/.../x//y"),
+        ] {
+            assert_eq!(base.join(reference).unwrap().bare(), target, "{reference}");
         }
     }
 
