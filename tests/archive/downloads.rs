@@ -229,16 +229,91 @@ fn certificates_are_checked_against_the_system_and_the_ca_file() {
 
 #[test]
 fn proxies_of_the_environment_are_used() {
-    let proxy = Server::start(|_| Reply::status(502));
+    let proxy = Server::of(app("1"));
     let world = World::new().manifest(&manifest("http://server.invalid/app.tar.gz", "tries: 1"));
-    let environment = format!("http_proxy={}", proxy.url(""));
-    let outcome = world.ccm(["apply", "site.yaml"]).under(["env", &environment]).run();
-    failed(&outcome, "the proxy for http://server.invalid/app.tar.gz cannot be used");
-    assert_eq!(proxy.requests()[0].line, "CONNECT server.invalid:80 HTTP/1.1");
-    let direct =
-        world.ccm(["apply", "site.yaml"]).under(["env", &environment, "no_proxy=server.invalid"]).run();
-    failed(&direct, "cannot reach http://server.invalid/app.tar.gz");
-    assert_eq!(proxy.requests().len(), 1);
+    let under = |proxy: &str, except: &str| {
+        world.ccm(["apply", "site.yaml"]).env("http_proxy", proxy).env("no_proxy", except).run()
+    };
+    failed(&under(&proxy.url(""), "server.invalid"), "cannot reach http://server.invalid/app.tar.gz: ");
+    assert!(proxy.requests().is_empty());
+    let gone = under("http://me:c4n4ry@127.0.0.1:1", "");
+    failed(&gone, "through the proxy http://127.0.0.1:1: the connection was refused").never_says("c4n4ry");
+    changed(&under(&proxy.url(""), ""), "downloaded");
+    assert_eq!(proxy.requests()[0].line, "GET http://server.invalid/app.tar.gz HTTP/1.1");
+}
+
+#[test]
+fn a_server_with_the_very_certificate_in_the_ca_file_is_trusted() {
+    let identity = Identity::of_authority("127.0.0.1");
+    let server = Server::secure(&identity, |_| Reply::body(app("1")));
+    let world = World::new().beside("server.pem", identity.pem());
+    let trusting = format!("ca_file: {}", world.base().join("server.pem").display());
+    let world = world.manifest(&manifest(&server.url("/app.tar.gz"), &trusting));
+    changed(&world.apply(), "downloaded");
+    let expired = Identity::of_expired_authority("127.0.0.1");
+    let old = Server::secure(&expired, |_| Reply::body(app("1")));
+    let late = World::new().beside("server.pem", expired.pem());
+    let trusting = format!("ca_file: {}", late.base().join("server.pem").display());
+    let late = late.manifest(&manifest(&old.url("/app.tar.gz"), &trusting));
+    failed(&late.apply(), "its certificate has expired").never_says("`ca_file`");
+    let wary = World::new().manifest(&manifest(&server.url("/app.tar.gz"), ""));
+    failed(&wary.apply(), "its certificate is that of an authority")
+        .says("name this very certificate in `ca_file`");
+}
+
+#[test]
+fn a_header_that_becomes_one_that_cannot_be_sent_fails_before_anything_is_asked() {
+    let server = Server::of(app("1"));
+    let world = world(&server, "headers: { X: \"${ 'a' + Environ.BREAK }\" }");
+    let outcome = world.ccm(["apply", "site.yaml"]).env("BREAK", "c4n4ry\n").run();
+    failed(&outcome, "the value of the header \"X\" holds a line break").never_says("c4n4ry");
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn what_came_of_a_download_outlives_a_server_that_is_busy_for_a_while() {
+    let body = tarball(&[("bin/app", noise(500_000))]);
+    let sent = body.clone();
+    let count = AtomicUsize::new(0);
+    let server = Server::start(move |request| {
+        let reply = Reply::body(sent.clone()).resumable(request, "\"v1\"");
+        match count.fetch_add(1, Ordering::Relaxed) {
+            0 => reply.manner(Manner::Cut(200_000)),
+            1 => Reply::status(503),
+            2 => Reply::body(Vec::new()).manner(Manner::Silent),
+            _ => reply,
+        }
+    });
+    let world = world(&server, &format!("{EXTRACT}, tries: 4"));
+    changed(&world.apply(), "downloaded, extracted");
+    assert_eq!(fs::read(world.path("app.tar.gz")).unwrap(), body);
+    let asked = server.requests();
+    let ranges: Vec<_> = asked.iter().map(|request| request.header("range")).collect();
+    assert_eq!(ranges, [None, Some("bytes=200000-"), Some("bytes=200000-"), Some("bytes=200000-")]);
+}
+
+#[test]
+fn a_download_is_begun_anew_when_it_cannot_be_gone_on_with() {
+    let old = noise(400_000);
+    let new = tarball(&[("bin/app", noise(500_000))]);
+    let from_another_version: fn(&[u8]) -> Reply = |new| {
+        let range = format!("bytes 200000-{}/{}", new.len() - 1, new.len());
+        let reply = Reply::body(new[200_000..].to_vec()).with_status(206);
+        reply.header("ETag", "\"v2\"").header("Content-Range", &range)
+    };
+    let out_of_range: fn(&[u8]) -> Reply = |_| Reply::status(416);
+    for answer in [from_another_version, out_of_range] {
+        let (old, sent, count) = (old.clone(), new.clone(), AtomicUsize::new(0));
+        let server =
+            Server::start(move |request| match (count.fetch_add(1, Ordering::Relaxed), request.range()) {
+                (0, _) => Reply::body(old.clone()).header("ETag", "\"v1\"").manner(Manner::Cut(200_000)),
+                (_, Some(_)) => answer(&sent),
+                (_, None) => Reply::body(sent.clone()),
+            });
+        let world = world(&server, "tries: 2");
+        changed(&world.apply(), "downloaded");
+        assert!(fs::read(world.path("app.tar.gz")).unwrap() == new);
+    }
 }
 
 #[test]

@@ -421,6 +421,26 @@ fn combinations_that_make_no_sense_are_told_before_anything_happens() {
             "url: 'http://h/app.tar.gz', $OWN, cleanup: true, extract_parent: /x",
             "`cleanup` needs `creates`",
         ),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, headers: { Content-Length: '5' }",
+            "headers: the header \"Content-Length\" cannot be given",
+        ),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, headers: { 'X Y': x, Z: '${ Environ.HOME }' }",
+            "headers: \"X Y\" is not the name of a header",
+        ),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, headers: { 'X-${ 1 + 1 }': '${ Environ.HOME }' }",
+            "headers: the name \"X-${ 1 + 1 }\" holds a template",
+        ),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, headers: { X: \"a\\nb\" }",
+            "the value of the header \"X\" holds a line break",
+        ),
         ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, verify: true", "`verify` needs `extract_parent`"),
         ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, strip_components: 1", "`strip_components` needs"),
         (

@@ -171,6 +171,20 @@ impl Identity {
         Self::with(host, |_| {})
     }
 
+    /// One that signs itself and could sign others, as `openssl req -x509` makes them.
+    pub(crate) fn of_authority(host: &str) -> Self {
+        Self::with(host, |wishes| wishes.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained))
+    }
+
+    /// One of an authority whose time is over.
+    pub(crate) fn of_expired_authority(host: &str) -> Self {
+        Self::with(host, |wishes| {
+            wishes.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+            wishes.not_before = rcgen::date_time_ymd(2000, 1, 1);
+            wishes.not_after = rcgen::date_time_ymd(2001, 1, 1);
+        })
+    }
+
     /// One whose time is over.
     pub(crate) fn expired(host: &str) -> Self {
         Self::with(host, |wishes| {

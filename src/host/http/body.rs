@@ -10,7 +10,7 @@ use ureq::{
     http::{HeaderMap, Response, header},
 };
 
-use super::{Audience, Client, HttpError, Request, agent::Watch};
+use super::{Audience, Client, HttpError, Part, Request, agent::Watch};
 use crate::{host::interrupt::Interrupt, vocabulary::Url};
 
 /// The body of an answer. Its end is its end only if as much came as was announced.
@@ -22,8 +22,8 @@ pub(crate) struct Body {
     audience: Rc<dyn Audience>,
     /// Where in the file the body begins: 0, or the length of the part that was there.
     start: u64,
-    /// How long the body will be.
-    announced: Option<u64>,
+    /// How long the whole file is, if the server said so.
+    total: Option<u64>,
     received: u64,
     version: Option<String>,
 }
@@ -37,9 +37,15 @@ impl Body {
         client: &Client,
     ) -> Result<Self, HttpError> {
         let (parts, body) = response.into_parts();
-        let start = match (parts.status.as_u16(), request.part) {
-            (200, _) => 0,
-            (206, Some(part)) if range_start(&parts.headers) == Some(part.length) => part.length,
+        let announced = body.content_length();
+        let version = version(&parts.headers);
+        let (start, total, version) = match (parts.status.as_u16(), request.part) {
+            (200, _) => (0, announced, version),
+            (206, Some(part)) if continues(part, &parts.headers) => {
+                let total = range(&parts.headers).and_then(|range| range.total).or(part.total);
+                let total = total.or(announced.map(|announced| part.length + announced));
+                (part.length, total, Some(part.version.clone()))
+            }
             (206 | 416, Some(_)) => return Err(HttpError::WrongRange { url: url.to_string() }),
             (status, _) => return Err(HttpError::Status { url: url.to_string(), status }),
         };
@@ -47,9 +53,7 @@ impl Body {
             let reason = "it sent the file in an encoding that nobody asked for".to_owned();
             return Err(HttpError::Protocol { url: url.to_string(), reason });
         }
-        let announced = body.content_length();
         let reader = body.into_with_config().limit(u64::MAX).reader();
-        let version = version(&parts.headers);
         Ok(Self {
             url: url.clone(),
             reader,
@@ -57,7 +61,7 @@ impl Body {
             interrupt: client.interrupt.clone(),
             audience: Rc::clone(&client.audience),
             start,
-            announced,
+            total,
             received: 0,
             version,
         })
@@ -70,7 +74,7 @@ impl Body {
 
     /// How long the whole file is, if the server said so.
     pub(crate) fn total(&self) -> Option<u64> {
-        self.announced.map(|announced| self.start + announced)
+        self.total
     }
 
     /// What the server calls this version of the file; with it, a broken transfer can be taken up again.
@@ -93,8 +97,14 @@ impl Body {
         let truncated =
             |received| HttpError::Truncated { url: self.url.to_string(), received, expected: self.total() };
         match read {
-            Ok(0) if self.announced.is_some_and(|announced| self.received < announced) => {
+            Ok(0) if self.total.is_some_and(|total| self.start + self.received < total) => {
                 Err(truncated(self.start + self.received))
+            }
+            Ok(count)
+                if self.total.is_some_and(|total| self.start + self.received + count as u64 > total) =>
+            {
+                let reason = "it sent more of the file than there is".to_owned();
+                Err(HttpError::Protocol { url: self.url.to_string(), reason })
             }
             Ok(count) => {
                 self.received += count as u64;
@@ -139,8 +149,24 @@ fn version(headers: &HeaderMap) -> Option<String> {
     strong.or_else(|| text(header::LAST_MODIFIED)).filter(|_| takes_ranges).map(str::to_owned)
 }
 
-/// The first byte that `Content-Range: bytes FIRST-LAST/TOTAL` speaks of.
-fn range_start(headers: &HeaderMap) -> Option<u64> {
-    let range = headers.get(header::CONTENT_RANGE)?.to_str().ok()?;
-    range.strip_prefix("bytes ")?.split('-').next()?.trim().parse().ok()
+/// Whether what a server sends goes on where a part ends, and is of the same version as far as it says.
+fn continues(part: &Part, headers: &HeaderMap) -> bool {
+    let Some(range) = range(headers) else { return false };
+    let name = if part.version.starts_with('"') { header::ETAG } else { header::LAST_MODIFIED };
+    let is_same = headers.get(name).is_none_or(|version| version.as_bytes() == part.version.as_bytes());
+    let totals = range.total.zip(part.total);
+    range.start == part.length && is_same && totals.is_none_or(|(now, before)| now == before)
+}
+
+/// What `Content-Range: bytes FIRST-LAST/TOTAL` speaks of.
+struct Range {
+    start: u64,
+    total: Option<u64>,
+}
+
+fn range(headers: &HeaderMap) -> Option<Range> {
+    let range = headers.get(header::CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?;
+    let (span, total) = range.split_once('/')?;
+    let start = span.split('-').next()?.trim().parse().ok()?;
+    Some(Range { start, total: total.trim().parse().ok() })
 }

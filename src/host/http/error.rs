@@ -4,6 +4,7 @@ use std::{io, path::PathBuf};
 
 use ureq::Timeout;
 
+use super::{distrust::Distrust, header::HeaderFault};
 use crate::vocabulary::Url;
 
 /// Why something could not be fetched. URLs show no user or password.
@@ -13,8 +14,8 @@ pub(crate) enum HttpError {
     Status { url: String, status: u16 },
     #[error("cannot reach {url}: {reason}")]
     Unreachable { url: String, reason: String },
-    #[error("{url} cannot be trusted: {reason}")]
-    Tls { url: String, reason: String },
+    #[error("{url} cannot be trusted: {distrust}")]
+    Tls { url: String, distrust: Distrust },
     #[error("{url} sent nothing for too long")]
     Stalled { url: String },
     #[error("time was up before {url} was fetched")]
@@ -33,16 +34,23 @@ pub(crate) enum HttpError {
     BadRedirect { from: String, reason: String },
     #[error("{url} redirects more than {limit} times")]
     TooManyRedirects { url: String, limit: usize },
-    #[error(
-        "the header \"{name}\" cannot be sent: its name or value holds characters that no header may hold"
-    )]
-    Header { name: String },
+    #[error(transparent)]
+    Header(#[from] HeaderFault),
     #[error("cannot read certificates from {}: {reason}", path.display())]
     CaFile { path: PathBuf, reason: String },
-    #[error("the proxy for {url} cannot be used: {reason}")]
-    Proxy { url: String, reason: String },
+    #[error("cannot reach {url} through the proxy {proxy}: {reason}")]
+    Proxy { proxy: String, url: String, reason: String },
+    #[error("the proxy for {url} cannot be used: its URL is not one of http or https")]
+    NoProxy { url: String },
     #[error("interrupted")]
     Interrupted,
+}
+
+const LOG_IN_TO_PROXY: &str = "the proxy wants a user and password in its URL";
+
+/// What a proxy said that opens no tunnel.
+fn answered(status: u16) -> String {
+    format!("it answered {status}{}", phrase(status))
 }
 
 fn phrase(status: u16) -> String {
@@ -67,7 +75,8 @@ impl HttpError {
             | Self::Downgrade { .. }
             | Self::BadRedirect { .. }
             | Self::TooManyRedirects { .. }
-            | Self::Header { .. }
+            | Self::Header(_)
+            | Self::NoProxy { .. }
             | Self::CaFile { .. }
             | Self::Interrupted => false,
         }
@@ -82,10 +91,12 @@ impl HttpError {
             Self::Status { status: 404 | 410, .. } => {
                 "look whether the URL is spelled right and still offered"
             }
-            Self::Status { status: 407, .. } => "the proxy wants a user and password in its URL",
-            Self::Tls { .. } => {
-                "name the certificate of its authority in `ca_file` if it is not one that the system trusts"
+            Self::Status { status: 407, .. } => LOG_IN_TO_PROXY,
+            Self::Proxy { reason, .. } if *reason == answered(407) => LOG_IN_TO_PROXY,
+            Self::Proxy { .. } | Self::NoProxy { .. } => {
+                "look at `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` in the environment"
             }
+            Self::Tls { distrust, .. } => return distrust.hint(),
             Self::Downgrade { .. } => "use the address behind the redirect if it can be trusted",
             _ => return None,
         })
@@ -102,12 +113,15 @@ impl HttpError {
             }
             ureq::Error::Timeout(_) => Self::Stalled { url },
             ureq::Error::HostNotFound => {
-                let reason = format!("the host \"{}\" is not known", address.host());
-                Self::Unreachable { url, reason }
+                Self::Unreachable { url, reason: "nobody knows a host of this name".to_owned() }
             }
-            ureq::Error::Rustls(error) => Self::Tls { url, reason: trust(&error) },
-            ureq::Error::Tls(reason) => Self::Tls { url, reason: reason.to_owned() },
-            ureq::Error::ConnectProxyFailed(reason) => Self::Proxy { url, reason },
+            ureq::Error::Rustls(error) => Self::from_tls(&error, address),
+            ureq::Error::Tls(reason) => Self::Tls { url, distrust: Distrust::Other(reason.to_owned()) },
+            ureq::Error::ConnectProxyFailed(reason) => {
+                // It says `proxy server responded 502/502`.
+                let status = reason.rsplit('/').next().and_then(|status| status.parse().ok());
+                Self::Unreachable { url, reason: status.map_or(reason, answered) }
+            }
             ureq::Error::ConnectionFailed => {
                 Self::Unreachable { url, reason: "the connection failed".to_owned() }
             }
@@ -119,6 +133,10 @@ impl HttpError {
         }
     }
 
+    pub(super) fn from_tls(error: &rustls::Error, address: &Url) -> Self {
+        Self::Tls { url: address.to_string(), distrust: Distrust::of(error) }
+    }
+
     pub(super) fn from_io(error: io::Error, address: &Url) -> Self {
         let error = match error.downcast::<ureq::Error>() {
             Ok(error) => return Self::from_transport(error, address),
@@ -126,7 +144,7 @@ impl HttpError {
         };
         let url = address.to_string();
         if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            return Self::Tls { url, reason: trust(error) };
+            return Self::from_tls(error, address);
         }
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Truncated { url, received: 0, expected: None },
@@ -136,26 +154,5 @@ impl HttpError {
             }
             _ => Self::Unreachable { url, reason: error.to_string() },
         }
-    }
-}
-
-/// The few ways in which a certificate fails, for people.
-fn trust(error: &rustls::Error) -> String {
-    use rustls::CertificateError as Certificate;
-    match error {
-        rustls::Error::InvalidCertificate(certificate) => match certificate {
-            Certificate::Expired | Certificate::ExpiredContext { .. } => {
-                "its certificate has expired".to_owned()
-            }
-            Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => {
-                "its certificate is not valid yet".to_owned()
-            }
-            Certificate::UnknownIssuer => "its certificate is from an unknown authority".to_owned(),
-            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
-                "its certificate is for another host".to_owned()
-            }
-            other => format!("its certificate is not valid ({other})"),
-        },
-        other => other.to_string(),
     }
 }

@@ -6,10 +6,14 @@
 
 mod agent;
 mod body;
+mod distrust;
 mod error;
+mod forward;
+mod header;
 mod proxies;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::{
     path::Path,
@@ -17,10 +21,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ureq::http::{HeaderMap, StatusCode, header};
+use ureq::http::{HeaderMap, HeaderValue, StatusCode, header as names};
 
-use self::agent::{Authorities, Watch, Wishes};
-pub(crate) use self::{body::Body, error::HttpError, proxies::Proxies};
+use self::{
+    agent::{Watch, Wishes},
+    tls::Authorities,
+};
+pub(crate) use self::{
+    body::Body,
+    error::HttpError,
+    header::{check_name, check_value},
+    proxies::Proxies,
+};
 use super::interrupt::Interrupt;
 use crate::vocabulary::{Login, Scheme, Secret, Url};
 
@@ -77,6 +89,8 @@ enum Server {
 pub(crate) struct Part {
     pub(crate) length: u64,
     pub(crate) version: String,
+    /// How long the whole file is, if the server said so.
+    pub(crate) total: Option<u64>,
 }
 
 impl<'a> Request<'a> {
@@ -126,9 +140,10 @@ impl Client {
         if self.interrupt.requested().is_some() {
             return Err(HttpError::Interrupted);
         }
+        let proxy = self.proxies.of(url)?;
         let wishes = Wishes {
             url,
-            proxy: self.proxies.of(url),
+            proxy: proxy.as_ref(),
             ca_file: request.ca_file,
             time_left: request.time_left(),
             stall: self.stall,
@@ -139,10 +154,17 @@ impl Client {
         let mut asked = agent.get(url.bare());
         if let Some(headers) = asked.headers_mut() {
             fill(headers, request, server)?;
+            if let Some(proxy) = proxy.as_ref().filter(|_| url.scheme() == Scheme::Http) {
+                log_in(headers, names::PROXY_AUTHORIZATION, proxy.login());
+            }
         }
-        let failed = |error| match self.interrupt.requested() {
-            Some(_) => HttpError::Interrupted,
-            None => HttpError::from_transport(error, url),
+        let failed = |error| {
+            let error = HttpError::from_transport(error, url);
+            match (self.interrupt.requested(), &proxy) {
+                (Some(_), _) => HttpError::Interrupted,
+                (None, Some(proxy)) => proxy.blame(error),
+                (None, None) => error,
+            }
         };
         Ok((asked.call().map_err(failed)?, watch))
     }
@@ -151,28 +173,28 @@ impl Client {
 fn fill(headers: &mut HeaderMap, request: &Request, server: Server) -> Result<(), HttpError> {
     if server == Server::Asked {
         let login = request.login.cloned().or_else(|| request.url.login());
-        if let Some(Login { user, password }) = login {
-            let both = format!("{}:{}", user.reveal(), password.reveal());
-            insert(headers, "authorization", &format!("Basic {}", base64(both.as_bytes())))?;
-        }
+        log_in(headers, names::AUTHORIZATION, login);
         for (name, value) in request.headers {
-            insert(headers, name, value.reveal())?;
+            header::insert(headers, name, value.reveal())?;
         }
     }
-    if let Some(Part { length, version }) = request.part {
-        insert(headers, "range", &format!("bytes={length}-"))?;
-        insert(headers, "if-range", version)?;
+    if let Some(Part { length, version, .. }) = request.part
+        && let (Ok(range), Ok(version)) = (format!("bytes={length}-").parse(), version.parse())
+    {
+        headers.insert(names::RANGE, range);
+        headers.insert(names::IF_RANGE, version);
     }
     Ok(())
 }
 
-fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), HttpError> {
-    let header = || Some((header::HeaderName::from_bytes(name.as_bytes()).ok()?, value.parse().ok()?));
-    let (header, mut value): (_, header::HeaderValue) =
-        header().ok_or_else(|| HttpError::Header { name: name.to_owned() })?;
-    value.set_sensitive(true);
-    headers.insert(header, value);
-    Ok(())
+/// Says who we are, in letters that every header may hold.
+fn log_in(headers: &mut HeaderMap, name: names::HeaderName, login: Option<Login>) {
+    let Some(Login { user, password }) = login else { return };
+    let both = format!("{}:{}", user.reveal(), password.reveal());
+    if let Ok(mut value) = format!("Basic {}", base64(both.as_bytes())).parse::<HeaderValue>() {
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
 }
 
 fn is_redirect(status: StatusCode) -> bool {
@@ -181,7 +203,7 @@ fn is_redirect(status: StatusCode) -> bool {
 
 fn follow(from: &Url, headers: &HeaderMap) -> Result<Url, HttpError> {
     let bad = |reason: String| HttpError::BadRedirect { from: from.to_string(), reason };
-    let location = headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
+    let location = headers.get(names::LOCATION).and_then(|location| location.to_str().ok());
     let location = location.ok_or_else(|| bad("it does not say where".to_owned()))?;
     let to = from.join(location).map_err(|error| bad(error.to_string()))?;
     match (from.scheme(), to.scheme()) {

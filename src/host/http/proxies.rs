@@ -1,6 +1,7 @@
 //! Which requests go through a proxy.
 
-use crate::vocabulary::{Scheme, Secret, Url};
+use super::HttpError;
+use crate::vocabulary::{Login, Scheme, Secret, Url};
 
 /// The proxies of the environment, in the words of curl. They may hold passwords, so they are never shown.
 #[derive(Clone, Debug, Default)]
@@ -31,12 +32,57 @@ impl Proxies {
     }
 
     /// The proxy to reach an address through.
-    pub(super) fn of(&self, url: &Url) -> Option<&Secret> {
+    pub(super) fn of(&self, url: &Url) -> Result<Option<Proxy>, HttpError> {
+        self.address(url).map(|address| Proxy::new(address, url)).transpose()
+    }
+
+    fn address(&self, url: &Url) -> Option<&Secret> {
         let proxy = match url.scheme() {
             Scheme::Http => &self.http,
             Scheme::Https => &self.https,
         };
         proxy.as_ref().filter(|_| !self.except.iter().any(|pattern| covers(pattern, url)))
+    }
+}
+
+/// A proxy that one address is reached through.
+pub(super) struct Proxy {
+    route: ureq::Proxy,
+    /// The address that it is asked for.
+    url: String,
+}
+
+impl Proxy {
+    fn new(address: &Secret, url: &Url) -> Result<Self, HttpError> {
+        let known = |route: &ureq::Proxy| matches!(route.uri().scheme_str(), Some("http" | "https"));
+        let route = ureq::Proxy::new(address.reveal()).ok().filter(known);
+        let url = url.to_string();
+        match route {
+            Some(route) => Ok(Self { route, url }),
+            None => Err(HttpError::NoProxy { url }),
+        }
+    }
+
+    pub(super) fn route(&self) -> ureq::Proxy {
+        self.route.clone()
+    }
+
+    pub(super) fn is_secure(&self) -> bool {
+        self.route.uri().scheme_str() == Some("https")
+    }
+
+    /// The user and password in its address.
+    pub(super) fn login(&self) -> Option<Login> {
+        let user = Secret::new(self.route.username()?);
+        Some(Login { user, password: Secret::new(self.route.password().unwrap_or_default()) })
+    }
+
+    /// Nobody but the proxy was talked to: if that failed, it is its fault. Its name is told without its password.
+    pub(super) fn blame(&self, error: HttpError) -> HttpError {
+        let HttpError::Unreachable { reason, .. } = error else { return error };
+        let scheme = self.route.uri().scheme_str().unwrap_or("http");
+        let proxy = format!("{scheme}://{}:{}", self.route.host(), self.route.port());
+        HttpError::Proxy { proxy, url: self.url.clone(), reason }
     }
 }
 
@@ -66,7 +112,7 @@ mod tests {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
         let proxies = Proxies::from_environment(variable);
-        proxies.of(&Url::parse(url).unwrap()).map(|proxy| proxy.reveal().to_owned())
+        proxies.address(&Url::parse(url).unwrap()).map(|proxy| proxy.reveal().to_owned())
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod server;
 
 use std::{
     fs,
+    io::{Read, Write},
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -119,12 +120,13 @@ fn a_server_that_is_not_there_is_named() {
     let deadline = Instant::now() + Duration::from_secs(10);
     let error = loop {
         match fetch(&client(), &url) {
-            Err(error @ HttpError::Unreachable { .. }) => break error,
+            Err(error @ HttpError::Unreachable { .. }) if error.to_string().contains("refused") => {
+                break error;
+            }
             other => assert!(Instant::now() < deadline, "{other:?}"),
         }
     };
     assert!(error.is_passing());
-    assert!(error.to_string().contains("refused"), "{error}");
     let unknown = fetch(&client(), "http://no-such-host.invalid/x").unwrap_err();
     assert!(matches!(unknown, HttpError::Unreachable { .. }), "{unknown:?}");
 }
@@ -238,6 +240,10 @@ fn only_certificates_that_are_trusted_valid_and_for_the_host_are_accepted() {
         ("unknown", &good, false, Err("unknown authority")),
         ("expired", &Identity::expired("127.0.0.1"), true, Err("has expired")),
         ("other", &Identity::of("example.com"), true, Err("another host")),
+        ("authority", &Identity::of_authority("127.0.0.1"), true, Ok(TEXT)),
+        ("unknown authority", &Identity::of_authority("127.0.0.1"), false, Err("that of an authority")),
+        ("expired authority", &Identity::of_expired_authority("127.0.0.1"), true, Err("has expired")),
+        ("other authority", &Identity::of_authority("example.com"), true, Err("another host")),
     ] {
         let server = Server::secure(identity, answer);
         let url = Url::parse(&server.url("/x")).unwrap();
@@ -248,6 +254,8 @@ fn only_certificates_that_are_trusted_valid_and_for_the_host_are_accepted() {
             (Err(error @ HttpError::Tls { .. }), Err(wanted)) => {
                 assert!(error.to_string().contains(wanted), "{error}");
                 assert!(!error.is_passing());
+                let helps = wanted.contains("authority");
+                assert_eq!(error.hint().unwrap().contains("ca_file"), helps, "{error}");
                 assert!(server.requests().is_empty(), "nothing is told to a server that is not trusted");
             }
             (found, _) => panic!("{name}: {found:?}"),
@@ -284,7 +292,7 @@ fn a_broken_transfer_is_taken_up_where_it_ended_or_begun_anew() {
     let server = Server::start(|request| Reply::body(TEXT.to_vec()).resumable(request, "\"v2\""));
     let url = Url::parse(&server.url("/x")).unwrap();
     let get = |version: &str| {
-        let part = Part { length: 10, version: version.to_owned() };
+        let part = Part { length: 10, version: version.to_owned(), total: Some(44) };
         let mut body = client().get(&Request { part: Some(&part), ..Request::of(&url) }).unwrap();
         let (start, total) = (body.start(), body.total());
         let mut buffer = [0; 100];
@@ -304,9 +312,56 @@ fn a_server_that_sends_another_part_is_not_believed() {
             reply.with_status(206)
         });
         let url = Url::parse(&server.url("/x")).unwrap();
-        let part = Part { length: 10, version: "\"v\"".to_owned() };
+        let part = Part { length: 10, version: "\"v\"".to_owned(), total: None };
         let answer = client().get(&Request { part: Some(&part), ..Request::of(&url) });
         assert!(matches!(answer, Err(HttpError::WrongRange { .. })), "{range}");
+    }
+}
+
+#[test]
+fn a_server_that_goes_on_with_another_version_is_not_believed() {
+    let version = |part: &str| if part.starts_with('"') { "ETag" } else { "Last-Modified" };
+    for (part, name, value, total, believed) in [
+        ("\"v\"", "ETag", "\"v\"", "44", true),
+        ("\"v\"", "ETag", "\"w\"", "44", false),
+        ("\"v\"", "ETag", "\"v\"", "45", false),
+        ("\"v\"", "ETag", "\"v\"", "*", true),
+        ("\"v\"", "X", "y", "44", true),
+        ("\"v\"", "Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT", "44", true),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", "Last-Modified", "Mon, 07 Nov 1994 08:49:37 GMT", "44", false),
+    ] {
+        let range = format!("bytes 10-43/{total}");
+        let server = Server::start(move |_| {
+            let reply = Reply::body(TEXT[10..].to_vec()).with_status(206).header(name, value);
+            reply.header("Content-Range", &range)
+        });
+        let url = Url::parse(&server.url("/x")).unwrap();
+        let kept = Part { length: 10, version: part.to_owned(), total: Some(44) };
+        let answer = client().get(&Request { part: Some(&kept), ..Request::of(&url) });
+        match answer {
+            Ok(body) => {
+                assert!(believed, "{part} {name} {value} {total}");
+                assert_eq!(body.version(), Some(part), "{}", version(part));
+            }
+            Err(error) => assert!(!believed && matches!(error, HttpError::WrongRange { .. }), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn less_or_more_than_the_rest_of_a_file_is_not_its_end() {
+    for (body, wanted) in
+        [(&TEXT[10..30], "ended after 30 bytes of 44"), (TEXT, "it sent more of the file than there is")]
+    {
+        let server = Server::start(move |_| {
+            let reply = Reply::body(body.to_vec()).with_status(206).manner(Manner::Chunked);
+            reply.header("Content-Range", "bytes 10-29/44")
+        });
+        let url = Url::parse(&server.url("/x")).unwrap();
+        let part = Part { length: 10, version: "\"v\"".to_owned(), total: None };
+        let error =
+            client().fetch_small(&Request { part: Some(&part), ..Request::of(&url) }, 100).unwrap_err();
+        assert!(error.to_string().contains(wanted) && error.is_passing(), "{error}");
     }
 }
 
@@ -329,33 +384,107 @@ fn weak_tags_and_servers_without_ranges_allow_no_resumption() {
     }
 }
 
+fn client_of_proxy(address: &str) -> Client {
+    let proxies = Proxies::from_environment(|name| (name == "all_proxy").then(|| address.to_owned()));
+    Client::new(proxies, Interrupt::never().unwrap(), Rc::new(Nobody))
+}
+
 #[test]
-fn requests_go_through_the_proxy_with_its_own_password() {
-    // A proxy answers CONNECT and then speaks for the server behind it.
-    let proxy = Server::start(|_| Reply::status(403));
-    let address = proxy.url_with("pro:xy", "");
-    let proxies = Proxies::from_environment(|name| (name == "http_proxy").then(|| address.clone()));
-    let client = Client::new(proxies, Interrupt::never().unwrap(), Rc::new(Nobody));
-    let error = fetch(&client, "http://user:word@server.invalid/x").unwrap_err();
-    assert!(matches!(error, HttpError::Proxy { .. }), "{error:?}");
+fn a_tunnel_is_opened_to_servers_that_speak_https_with_the_proxys_own_password() {
+    let proxy = Server::start(|_| Reply::status(407));
+    let client = client_of_proxy(&proxy.url_with("pro:xy", ""));
+    let error = fetch(&client, "https://user:word@server.invalid/x").unwrap_err();
+    assert!(error.to_string().contains("it answered 407 (Proxy Authentication Required)"), "{error}");
+    assert!(error.to_string().contains(&format!("through the proxy {}", proxy.url(""))), "{error}");
+    assert!(error.hint().unwrap().contains("user and password"));
     let text = format!("{error} {error:?}");
     assert!(!text.contains("word") && !text.contains("pro:xy"), "{text}");
     let asked = &proxy.requests()[0];
-    assert_eq!(asked.line, "CONNECT server.invalid:80 HTTP/1.1");
+    assert_eq!(asked.line, "CONNECT server.invalid:443 HTTP/1.1");
     assert_eq!(asked.header("proxy-authorization"), Some("Basic cHJvOnh5"));
     assert_eq!(asked.header("authorization"), None);
+}
+
+#[test]
+fn what_is_served_over_http_the_proxy_itself_is_asked_for() {
+    let identity = Identity::of("127.0.0.1");
+    let file = CaFile::new("proxy", &identity.pem());
+    for proxy in [Server::of(TEXT.to_vec()), Server::secure(&identity, |_| Reply::body(TEXT.to_vec()))] {
+        let client = client_of_proxy(&proxy.url_with("pro:xy", ""));
+        for (url, line) in [
+            ("http://user:word@server.invalid/a/x?y=/z", "GET http://server.invalid/a/x?y=/z HTTP/1.1"),
+            ("http://server.invalid:81", "GET http://server.invalid:81/ HTTP/1.1"),
+        ] {
+            let url = Url::parse(url).unwrap();
+            let request = Request { ca_file: Some(&file.0), ..Request::of(&url) };
+            assert_eq!(client.fetch_small(&request, 100).unwrap(), TEXT);
+            let asked = proxy.requests().pop().unwrap();
+            assert_eq!(asked.line, line);
+            assert_eq!(asked.header("proxy-authorization"), Some("Basic cHJvOnh5"));
+            assert_eq!(asked.header("host"), line.split('/').nth(2));
+            assert_eq!(asked.header("authorization").is_some(), url.login().is_some());
+        }
+    }
+}
+
+#[test]
+fn a_proxy_that_cannot_be_reached_is_named_without_its_password() {
+    for address in ["http://pro:xy@127.0.0.1:1", "pro:xy@127.0.0.1:1"] {
+        for url in ["http://server.invalid/x", "https://server.invalid/x"] {
+            let error = fetch(&client_of_proxy(address), url).unwrap_err();
+            let wanted = format!("cannot reach {url} through the proxy http://127.0.0.1:1: the connection");
+            assert!(error.to_string().starts_with(&wanted), "{error}");
+            assert!(error.is_passing() && !format!("{error:?}").contains("xy@"), "{error:?}");
+        }
+    }
+    let error = fetch(&client_of_proxy("http://no-such-proxy.invalid:3128"), "http://h/x").unwrap_err();
+    assert!(error.to_string().contains("through the proxy http://no-such-proxy.invalid:3128: "), "{error}");
+    let error = fetch(&client_of_proxy("ftp://pro:xy@p"), "http://h/x").unwrap_err();
+    assert!(matches!(error, HttpError::NoProxy { .. }) && !error.is_passing(), "{error:?}");
+}
+
+#[test]
+fn a_server_that_does_not_speak_https_is_told_so() {
+    for answer in ["HTTP/1.1 400 Bad Request\r\n\r\n", ""] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://{}/x", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            stream.read_exact(&mut [0; 5]).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let error = fetch(&client(), &url).unwrap_err();
+        let (wanted, hint) = match answer {
+            "" => ("it hung up instead of speaking TLS", None),
+            _ => ("it does not speak TLS", Some("begin the URL with http://")),
+        };
+        assert!(error.to_string().contains(wanted), "{error}");
+        assert_eq!(error.hint().map(|hint| &hint[..26]), hint, "{error}");
+        server.join().unwrap();
+    }
 }
 
 #[test]
 fn headers_that_cannot_be_sent_are_named_without_their_value() {
     let server = Server::of(Vec::new());
     let url = Url::parse(&server.url("/x")).unwrap();
-    let headers = [("X-Token".to_owned(), Secret::new("canary\r\nX-Evil: 1"))];
-    let error = client().fetch_small(&Request { headers: &headers, ..Request::of(&url) }, 1).unwrap_err();
-    assert!(
-        error.to_string().contains("X-Token") && !format!("{error} {error:?}").contains("canary"),
-        "{error}"
-    );
+    let long = "canary".repeat(20_000);
+    for (name, value, wanted) in [
+        ("X-Token", "canary\r\nX-Evil: 1", "holds a line break"),
+        ("X-Token", long.as_str(), "is longer than"),
+        ("X Token", "canary", "is not the name of a header"),
+        ("Content-Length", "5", "cannot be given"),
+        ("transfer-encoding", "chunked", "cannot be given"),
+        ("RANGE", "bytes=5-", "cannot be given"),
+    ] {
+        let headers = [(name.to_owned(), Secret::new(value))];
+        let error = client().fetch_small(&Request { headers: &headers, ..Request::of(&url) }, 1).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(&format!("{name:?}")) && text.contains(wanted), "{error}");
+        assert!(!format!("{error} {error:?}").contains("canary"), "{error}");
+    }
     assert!(server.requests().is_empty());
 }
 

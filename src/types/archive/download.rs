@@ -100,22 +100,31 @@ impl<'a, 'c> Order<'a, 'c> {
         })
     }
 
-    /// Begins the download, or goes on with what is left of an earlier attempt.
-    pub(super) fn begin(&self, partial: Option<Partial>) -> Result<(Draft, Body), Error> {
-        let partial = partial.filter(|partial| partial.url == *self.url);
-        let part = partial.as_ref().map(|partial| partial.part.clone());
-        let draft = match partial {
-            Some(partial) => partial.draft,
-            None => Draft::new(self.want.name.as_path(), self.target.uid)?,
-        };
-        let body = self.cx.host.http.get(&self.request(part.as_ref()));
-        Ok((draft, body.map_err(|error| refusal(&error, "url", self.cx))?))
+    /// Where the download is written to, and what an earlier attempt left there.
+    pub(super) fn begin(&self, partial: Option<Partial>) -> Result<(Draft, Option<Part>), Error> {
+        match partial.filter(|partial| partial.url == *self.url) {
+            Some(Partial { draft, part, .. }) => Ok((draft, Some(part))),
+            None => Ok((Draft::new(self.want.name.as_path(), self.target.uid)?, None)),
+        }
     }
 
-    /// What can be kept of a download that broke off.
-    pub(super) fn keep(&self, draft: Draft, length: u64, version: Option<String>) -> Option<Partial> {
-        let version = version.filter(|_| length > 0)?;
-        Some(Partial { url: self.url.clone(), draft, part: Part { length, version } })
+    /// Asks for the file, or for what is still missing of it.
+    pub(super) fn ask(&self, part: Option<&Part>) -> Result<Body, Broken> {
+        let get = |part| self.cx.host.http.get(&self.request(part));
+        let answer = match (get(part), part) {
+            // The server cannot go on from there.
+            (Err(HttpError::WrongRange { .. }), Some(_)) => get(None),
+            (answer, _) => answer,
+        };
+        answer.map_err(|error| Broken {
+            part: part.cloned().filter(|_| error.is_passing()),
+            error: refusal(&error, "url", self.cx),
+        })
+    }
+
+    /// What is kept of a download that broke off.
+    pub(super) fn keep(&self, draft: Draft, part: Part) -> Partial {
+        Partial { url: self.url.clone(), draft, part }
     }
 }
 
@@ -152,7 +161,7 @@ impl<'a, 'c> Feed<'a, 'c> {
 
     /// Why it broke off, and what can be kept.
     pub(super) fn broken(self) -> Broken {
-        let version = self.body.version().map(str::to_owned);
+        let part = self.part();
         let (error, is_passing) = match self.failure {
             Some(Failure::Http(error)) => {
                 let is_passing = error.is_passing();
@@ -162,7 +171,13 @@ impl<'a, 'c> Feed<'a, 'c> {
             Some(Failure::Stopped(error)) => (error, true),
             None => (Error::new("the download broke off"), false),
         };
-        Broken { error, length: if is_passing { self.length } else { 0 }, version }
+        Broken { error, part: part.filter(|_| is_passing) }
+    }
+
+    /// What there is of the file, if the server can be asked for the rest.
+    fn part(&self) -> Option<Part> {
+        let version = self.body.version().filter(|_| self.length > 0)?.to_owned();
+        Some(Part { length: self.length, version, total: self.body.total() })
     }
 
     fn step(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
@@ -188,9 +203,21 @@ impl<'a, 'c> Feed<'a, 'c> {
 /// A download that broke off.
 pub(super) struct Broken {
     pub(super) error: Error,
-    /// How much of it is good.
-    pub(super) length: u64,
-    pub(super) version: Option<String>,
+    /// What can be kept of it.
+    pub(super) part: Option<Part>,
+}
+
+impl From<Error> for Broken {
+    /// Nothing of the download is worth keeping.
+    fn from(error: Error) -> Self {
+        Self { error, part: None }
+    }
+}
+
+impl From<FileError> for Broken {
+    fn from(error: FileError) -> Self {
+        Error::from(error).into()
+    }
 }
 
 impl Read for Feed<'_, '_> {

@@ -92,16 +92,18 @@ impl Http {
             cx.host.unfinished.note(directory);
         }
         let partial = self.partial().remove(path);
-        let (draft, body) = order.begin(partial)?;
+        let (draft, part) = order.begin(partial)?;
         let kind = want.kind().filter(|_| action.0.contains(&Step::Extract));
-        let (checksums, unpacked) = match fetch(&order, &draft, body, wanted.as_ref(), kind) {
-            Ok(fetched) => fetched,
-            Err(Broken { error, length, version }) => {
-                let partial = order.keep(draft, length, version);
-                self.partial().extend(partial.map(|partial| (path.to_owned(), partial)));
-                return Err(error);
-            }
-        };
+        let body = order.ask(part.as_ref());
+        let (checksums, unpacked) =
+            match body.and_then(|body| fetch(&order, &draft, body, wanted.as_ref(), kind)) {
+                Ok(fetched) => fetched,
+                Err(Broken { error, part }) => {
+                    let partial = part.map(|part| (path.to_owned(), order.keep(draft, part)));
+                    self.partial().extend(partial);
+                    return Err(error);
+                }
+            };
         draft.publish(target)?;
         let record = record(want, checksums);
         if kind.is_none() {
@@ -155,19 +157,6 @@ fn verified(feed: Feed, wanted: Option<&Checksum>) -> Result<Vec<Checksum>, Brok
         return Err(Error::new(message).on("checksum").with_help(help).into());
     }
     Ok(checksums)
-}
-
-impl From<Error> for Broken {
-    /// Nothing of the download is worth keeping.
-    fn from(error: Error) -> Self {
-        Self { error, length: 0, version: None }
-    }
-}
-
-impl From<files::FileError> for Broken {
-    fn from(error: files::FileError) -> Self {
-        Error::from(error).into()
-    }
 }
 
 /// Unpacks the archive, unless that was done on the way, and puts its files in place.

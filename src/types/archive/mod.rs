@@ -4,6 +4,7 @@ mod checksums;
 mod decision;
 mod download;
 mod extraction;
+mod headers;
 mod http;
 mod state;
 
@@ -81,11 +82,12 @@ pub(crate) struct Properties {
     #[schemars(extend("x-late" = true, "x-secret" = true, "x-file-flag" = "password-file"))]
     pub(crate) password: Option<Secret>,
     /// Headers to send to the server. Their values are never shown, and no other server that a redirect leads to gets
-    /// them.
+    /// them. Those that are part of how a download is done, such as `Content-Length` or `Range`, cannot be given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-late" = true, "x-secret" = true))]
     pub(crate) headers: BTreeMap<String, Secret>,
-    /// Certificates in PEM form of authorities to trust besides those that the system trusts.
+    /// Certificates in PEM form to trust besides those of the authorities that the system trusts: of other authorities,
+    /// or of the server itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<AbsolutePath>,
     /// How many components to take away from the front of every name in the archive: with 1, `app-1.2/bin/app` is
@@ -140,6 +142,7 @@ impl resource::Properties for Properties {
         }
         problems.extend(self.kind_problem());
         problems.extend(self.combination_problems());
+        problems.extend(headers::problems(&self.headers));
         problems
     }
 }

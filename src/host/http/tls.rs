@@ -1,0 +1,201 @@
+//! Connections that nobody listens in on: whom to trust, and the wrapping of a connection in TLS.
+//!
+//! The wrapping is here because the client's own takes only a list of authorities, and a server that shows the very
+//! certificate that `ca_file` holds is to be trusted also when that certificate could sign others.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
+    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    server::ParsedCertificate,
+};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
+};
+
+use super::{HttpError, distrust::Distrust};
+use crate::vocabulary::Url;
+
+/// The authorities that the system trusts, read when the first https connection is made.
+#[derive(Default)]
+pub(super) struct Authorities(OnceLock<Vec<CertificateDer<'static>>>);
+
+impl Authorities {
+    fn of_the_system(&self) -> &[CertificateDer<'static>] {
+        // What cannot be read is not trusted: the connection says so.
+        self.0.get_or_init(|| rustls_native_certs::load_native_certs().certs)
+    }
+
+    /// How to talk to servers that these authorities, or those in a file, vouch for.
+    pub(super) fn trusting(&self, file: Option<&Path>, url: &Url) -> Result<Arc<ClientConfig>, HttpError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(rustls::ALL_VERSIONS)
+            .map_err(|error| HttpError::from_tls(&error, url))?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(self.of_the_system().iter().cloned());
+        let Some(path) = file else {
+            return Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()));
+        };
+        let given = certificates(path)?;
+        roots.add_parsable_certificates(given.iter().cloned());
+        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let usual = usual.map_err(|error| unusable(path, error.to_string()))?;
+        let verifier = Arc::new(Verifier { usual, given });
+        Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()))
+    }
+}
+
+/// The certificates in a file.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> {
+    let text = fs::read(path).map_err(|error| unusable(path, error.to_string()))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match found {
+        Ok(found) if found.is_empty() => {
+            Err(unusable(path, "it holds no certificate in PEM form".to_owned()))
+        }
+        Ok(found) => Ok(found),
+        Err(_) => Err(unusable(path, "it is not in PEM form".to_owned())),
+    }
+}
+
+fn unusable(path: &Path, reason: String) -> HttpError {
+    HttpError::CaFile { path: path.to_owned(), reason }
+}
+
+/// Trusts whom the authorities vouch for, and a server that shows one of the given certificates itself.
+#[derive(Debug)]
+struct Verifier {
+    usual: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer,
+        intermediates: &[CertificateDer],
+        name: &ServerName,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified = self.usual.verify_server_cert(shown, intermediates, name, ocsp, now);
+        match verified {
+            // The dates were looked at before this was found out; the name was not.
+            Err(error) if Distrust::of(&error) == Distrust::Authority && self.given.contains(shown) => {
+                verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
+}
+
+/// Wraps connections to servers that speak https.
+#[derive(Clone, Debug)]
+pub(super) struct Tls(pub(super) Option<Arc<ClientConfig>>);
+
+impl<In: Transport> Connector<In> for Tls {
+    type Out = Either<In, Secure>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails,
+        chained: Option<In>,
+    ) -> Result<Option<Self::Out>, ureq::Error> {
+        let Some(transport) = chained else { return Ok(None) };
+        if !details.needs_tls() || transport.is_tls() {
+            return Ok(Some(Either::A(transport)));
+        }
+        let config = self.0.clone().ok_or(ureq::Error::TlsRequired)?;
+        let host = details.uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| ureq::Error::Tls("no certificate can be for a host of this name"))?;
+        let mut connection = ClientConnection::new(config, name)?;
+        let mut socket = TransportAdapter::new(
+            Box::new(transport) as Box<dyn Transport>,
+            Arc::clone(&details.current_time),
+        );
+        socket.set_timeout(details.timeout);
+        connection.complete_io(&mut socket).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                io::Error::new(io::ErrorKind::ConnectionAborted, "it hung up instead of speaking TLS")
+            }
+            _ => error,
+        })?;
+        let sizes = (details.config.input_buffer_size(), details.config.output_buffer_size());
+        let buffers = LazyBuffers::new(sizes.0, sizes.1);
+        Ok(Some(Either::B(Secure { buffers, stream: StreamOwned::new(connection, socket) })))
+    }
+}
+
+/// A connection wrapped in TLS.
+pub(super) struct Secure {
+    buffers: LazyBuffers,
+    stream: StreamOwned<ClientConnection, TransportAdapter>,
+}
+
+impl Transport for Secure {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        Ok(self.stream.write_all(&self.buffers.output()[..amount])?)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        let count = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(count);
+        Ok(count > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.stream.get_mut().get_mut().is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        true
+    }
+}
+
+impl std::fmt::Debug for Secure {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("Secure").finish_non_exhaustive()
+    }
+}
