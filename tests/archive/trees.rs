@@ -59,7 +59,8 @@ fn a_refused_zip_archive_leaves_the_old_archive_and_tree() {
 #[test]
 fn limits_stop_bombs_and_can_be_raised() {
     let server = Server::of(tarball(&[("bin/app", vec![0_u8; 70 << 20])]));
-    failed(&world(&server, EXTRACT).apply(), "more than 250 times its size").says("raise `max_ratio`");
+    failed(&world(&server, EXTRACT).apply(), "more than 250 times its size, as entry \"bin/app\" shows")
+        .says("raise `max_ratio`");
     failed(&world(&server, &format!("{EXTRACT}, max_size: 1MiB")).apply(), "more than 1MiB")
         .says("raise `max_size`");
     world(&server, &format!("{EXTRACT}, max_ratio: 2000")).apply().exits(0);

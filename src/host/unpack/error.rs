@@ -1,4 +1,8 @@
 //! Why an archive was refused. It is refused whole: what was unpacked of it is gone.
+#![expect(
+    clippy::unnecessary_debug_formatting,
+    reason = "names come from whoever made the archive and may be hostile to the reader's terminal: quoted and escaped"
+)]
 
 use std::{ffi::OsString, io, os::unix::ffi::OsStringExt, path::PathBuf};
 
@@ -12,10 +16,10 @@ pub(crate) enum UnpackError {
     OtherKind { kind: Kind },
     #[error("entry {entry:?} {offence}")]
     Entry { entry: OsString, offence: Offence },
-    #[error("it is damaged: {reason}")]
-    Damaged { reason: String },
-    #[error("{0}")]
-    Breach(#[from] Breach),
+    #[error("it is damaged{}: {reason}", entry.as_ref().map_or_else(String::new, |entry| format!(" at entry {entry:?}")))]
+    Damaged { entry: Option<OsString>, reason: String },
+    #[error("{breach}{}", entry.as_ref().map_or_else(String::new, |entry| format!(", as entry {entry:?} shows")))]
+    Breach { entry: Option<OsString>, breach: Breach },
     #[error(
         "nothing is left of it after the first {strip_components} components of every name are taken away"
     )]
@@ -57,6 +61,8 @@ pub(crate) enum Offence {
     Special { what: &'static str },
     #[error("says in two places how long it is, and not the same")]
     SizeMismatch,
+    #[error("is called {other:?} where its content is")]
+    OtherName { other: OsString },
     #[error("is compressed with a method that is not supported")]
     Method,
     #[error("is encrypted")]
@@ -82,7 +88,7 @@ impl UnpackError {
     /// What an error of reading the archive means.
     pub(super) fn from_read(error: io::Error) -> Self {
         let error = match error.downcast::<Breach>() {
-            Ok(breach) => return Self::Breach(breach),
+            Ok(breach) => return breach.into(),
             Err(error) => error,
         };
         let reason = match error.kind() {
@@ -90,13 +96,27 @@ impl UnpackError {
             io::ErrorKind::OutOfMemory => "unpacking it would take too much memory".to_owned(),
             _ => error.to_string(),
         };
-        Self::Damaged { reason }
+        Self::damaged(reason)
+    }
+
+    pub(super) fn damaged(reason: impl Into<String>) -> Self {
+        Self::Damaged { entry: None, reason: reason.into() }
+    }
+
+    /// Names the entry at which it was noticed that something is wrong with the archive.
+    pub(super) fn at(mut self, name: &[u8]) -> Self {
+        if let Self::Damaged { entry, .. } | Self::Breach { entry, .. } = &mut self
+            && !name.is_empty()
+        {
+            entry.get_or_insert_with(|| OsString::from_vec(name.to_owned()));
+        }
+        self
     }
 
     /// What the administrator could do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
-            Self::Breach(breach) => {
+            Self::Breach { breach, .. } => {
                 Some(format!("if the archive can be trusted, raise `{}`", breach.property()))
             }
             Self::Files(error) => error.hint(),
@@ -105,6 +125,12 @@ impl UnpackError {
             }
             _ => None,
         }
+    }
+}
+
+impl From<Breach> for UnpackError {
+    fn from(breach: Breach) -> Self {
+        Self::Breach { entry: None, breach }
     }
 }
 

@@ -70,6 +70,10 @@ impl Meter {
         self.entries_allowed(self.entries.get())
     }
 
+    pub(super) fn most_entries(&self) -> u64 {
+        self.limits.entries
+    }
+
     pub(super) fn entries_allowed(&self, count: u64) -> Result<(), Breach> {
         let limit = self.limits.entries;
         if count > limit { Err(Breach::Entries(limit)) } else { Ok(()) }

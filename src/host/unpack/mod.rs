@@ -20,6 +20,7 @@ use std::{
     io::{self, BufRead, BufReader, Read, Seek},
 };
 
+use flate2::bufread::GzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 pub(crate) use self::{
@@ -63,7 +64,7 @@ pub(crate) fn unpack_file(
         return Err(UnpackError::OtherKind { kind });
     }
     let mut tree = Tree::new(into, rules, tick);
-    zip::read(archive, &mut tree)?;
+    zip::read(archive, &mut tree).map_err(|error| error.at(tree.current()))?;
     tree.finish()
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn unpack_tar(
     let start = confirm(&mut archive, compression)?;
     let archive = BufReader::with_capacity(BUFFER, start.as_slice().chain(archive));
     let mut plain = meter.after(decompressor(archive, compression));
-    tar::read(&mut plain, &mut tree)?;
+    tar::read(&mut plain, &mut tree).map_err(|error| error.at(tree.current()))?;
     tree.finish()
 }
 
@@ -96,10 +97,47 @@ fn confirm(archive: &mut impl Read, compression: Compression) -> Result<Vec<u8>,
 fn decompressor<'r>(archive: impl BufRead + 'r, compression: Compression) -> Box<dyn Read + 'r> {
     match compression {
         Compression::None => Box::new(archive),
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(archive)),
+        Compression::Gzip => Box::new(Members { current: Some(GzDecoder::new(archive)) }),
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(archive)),
         Compression::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(archive, true, WINDOW_KIB)),
         Compression::Zstd => Box::new(Frames { current: None, rest: Some(archive) }),
+    }
+}
+
+/// The members of a gzip file, one after the other, and the zeros that may fill up its last block.
+struct Members<R: BufRead> {
+    current: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(current) = &mut self.current else { return Ok(0) };
+            let count = current.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            let Some(mut rest) = self.current.take().map(GzDecoder::into_inner) else { return Ok(0) };
+            match rest.fill_buf()?.first() {
+                None => {}
+                Some(0) => expect_zeros(rest)?,
+                Some(_) => self.current = Some(GzDecoder::new(rest)),
+            }
+        }
+    }
+}
+
+fn expect_zeros(mut rest: impl BufRead) -> io::Result<()> {
+    loop {
+        let (count, is_zero) = {
+            let bytes = rest.fill_buf()?;
+            (bytes.len(), bytes.iter().all(|byte| *byte == 0))
+        };
+        match (count, is_zero) {
+            (0, _) => return Ok(()),
+            (_, false) => return Err(io::Error::other("something follows the compressed data")),
+            (count, true) => rest.consume(count),
+        }
     }
 }
 

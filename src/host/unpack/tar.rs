@@ -18,6 +18,9 @@ const BLOCK: usize = 512;
 const LONGEST_NAME: u64 = 64 * 1024;
 const LONGEST_RECORDS: u64 = 1024 * 1024;
 
+/// What fits into the eleven octal digits of a header. Of a larger file it says 0, and what comes before says the size.
+const LARGEST_IN_HEADER: u64 = 0o77_777_777_777;
+
 /// A key and its value in an extended header.
 type Record = (Vec<u8>, Vec<u8>);
 
@@ -44,9 +47,7 @@ pub(super) fn read(archive: &mut dyn Read, tree: &mut Tree) -> Result<(), Unpack
         }
     }
     if preface.name.is_some() || preface.link.is_some() || preface.size.is_some() {
-        return Err(UnpackError::Damaged {
-            reason: "its last header announces an entry that is not there".to_owned(),
-        });
+        return Err(UnpackError::damaged("its last header announces an entry that is not there"));
     }
     // What comes after the end mark is of no interest, but the decompressor has to see that it is whole.
     tree.drain(archive)?;
@@ -62,13 +63,16 @@ fn entry(
     preface: Preface,
 ) -> Result<(), UnpackError> {
     let name = preface.name.unwrap_or_else(|| header.path_bytes().into_owned());
+    tree.begin(&name);
     let refuse = |offence: Offence| Err(offence.at(name.clone()));
     if preface.is_sparse || kind == EntryType::GNUSparse {
         return refuse(Offence::Special { what: "sparse file" });
     }
-    if preface.size.is_some_and(|other| other != size) {
-        return refuse(Offence::SizeMismatch);
-    }
+    let size = match preface.size {
+        Some(other) if size == 0 && other > LARGEST_IN_HEADER => other,
+        Some(other) if other != size => return refuse(Offence::SizeMismatch),
+        _ => size,
+    };
     let link = preface.link.or_else(|| header.link_name_bytes().map(std::borrow::Cow::into_owned));
     let mode = header.mode().map_err(|_| Offence::malformed("its mode is not a number").at(name.clone()))?;
     // In old archives a directory is a file whose name ends with a slash.
@@ -108,7 +112,7 @@ fn next_header(archive: &mut dyn Read) -> Result<Option<Header>, UnpackError> {
         return Ok(None);
     }
     if !is_header(block) {
-        return Err(UnpackError::Damaged { reason: "the checksum of a header does not fit".to_owned() });
+        return Err(UnpackError::damaged("the checksum of a header does not fit"));
     }
     Ok(Some(header))
 }
@@ -128,7 +132,7 @@ fn malformed(header: &Header, reason: &str) -> UnpackError {
 }
 
 fn ends_early() -> UnpackError {
-    UnpackError::Damaged { reason: "it ends too early".to_owned() }
+    UnpackError::damaged("it ends too early")
 }
 
 fn skip_padding(archive: &mut dyn Read, size: u64) -> Result<(), UnpackError> {

@@ -89,6 +89,13 @@ fn damaged(archive: &[u8], kind: Kind) {
     assert_eq!(left(&scratch), ["archive"]);
 }
 
+/// The archive is damaged, and that was noticed at this entry.
+#[track_caller]
+fn damaged_at(archive: &[u8], kind: Kind, entry: &str) {
+    let error = unpack(&Scratch::new(), archive, kind, &rules()).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("it is damaged at entry {entry:?}: ")), "{error}");
+}
+
 fn left(scratch: &Scratch) -> Vec<String> {
     fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
@@ -208,6 +215,7 @@ fn sample() -> Vec<u8> {
         directory("bin/").mode(0o700),
         file("bin/app", "#!/bin/sh\n").mode(0o4755),
         file("share/doc/readme", "hello"),
+        directory("tmp/").mode(0o7777),
         symlink("bin/link", "../share/doc/readme"),
         hard_link("share/again", "share/doc/readme"),
         file("empty", ""),
@@ -220,10 +228,21 @@ fn is_sample(scratch: &Scratch, extracted: &[Extracted]) {
     let paths: Vec<_> = extracted.iter().map(|entry| entry.path.to_str().unwrap()).collect();
     assert_eq!(
         paths,
-        ["bin", "bin/app", "bin/link", "empty", "share", "share/again", "share/doc", "share/doc/readme"]
+        [
+            "bin",
+            "bin/app",
+            "bin/link",
+            "empty",
+            "share",
+            "share/again",
+            "share/doc",
+            "share/doc/readme",
+            "tmp"
+        ]
     );
     let mode = |name: &str| fs::symlink_metadata(target.join(name)).unwrap().mode() & 0o7777;
     assert_eq!((mode("bin"), mode("bin/app"), mode("empty"), mode("share")), (0o700, 0o755, 0o644, 0o755));
+    assert_eq!(mode("tmp"), 0o1777, "what protects files of others in it stays");
     assert_eq!(fs::read(target.join("bin/link")).unwrap(), b"hello");
     let inode = |name: &str| fs::metadata(target.join(name)).unwrap().ino();
     assert_eq!(inode("share/again"), inode("share/doc/readme"));
@@ -365,6 +384,11 @@ fn tar_archives_with_entries_that_are_out_of_order_are_refused_whole() {
         ("sparse", special("sparse file"), vec![pax(&[("GNU.sparse.major", "1")]), file("sparse", "x")]),
         ("file", Offence::SizeMismatch, vec![pax(&[("size", "1024")]), file("file", "x")]),
         ("file", Offence::SizeMismatch, vec![pax(&[("size", "0")]), file("file", "x")]),
+        ("file", Offence::SizeMismatch, vec![pax(&[("size", "8589934591")]), file("file", "")]),
+        ("file", Offence::SizeMismatch, vec![pax(&[("size", "8589934592")]), file("file", "x")]),
+        (".", Offence::Nameless, vec![file(".", "x")]),
+        ("./.", Offence::Nameless, vec![symlink("./.", "x")]),
+        ("./", Offence::Nameless, vec![file("f", ""), hard_link("./", "f")]),
         (
             "a\0b",
             Offence::NullByte,
@@ -476,19 +500,22 @@ fn archives_that_unpack_to_too_much_are_stopped() {
     let limits = Limits::default();
     let zeros = gzip(&tar([entry(EntryType::Regular, "zeros").content(vec![0; 70 << 20])]));
     let many = tar((0..100).map(|number| file(&format!("{number}/{number}"), "")));
-    for (archive, kind, rules, wanted) in [
-        (&zeros, GZIP, rules(), Breach::Ratio(250)),
+    for (archive, kind, rules, wanted, at) in [
+        (&zeros, GZIP, rules(), Breach::Ratio(250), "zeros"),
         (
             &zeros,
             GZIP,
             with(Limits { size: "1MiB".parse().unwrap(), ..limits }),
             Breach::Size("1MiB".parse().unwrap()),
+            "zeros",
         ),
-        (&many, PLAIN, with(Limits { entries: 199, ..limits }), Breach::Entries(199)),
+        (&many, PLAIN, with(Limits { entries: 199, ..limits }), Breach::Entries(199), "99/99"),
     ] {
         let scratch = Scratch::new();
         match unpack(&scratch, archive, kind, &rules) {
-            Err(UnpackError::Breach(breach)) => assert_eq!(breach, wanted),
+            Err(UnpackError::Breach { breach, entry }) => {
+                assert_eq!((breach, entry.unwrap().to_str()), (wanted, Some(at)));
+            }
             other => panic!("{wanted:?}: {other:?}"),
         }
         assert_eq!(left(&scratch), ["archive"]);
@@ -518,17 +545,29 @@ fn zip_file(writer: &mut ZipWriter<io::Cursor<Vec<u8>>>, name: &str, content: &[
 fn a_zip_archive_is_unpacked_with_its_modes_and_links() {
     let bytes = zip(|writer| {
         writer.add_directory("bin/", options().unix_permissions(0o700)).unwrap();
-        writer.start_file("bin/app", options().unix_permissions(0o4755)).unwrap();
-        writer.write_all(b"x").unwrap();
+        writer.add_directory("tmp/", options()).unwrap();
+        zip_file(writer, "bin/app", b"x");
         zip_file(writer, "share/doc/readme", b"hello");
         writer.add_symlink("bin/link", "../share/doc/readme", options()).unwrap();
     });
+    let bytes = with_mode(with_mode(bytes, "tmp/", 0o47777), "bin/app", 0o104_755);
     let scratch = Scratch::new();
     unpack(&scratch, &bytes, Kind::Zip, &rules()).unwrap();
     let target = scratch.target();
     let mode = |name: &str| fs::symlink_metadata(target.join(name)).unwrap().mode() & 0o7777;
     assert_eq!((mode("bin"), mode("bin/app"), mode("share/doc/readme")), (0o700, 0o755, 0o644));
+    assert_eq!(mode("tmp"), 0o1777);
     assert_eq!(fs::read(target.join("bin/link")).unwrap(), b"hello");
+}
+
+/// Gives an entry a type and mode that the writer would not.
+fn with_mode(mut bytes: Vec<u8>, name: &str, mode: u32) -> Vec<u8> {
+    let named =
+        |at: &usize| bytes[*at..].starts_with(b"PK\x01\x02") && bytes[at + 46..].starts_with(name.as_bytes());
+    let at = (0..bytes.len() - 46).find(named).unwrap();
+    bytes[at + 5] = 3; // made on Unix
+    bytes[at + 38..at + 42].copy_from_slice(&(mode << 16).to_le_bytes());
+    bytes
 }
 
 /// Changes every occurrence of a text in an archive to another of the same length.
@@ -573,7 +612,7 @@ fn zip_archives_that_contradict_themselves_are_refused() {
     let at = plain.windows(5).position(|bytes| bytes == b"first").unwrap();
     let mut renamed = plain.clone();
     renamed[at..at + 5].copy_from_slice(b"fixed");
-    damaged(&renamed, Kind::Zip);
+    refused(&renamed, Kind::Zip, "first", &Offence::OtherName { other: "fixed".into() });
     // Both entries of the directory point to the same bytes.
     let directory = plain.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     let second =
@@ -593,7 +632,7 @@ fn zip_archives_that_contradict_themselves_are_refused() {
         writer.start_file("f", options().compression_method(::zip::CompressionMethod::Stored)).unwrap();
         writer.write_all(b"hello").unwrap();
     });
-    damaged(&patch(stored, "hello", "jello"), Kind::Zip);
+    damaged_at(&patch(stored, "hello", "jello"), Kind::Zip, "f");
 }
 
 #[test]
@@ -601,11 +640,12 @@ fn zip_bombs_are_stopped() {
     let zeros = zip(|writer| zip_file(writer, "zeros", &vec![0; 70 << 20]));
     let scratch = Scratch::new();
     let error = unpack(&scratch, &zeros, Kind::Zip, &rules()).unwrap_err();
-    assert!(matches!(error, UnpackError::Breach(Breach::Ratio(250))), "{error:?}");
+    let text = error.to_string();
+    assert_eq!(text, "it unpacks to more than 250 times its size, as entry \"zeros\" shows");
     let many = zip(|writer| (0..50).for_each(|number| zip_file(writer, &number.to_string(), b"")));
     let few = Rules { limits: Limits { entries: 49, ..Limits::default() }, ..rules() };
     let error = unpack(&Scratch::new(), &many, Kind::Zip, &few).unwrap_err();
-    assert!(matches!(error, UnpackError::Breach(Breach::Entries(49))), "{error:?}");
+    assert_eq!(error.to_string(), "it has more than 49 entries, as entry \"49\" shows");
 }
 
 #[test]
@@ -622,6 +662,31 @@ fn unpacking_ends_when_it_is_asked_to() {
     assert!(matches!(error, UnpackError::Stopped), "{error:?}");
     drop(staging);
     assert!(left(&scratch).is_empty());
+}
+
+#[test]
+fn the_size_of_a_file_that_the_header_has_no_room_for_stands_before_it() {
+    // Nine gibibytes are announced and not there, which is more than that they are not announced.
+    let announced = tar([pax(&[("size", "9663676416")]), file("large", "")]);
+    damaged_at(&announced, PLAIN, "large");
+}
+
+#[test]
+fn zeros_after_the_compressed_data_are_padding_and_anything_else_is_not() {
+    let scratch = Scratch::new();
+    let mut padded = gzip(&sample());
+    padded.resize(padded.len() + 300_000, 0);
+    let extracted = unpack(&scratch, &padded, GZIP, &rules()).unwrap();
+    is_sample(&scratch, &extracted);
+    padded.push(1);
+    damaged(&padded, GZIP);
+    let mut followed = gzip(&sample());
+    followed.push(b'x');
+    damaged(&followed, GZIP);
+    let mut after = gzip(&sample());
+    after.push(0);
+    after.extend(gzip(&sample()));
+    damaged(&after, GZIP);
 }
 
 #[test]

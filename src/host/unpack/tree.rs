@@ -21,6 +21,9 @@ use crate::{
 };
 
 const CHUNK: usize = 128 * 1024;
+const PERMISSIONS: u32 = 0o777;
+/// Keeps users from removing each other's files in a directory.
+pub(super) const STICKY: u32 = 0o1000;
 /// As many as the kernel follows.
 const MOST_LINKS: usize = 40;
 
@@ -67,7 +70,8 @@ pub(super) struct Tree<'a> {
     rules: &'a Rules,
     tick: &'a mut dyn FnMut() -> Result<(), Stopped>,
     nodes: BTreeMap<PathBuf, Node>,
-    has_entries: bool,
+    /// The name of the entry in hand.
+    current: Vec<u8>,
     buffer: Vec<u8>,
 }
 
@@ -84,9 +88,19 @@ impl<'a> Tree<'a> {
             rules,
             tick,
             nodes: BTreeMap::new(),
-            has_entries: false,
+            current: Vec::new(),
             buffer: vec![0; CHUNK],
         }
+    }
+
+    /// Turns to another entry.
+    pub(super) fn begin(&mut self, name: &[u8]) {
+        name.clone_into(&mut self.current);
+    }
+
+    /// The name of the entry in hand, for what is found wrong meanwhile.
+    pub(super) fn current(&self) -> &[u8] {
+        &self.current
     }
 
     pub(super) fn add_directory(&mut self, name: &[u8], mode: u32) -> Result<(), UnpackError> {
@@ -145,9 +159,9 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Owner and group of the resource, and of the mode neither set-id nor sticky bits.
+    /// Owner and group of the resource, and the mode without set-id bits.
     fn attributes(&self, mode: u32) -> Attributes {
-        Attributes { uid: self.rules.uid, gid: self.rules.gid, mode: mode & 0o777 }
+        Attributes { uid: self.rules.uid, gid: self.rules.gid, mode: mode & PERMISSIONS }
     }
 
     pub(super) fn add_symlink(&mut self, name: &[u8], target: &[u8]) -> Result<(), UnpackError> {
@@ -189,10 +203,13 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Where something goes that must not be there yet.
+    /// Where something goes that must not be there yet, and is no directory.
     fn new_place(&mut self, name: &[u8]) -> Result<Option<PathBuf>, UnpackError> {
         match self.place(name)? {
             Some(path) if self.nodes.contains_key(&path) => Err(Offence::Duplicate.at(name)),
+            None if locate(name, 0).is_ok_and(|path| path.as_os_str().is_empty()) => {
+                Err(Offence::Nameless.at(name))
+            }
             path => Ok(path),
         }
     }
@@ -200,7 +217,6 @@ impl<'a> Tree<'a> {
     /// Where an entry goes, with the directories above it made; `None` when it is the target itself or stripped away.
     fn place(&mut self, name: &[u8]) -> Result<Option<PathBuf>, UnpackError> {
         (self.tick)()?;
-        self.has_entries = true;
         self.meter.entry()?;
         let path = locate(name, self.rules.strip_components).map_err(|offence| offence.at(name))?;
         if path.as_os_str().is_empty() {
@@ -224,7 +240,7 @@ impl<'a> Tree<'a> {
 
     /// Checks what can be checked only now, and finishes the directories.
     pub(super) fn finish(self) -> Result<Vec<Extracted>, UnpackError> {
-        if self.nodes.is_empty() && self.has_entries && self.rules.strip_components > 0 {
+        if self.nodes.is_empty() && !self.current.is_empty() && self.rules.strip_components > 0 {
             return Err(UnpackError::NothingLeft { strip_components: self.rules.strip_components });
         }
         for (path, node) in &self.nodes {
@@ -238,7 +254,9 @@ impl<'a> Tree<'a> {
         // The deepest first: a directory whose mode forbids it can no longer be entered.
         for (path, node) in self.nodes.iter().rev() {
             if let Node::Directory { mode } = node {
-                self.staging.dress_directory(path, self.attributes(mode.unwrap_or(0o755)))?;
+                let mode = mode.unwrap_or(0o755);
+                let attributes = Attributes { mode: mode & (PERMISSIONS | STICKY), ..self.attributes(mode) };
+                self.staging.dress_directory(path, attributes)?;
             }
         }
         Ok(self.nodes.into_iter().map(|(path, node)| Extracted { path, what: node.into() }).collect())

@@ -2,7 +2,9 @@
 
 use std::{
     collections::HashSet,
+    ffi::OsString,
     io::{self, BufReader, Read, Seek, SeekFrom},
+    os::unix::ffi::OsStringExt,
 };
 
 use zip::{CompressionMethod, ZipArchive, read::ZipReadOptions, result::ZipError};
@@ -10,7 +12,7 @@ use zip::{CompressionMethod, ZipArchive, read::ZipReadOptions, result::ZipError}
 use super::{
     UnpackError,
     error::Offence,
-    tree::{About, Tree},
+    tree::{About, STICKY, Tree},
 };
 
 const LONGEST_TARGET: u64 = 4096;
@@ -25,13 +27,15 @@ pub(super) fn read<R: Read + Seek>(mut file: R, tree: &mut Tree) -> Result<(), U
     tree.meter.consume(size);
     refuse_claims(&mut file, size, tree)?;
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
-    tree.meter.entries_allowed(archive.len() as u64)?;
+    refuse_number(&mut archive, tree)?;
     refuse_overlap(&mut archive)?;
     if archive.has_duplicate_names() {
         return Err(duplicate(archive));
     }
     // Headers that contradict the directory make two programs see two different archives.
-    archive.validate_header_consistency().map_err(damaged)?;
+    if let Err(error) = archive.validate_header_consistency() {
+        return Err(contradiction(archive).unwrap_or_else(|| damaged(error)));
+    }
     for index in 0..archive.len() {
         entry(&mut archive, index, tree)?;
     }
@@ -45,6 +49,7 @@ fn entry<R: Read + Seek>(
 ) -> Result<(), UnpackError> {
     let about = archive.by_index_data(index).map_err(damaged)?;
     let name = about.name().map_err(damaged)?.into_owned().into_bytes();
+    tree.begin(&name);
     let refuse = |offence: Offence| Err(offence.at(name.clone()));
     if about.name_raw().contains(&b'\\') {
         return refuse(Offence::Backslash);
@@ -55,6 +60,8 @@ fn entry<R: Read + Seek>(
     if !matches!(about.compression(), CompressionMethod::Stored | CompressionMethod::Deflated) {
         return refuse(Offence::Method);
     }
+    // The reader leaves out all special bits, of which one is wanted.
+    let sticky = about.external_attributes() >> 16 & STICKY;
     let (size, mode) = (about.size(), about.unix_mode());
     let is_directory = name.ends_with(b"/");
     let kind = mode.map_or(0, |mode| mode & TYPE);
@@ -62,14 +69,14 @@ fn entry<R: Read + Seek>(
         return refuse(Offence::malformed("its name and its type contradict each other"));
     }
     if is_directory {
-        return tree.add_directory(&name, mode.map_or(0o755, |mode| mode & 0o777));
+        return tree.add_directory(&name, mode.unwrap_or(0o755) | sticky);
     }
     let meter = tree.meter.clone();
     let content = archive.by_index_with_options(index, ZipReadOptions::new()).map_err(damaged)?;
     let mut content = meter.after(content);
     match kind {
         0 | REGULAR => {
-            let mode = mode.map_or(0o644, |mode| mode & 0o777);
+            let mode = mode.unwrap_or(0o644);
             let read = tree.add_file(&name, About { mode, modified: None }, &mut content)?;
             if read == size { Ok(()) } else { Err(Offence::SizeMismatch.at(name)) }
         }
@@ -84,6 +91,14 @@ fn entry<R: Read + Seek>(
         }
         _ => refuse(Offence::Special { what: "device, fifo or socket" }),
     }
+}
+
+/// More entries than are allowed; the first that is too many is named.
+fn refuse_number<R: Read + Seek>(archive: &mut ZipArchive<R>, tree: &Tree) -> Result<(), UnpackError> {
+    let Err(breach) = tree.meter.entries_allowed(archive.len() as u64) else { return Ok(()) };
+    let limit = usize::try_from(tree.meter.most_entries()).unwrap_or(usize::MAX);
+    let entry = archive.by_index_data(limit).map_err(damaged)?;
+    Err(UnpackError::from(breach).at(entry.name_raw()))
 }
 
 /// Entries that share bytes let a small archive unpack to anything.
@@ -133,6 +148,26 @@ fn duplicate<R: Read + Seek>(archive: ZipArchive<R>) -> UnpackError {
     }
 }
 
+/// The entry that has another name in the directory than in front of its content.
+fn contradiction<R: Read + Seek>(archive: ZipArchive<R>) -> Option<UnpackError> {
+    let mut named = Vec::with_capacity(archive.len());
+    for index in 0..archive.len() {
+        let entry = archive.by_index_data(index).ok()?;
+        named.push((entry.header_start(), entry.name_raw().to_owned()));
+    }
+    let mut file = archive.into_inner();
+    for (start, name) in named {
+        let mut fixed = [0; 30];
+        file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut fixed)).ok()?;
+        let mut other = vec![0; usize::from(u16::from_le_bytes([fixed[26], fixed[27]]))];
+        file.read_exact(&mut other).ok()?;
+        if other != name {
+            return Some(Offence::OtherName { other: OsString::from_vec(other) }.at(name));
+        }
+    }
+    None
+}
+
 /// The reader makes room for as many entries as the archive claims to have: more than are allowed are refused before.
 fn refuse_claims<R: Read + Seek>(file: &mut R, size: u64, tree: &Tree) -> Result<(), UnpackError> {
     const TAIL: u64 = 128 * 1024;
@@ -164,6 +199,6 @@ fn refuse_claims<R: Read + Seek>(file: &mut R, size: u64, tree: &Tree) -> Result
 fn damaged(error: ZipError) -> UnpackError {
     match error {
         ZipError::Io(error) => UnpackError::from_read(error),
-        other => UnpackError::Damaged { reason: other.to_string() },
+        other => UnpackError::damaged(other.to_string()),
     }
 }
