@@ -3,9 +3,11 @@
 
 mod crashes;
 mod downloads;
+mod memory;
 mod secrets;
 mod states;
 mod trees;
+mod upgrades;
 
 use std::io::Write;
 
@@ -13,7 +15,8 @@ use sha2::Digest;
 
 use crate::support::{Outcome, World, http::Server};
 
-/// A gzip-compressed tar archive with these files; a name that ends with a slash is a directory.
+/// A gzip-compressed tar archive with these files; a name that ends with a slash is a directory, and one with an arrow in
+/// it a link.
 fn tarball<N: AsRef<str>, C: AsRef<[u8]>>(files: &[(N, C)]) -> Vec<u8> {
     let mut builder =
         tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best()));
@@ -22,6 +25,11 @@ fn tarball<N: AsRef<str>, C: AsRef<[u8]>>(files: &[(N, C)]) -> Vec<u8> {
         let mut header = tar::Header::new_ustar();
         header.set_mode(0o755);
         header.set_size(content.len() as u64);
+        if let Some((name, target)) = name.split_once(" -> ") {
+            header.set_entry_type(tar::EntryType::Symlink);
+            builder.append_link(&mut header, name, target).expect("an entry");
+            continue;
+        }
         let kind = if name.ends_with('/') { tar::EntryType::Directory } else { tar::EntryType::Regular };
         header.set_entry_type(kind);
         builder.append_data(&mut header, name, content).expect("an entry");

@@ -8,7 +8,7 @@ mod lock;
 mod owed;
 mod unfinished;
 
-pub(crate) use archives::{ArchiveRecord, Progress};
+pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
 pub(crate) use debts::Debts;
 pub(crate) use lock::{Held, Patience, RunLock};
 pub(crate) use owed::{Change, Debt, Owed};

@@ -11,10 +11,10 @@ use super::NotAWord;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^((sha256:)?[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$"))]
-pub(crate) struct Checksum {
-    algorithm: Algorithm,
-    /// In lower case.
-    hex: String,
+pub(crate) enum Checksum {
+    Sha256([u8; 32]),
+    /// In a box, because there are many of the others.
+    Sha512(Box<[u8; 64]>),
 }
 
 /// How a checksum is computed.
@@ -24,56 +24,47 @@ pub(crate) enum Algorithm {
     Sha512,
 }
 
-impl Algorithm {
-    const ALL: [Self; 2] = [Self::Sha256, Self::Sha512];
-
-    fn prefix(self) -> &'static str {
-        match self {
-            Self::Sha256 => "sha256:",
-            Self::Sha512 => "sha512:",
-        }
-    }
-
-    fn digits(self) -> usize {
-        match self {
-            Self::Sha256 => 64,
-            Self::Sha512 => 128,
-        }
-    }
-}
-
 impl Checksum {
-    /// What a hash function gave.
-    pub(crate) fn of(algorithm: Algorithm, bytes: &[u8]) -> Self {
-        use std::fmt::Write;
-        let hex = bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
-        Self { algorithm, hex }
-    }
-
     /// A line of digits as checksum files hold them, where the length tells the algorithm.
     pub(crate) fn from_digits(digits: &str) -> Option<Self> {
-        let algorithm = Algorithm::ALL.into_iter().find(|algorithm| algorithm.digits() == digits.len())?;
-        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        is_hex.then(|| Self { algorithm, hex: digits.to_ascii_lowercase() })
+        Self::sha256(digits).or_else(|| Self::sha512(digits))
     }
 
     pub(crate) fn algorithm(&self) -> Algorithm {
-        self.algorithm
+        match self {
+            Self::Sha256(_) => Algorithm::Sha256,
+            Self::Sha512(_) => Algorithm::Sha512,
+        }
     }
+
+    fn sha256(digits: &str) -> Option<Self> {
+        Some(Self::Sha256(bytes(digits)?.try_into().ok()?))
+    }
+
+    fn sha512(digits: &str) -> Option<Self> {
+        Some(Self::Sha512(Box::new(bytes(digits)?.try_into().ok()?)))
+    }
+}
+
+/// The bytes that hex digits stand for.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some(value(*high)? << 4 | value(*low)?),
+        _ => None,
+    };
+    digits.as_bytes().chunks(2).map(pair).collect()
 }
 
 impl FromStr for Checksum {
     type Err = NotAWord;
 
     fn from_str(text: &str) -> Result<Self, NotAWord> {
-        let prefixed = Algorithm::ALL
-            .into_iter()
-            .find_map(|algorithm| Some((algorithm, text.strip_prefix(algorithm.prefix())?)));
-        let (algorithm, digits) = prefixed.unwrap_or((Algorithm::Sha256, text));
-        Self::from_digits(digits).filter(|checksum| checksum.algorithm == algorithm).ok_or_else(|| {
+        let checksum = match text.strip_prefix("sha512:") {
+            Some(digits) => Self::sha512(digits),
+            None => Self::sha256(text.strip_prefix("sha256:").unwrap_or(text)),
+        };
+        checksum.ok_or_else(|| {
             NotAWord(format!(
                 "\"{text}\" is not a checksum: write the 64 hex digits of a SHA-256, or sha512: and the 128 of a SHA-512"
             ))
@@ -97,10 +88,14 @@ impl From<Checksum> for String {
 
 impl fmt::Display for Checksum {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.algorithm {
-            Algorithm::Sha256 => f.write_str(&self.hex),
-            Algorithm::Sha512 => write!(f, "sha512:{}", self.hex),
-        }
+        let bytes: &[u8] = match self {
+            Self::Sha256(bytes) => bytes,
+            Self::Sha512(bytes) => {
+                f.write_str("sha512:")?;
+                bytes.as_slice()
+            }
+        };
+        bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -27,11 +27,17 @@ const CHANGING: [&str; 14] = [
 ];
 
 fn one() -> Vec<u8> {
-    tarball(&[("bin/app", "1"), ("bin/old", "old"), ("share/readme", "one")])
+    tarball(&[("bin/app", "1"), ("bin/old", "old"), ("share/readme", "one"), ("turn/file", "x")])
 }
 
 fn two() -> Vec<u8> {
-    tarball(&[("bin/app", "2"), ("bin/new", "new"), ("share/readme", "two"), ("share/deep/file", "x")])
+    tarball(&[
+        ("bin/app", "2"),
+        ("bin/new", "new"),
+        ("share/readme", "two"),
+        ("share/deep/file", "x"),
+        ("turn", "x"),
+    ])
 }
 
 fn server() -> Server {
@@ -90,7 +96,19 @@ fn a_first_extraction_is_all_or_nothing_wherever_it_is_killed() {
         let found = ["opt/bin/app", "opt/bin/old", "opt/share/readme"].map(|name| content(world, name));
         let all = ["1", "old", "one"].map(|content| Some(content.to_owned()));
         assert!(found == [None, None, None] || found == all, "{moment}: {found:?}");
-        finishes(world, &["opt", "opt/bin", "opt/bin/app", "opt/bin/old", "opt/share", "opt/share/readme"]);
+        finishes(
+            world,
+            &[
+                "opt",
+                "opt/bin",
+                "opt/bin/app",
+                "opt/bin/old",
+                "opt/share",
+                "opt/share/readme",
+                "opt/turn",
+                "opt/turn/file",
+            ],
+        );
     });
 }
 
@@ -115,6 +133,8 @@ fn an_upgrade_leaves_every_file_old_or_new_wherever_it_is_killed() {
             let found = content(world, name);
             assert!(found.as_deref() == old || found.as_deref() == new, "{moment}: {name} is {found:?}");
         }
+        let turned = ["opt/turn/file", "opt/turn"].map(|name| content(world, name).is_some());
+        assert!(turned[0] != turned[1], "{moment}: {turned:?}");
         if content(world, "opt/bin/app").as_deref() == Some("2") {
             assert_eq!(
                 content(world, "opt/share/readme").as_deref(),
@@ -134,6 +154,7 @@ fn an_upgrade_leaves_every_file_old_or_new_wherever_it_is_killed() {
             "opt/share/deep",
             "opt/share/deep/file",
             "opt/share/readme",
+            "opt/turn",
         ];
         finishes(world, &names);
         assert_eq!(

@@ -169,6 +169,7 @@ fn a_download_with_another_checksum_is_thrown_away() {
         &format!("the download has the checksum {}, not {}", sha256(&app("evil")), sha256(&app("1"))),
     );
     assert!(world.tree().names().is_empty());
+    assert_eq!(server.requests().len(), 1, "another download would be the same");
 }
 
 #[test]
@@ -320,8 +321,9 @@ fn a_download_is_begun_anew_when_it_cannot_be_gone_on_with() {
 fn a_directory_that_is_not_there_is_named() {
     let server = Server::of(app("1"));
     let url = server.url("/app.tar.gz");
-    let world = World::new()
-        .manifest(&format!("- archive: [{{ $W/none/app.tar.gz: {{ url: \"{url}\", $OWN, tries: 1 }} }}]"));
+    let world = World::new().manifest(&format!(
+        "- archive: [{{ $W/none/app.tar.gz: {{ url: \"{url}\", $OWN, try_sleep: 1h }} }}]"
+    ));
     failed(&world.apply(), "none\" does not exist");
     assert!(server.requests().is_empty(), "nothing is fetched that cannot be stored");
 }

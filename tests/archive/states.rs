@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{EXTRACT, app, changed, failed, manifest, sha256, sha512, stable, tarball, world, zipped};
+use super::{EXTRACT, app, changed, failed, sha256, sha512, stable, tarball, world, zipped};
 use crate::support::{
     NOBODY, World,
     http::{Reply, Server},
@@ -198,97 +198,6 @@ fn without_creates_the_memory_tells_that_the_archive_was_extracted() {
     changed(&world.apply(), "extracted");
     stable(&world.apply());
     assert_eq!(server.requests().len(), 1);
-}
-
-#[test]
-fn another_version_is_noticed_even_after_cleanup() {
-    let server = Server::start(|request| {
-        Reply::body(match request.path.as_str() {
-            "/1/app.tar.gz" => tarball(&[
-                ("bin/app", "1"),
-                ("bin/old", "old"),
-                ("etc/changed", "1"),
-                ("gone/deep/file", "x"),
-            ]),
-            _ => tarball(&[("bin/app", "2"), ("bin/new", "new")]),
-        })
-    });
-    let version = |number: u32, body: &[u8]| {
-        let url = server.url(&format!("/{number}/app.tar.gz"));
-        manifest(&url, &format!("{EXTRACT}, cleanup: true, checksum: {}", sha256(body)))
-    };
-    let one = tarball(&[("bin/app", "1"), ("bin/old", "old"), ("etc/changed", "1"), ("gone/deep/file", "x")]);
-    let two = tarball(&[("bin/app", "2"), ("bin/new", "new")]);
-    let world = World::new().manifest(&version(1, &one));
-    changed(&world.apply(), "downloaded, extracted, cleaned up");
-    let world = world.file("opt/etc/changed", "by hand").file("opt/mine", "mine").manifest(&version(2, &two));
-    let foreseen = world.apply_with(&["--noop"]);
-    changed(&foreseen, "Would have downloaded. Would have extracted. Would have cleaned up (checksum ");
-    let outcome = world.apply();
-    changed(&outcome, "downloaded, extracted, cleaned up (checksum ");
-    outcome.says("etc/changed is no longer in the archive, but was changed since: it stays");
-    let names = world.tree().names();
-    assert_eq!(
-        names,
-        ["opt", "opt/bin", "opt/bin/app", "opt/bin/new", "opt/etc", "opt/etc/changed", "opt/mine"]
-    );
-    assert_eq!(world.read("opt/bin/app"), "2");
-    stable(&world.apply());
-    // And back.
-    let world = world.manifest(&version(1, &one));
-    changed(&world.apply(), "downloaded, extracted, cleaned up (checksum ");
-    assert_eq!((world.read("opt/bin/app").as_str(), world.path("opt/bin/new").exists()), ("1", false));
-    stable(&world.apply());
-    assert_eq!(server.requests().len(), 3);
-}
-
-#[test]
-fn a_file_can_become_a_directory_in_another_version() {
-    let one = tarball(&[("bin/app", "1"), ("lib", "a file")]);
-    let two = tarball(&[("bin/app", "2"), ("lib/part", "in a directory")]);
-    let server = Server::start({
-        let (one, two) = (one.clone(), two.clone());
-        move |request| Reply::body(if request.path.starts_with("/1") { one.clone() } else { two.clone() })
-    });
-    let version = |number: u32, body: &[u8]| {
-        manifest(
-            &server.url(&format!("/{number}/app.tar.gz")),
-            &format!("{EXTRACT}, checksum: {}", sha256(body)),
-        )
-    };
-    let world = World::new().manifest(&version(1, &one));
-    world.apply().exits(0);
-    let world = world.manifest(&version(2, &two));
-    world.apply().exits(0);
-    assert_eq!(world.read("opt/lib/part"), "in a directory");
-    assert!(world.tree().leftovers().is_empty());
-    // What somebody has changed is not taken away.
-    let world = world.manifest(&version(1, &one));
-    failed(&world.apply(), "opt/lib\\\" is a directory".replace('\\', "").as_str());
-    assert_eq!(world.read("opt/bin/app"), "2", "nothing was touched");
-}
-
-#[test]
-fn a_tree_that_was_tampered_with_is_found_and_repaired() {
-    let server = Server::of(app("1"));
-    let world = world(&server, &format!("{EXTRACT}, cleanup: true, verify: true"));
-    world.apply().exits(0);
-    stable(&world.apply());
-    let overwrite = |world: &World| fs::write(world.path("opt/share/readme"), "evil").unwrap();
-    let remove = |world: &World| fs::remove_file(world.path("opt/share/readme")).unwrap();
-    let tampers: [&dyn Fn(&World); 2] = [&overwrite, &remove];
-    for tamper in tampers {
-        tamper(&world);
-        let outcome = world.apply();
-        changed(&outcome, "downloaded, extracted, cleaned up (verify ");
-        outcome.says("opt/share/readme changed -> as extracted");
-        assert_eq!(world.read("opt/share/readme"), "read me");
-        stable(&world.apply());
-    }
-    let quiet = World::new().manifest(&manifest(&server.url("/app.tar.gz"), EXTRACT));
-    quiet.apply().exits(0);
-    let quiet = quiet.file("opt/share/readme", "changed");
-    stable(&quiet.apply());
 }
 
 #[test]

@@ -132,13 +132,7 @@ fn links_in_the_target_are_not_followed() {
     let world = world(&server, EXTRACT).dir("opt").dir("outside").link("opt/share", "$W/outside");
     let before = world.tree();
     failed(&world.apply(), "opt/share\" is a symbolic link to");
-    // The archive itself is in order, and kept; the tree is as it was.
-    let mut after = world.tree();
-    after.0.remove(std::path::Path::new("app.tar.gz"));
-    after.0.remove(std::path::Path::new(""));
-    let mut before = before;
-    before.0.remove(std::path::Path::new(""));
-    assert_eq!(after, before);
+    assert_eq!(world.tree(), before);
     assert!(
         world.tree().item("outside").is_some()
             && fs::read_dir(world.path("outside")).unwrap().next().is_none()
@@ -150,7 +144,8 @@ fn an_archive_without_what_creates_names_is_a_failure_that_says_so() {
     let server = Server::of(tarball(&[("app-1/bin/app", "1")]));
     let world = world(&server, &format!("{EXTRACT}, cleanup: true"));
     let outcome = world.apply();
-    failed(&outcome, "opt/bin/app is not there").says("strip_components");
+    failed(&outcome, "failed to reach desired state: the archive was unpacked, but").says("strip_components");
+    outcome.says("opt/bin/app is not there");
     let world = world.manifest(&super::manifest(
         &server.url("/app.tar.gz"),
         &format!("{EXTRACT}, strip_components: 1, cleanup: true"),

@@ -126,6 +126,19 @@ impl FileError {
         matches!(self.problem, Problem::Stopped)
     }
 
+    /// Whether another attempt could go better with nobody doing anything about it.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(
+            self.problem,
+            Problem::Busy { .. }
+                | Problem::Changed { .. }
+                | Problem::Unsynced { .. }
+                | Problem::Content { .. }
+                | Problem::System { .. }
+                | Problem::Stopped
+        )
+    }
+
     /// What the administrator could do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         self.problem.hint()

@@ -92,12 +92,12 @@ impl Merge<'_> {
         let Some(old) = target.entry(name)? else { return Ok(Fate::Move) };
         let at = || target.at(name);
         match (is_directory, old.kind) {
-            (true, Kind::Directory) if target.is_mount_point(name) => {
-                Err(Problem::OtherFileSystem { at: at() })
-            }
+            (_, Kind::Directory) if target.is_mount_point(name) => Err(Problem::OtherFileSystem { at: at() }),
             (true, Kind::Directory) => Ok(Fate::Descend),
             (false, kind) if is_replaceable(&kind) => Ok(Fate::Move),
-            (true, kind) if is_replaceable(&kind) && (self.yields)(path) => Ok(Fate::Exchange),
+            (_, kind) if (is_replaceable(&kind) || kind == Kind::Directory) && (self.yields)(path) => {
+                Ok(Fate::Exchange)
+            }
             (true, Kind::Symlink { target }) => Err(Problem::LinkInTheWay { link: at(), target }),
             (true, Kind::File) => Err(Problem::NotADirectory { component: at() }),
             (false, Kind::Directory) => Err(Problem::IsADirectory { at: at() }),

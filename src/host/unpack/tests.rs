@@ -250,7 +250,7 @@ fn is_sample(scratch: &Scratch, extracted: &[Extracted]) {
     let what: BTreeMap<_, _> =
         extracted.iter().map(|entry| (entry.path.to_str().unwrap(), &entry.what)).collect();
     let hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".parse().unwrap();
-    assert_eq!(what["share/again"], &What::File { sha256: hello });
+    assert_eq!(what["share/again"], &What::File { sha256: hello, mode: 0o644 });
     assert_eq!(what["bin/link"], &What::Link { target: "../share/doc/readme".into() });
 }
 

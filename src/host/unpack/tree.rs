@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::{Rules, UnpackError, error::Offence, meter::Meter, name::locate};
 use crate::{
     host::files::{Attributes, Staging, Stopped},
-    vocabulary::{Algorithm, Checksum},
+    vocabulary::Checksum,
 };
 
 const CHUNK: usize = 128 * 1024;
@@ -38,7 +38,7 @@ pub(crate) struct Extracted {
 /// What it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    File { sha256: Checksum },
+    File { sha256: Checksum, mode: u32 },
     Link { target: PathBuf },
     Directory,
 }
@@ -54,6 +54,7 @@ pub(super) struct About {
 enum Node {
     File {
         sha256: Checksum,
+        mode: u32,
     },
     Link {
         target: PathBuf,
@@ -141,8 +142,8 @@ impl<'a> Tree<'a> {
             size += count as u64;
         }
         self.dress(&file, about).map_err(|error| self.staging.explain(&error, &path))?;
-        let sha256 = Checksum::of(Algorithm::Sha256, &hash.finalize());
-        self.nodes.insert(path, Node::File { sha256 });
+        let sha256 = Checksum::Sha256(hash.finalize().into());
+        self.nodes.insert(path, Node::File { sha256, mode: self.attributes(about.mode).mode });
         Ok(size)
     }
 
@@ -182,12 +183,12 @@ impl<'a> Tree<'a> {
             Offence::Absolute | Offence::Upwards => Offence::LinkOut { target: shown() }.at(name),
             other => other.at(name),
         })?;
-        let Some(Node::File { sha256 }) = self.nodes.get(&existing) else {
+        let Some(Node::File { sha256, mode }) = self.nodes.get(&existing) else {
             return Err(Offence::HardLink { target: shown() }.at(name));
         };
-        let sha256 = sha256.clone();
+        let same = Node::File { sha256: sha256.clone(), mode: *mode };
         self.staging.make_hard_link(&path, &existing)?;
-        self.nodes.insert(path, Node::File { sha256 });
+        self.nodes.insert(path, same);
         Ok(())
     }
 
@@ -311,7 +312,7 @@ fn read(content: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, UnpackError>
 impl From<Node> for What {
     fn from(node: Node) -> Self {
         match node {
-            Node::File { sha256 } => Self::File { sha256 },
+            Node::File { sha256, mode } => Self::File { sha256, mode },
             Node::Link { target } => Self::Link { target },
             Node::Directory { .. } => Self::Directory,
         }

@@ -1,10 +1,10 @@
 //! What has to happen to an archive: the decision table, without looking at anything.
 
-use super::{Action, Ensure, Properties, Step, state::ArchiveState};
+use super::{Action, Ensure, Properties, Step, failure::hopeless, state::ArchiveState};
 use crate::{
     host::files::Kind,
     resource::{Change, Difference, Error},
-    state::Progress,
+    state::{ExtractionRecord, Progress},
 };
 
 /// The steps that bring what was found to what is wanted.
@@ -13,7 +13,7 @@ pub(super) fn compare(want: &Properties, have: &ArchiveState) -> Result<Option<C
     match &have.entry {
         Some(entry) if !matches!(entry.kind, Kind::File | Kind::Symlink { .. }) => {
             let what = if entry.kind == Kind::Directory { "a directory" } else { "a device, fifo or socket" };
-            return Err(Error::new(format!("{} is {what}, not an archive", want.name))
+            return Err(hopeless(format!("{} is {what}, not an archive", want.name))
                 .with_help("remove it first, or name another path"));
         }
         found if want.ensure == Ensure::Absent => {
@@ -74,7 +74,7 @@ impl Plan {
         }
         self.differences.extend(attributes);
         let downloads = self.steps.contains(&Step::Download);
-        let is_unknown = want.creates.is_none() && !is_extracted(want, have);
+        let is_unknown = want.creates.is_none() && !is_extracted(have);
         if want.extract_parent.is_some() && (downloads || lacks_creation || extracts_again || is_unknown) {
             self.step(Step::Extract);
             if want.cleanup {
@@ -102,9 +102,9 @@ fn wanted_archive(want: &Properties, have: &ArchiveState) -> Match {
         (Some(_), _) => Match::Different,
         (None, None) => Match::Unknown,
         // Without asking the network, what the checksum was last time is all that is known.
-        (None, Some(url)) => {
-            let record = have.record.as_ref().filter(|record| record.checksum_url == Some(url.to_string()));
-            let is_same = |checksum| record.is_some_and(|record| record.is_of(checksum));
+        (None, Some(_)) => {
+            let fetched = have.fetched.as_ref().filter(|fetched| fetched.origin == want.origin());
+            let is_same = |checksum| fetched.is_some_and(|fetched| fetched.is(checksum));
             if have.checksums.first().is_some_and(is_same) { Match::Equal } else { Match::Different }
         }
     }
@@ -112,37 +112,40 @@ fn wanted_archive(want: &Properties, have: &ArchiveState) -> Match {
 
 /// Why the archive has to be unpacked although what it creates is there.
 pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) -> Option<Difference> {
-    let target = want.extract_parent.as_ref()?;
-    let record = have.record.as_ref()?;
-    let extraction = record.extraction.as_ref().filter(|extraction| extraction.target == target.as_path())?;
-    if extraction.progress == Progress::Unfinished {
+    let ExtractionRecord { fetched, progress, .. } = have.extraction.as_ref()?;
+    if *progress == Progress::Unfinished {
         return Some(Difference::between("extract_parent", "half extracted", "extracted"));
+    }
+    if have.is_list_lost {
+        return Some(Difference::between("verify", "not known", "as extracted"));
     }
     if let Some(path) = have.metadata.tampered.first() {
         let count = have.metadata.tampered.len();
         let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
         return Some(Difference::between("verify", format!("{path}{more} changed"), "as extracted"));
     }
-    let shown = || record.checksums.first().map(ToString::to_string).unwrap_or_default();
+    let shown = || fetched.checksums.first().map(ToString::to_string).unwrap_or_default();
+    // The archive may still be there to tell that another kind of checksum is of the same file.
+    let is_same_file =
+        |wanted| have.checksums.contains(wanted) && have.checksums.iter().any(|sum| fetched.is(sum));
     match (&want.checksum, &want.checksum_url) {
-        (Some(checksum), _) if !record.is_of(checksum) => {
+        (Some(checksum), _) if !fetched.is(checksum) && !is_same_file(checksum) => {
             Some(Difference::between("checksum", shown(), checksum))
         }
-        (None, Some(url)) if record.checksum_url.as_ref().is_some_and(|known| *known != url.to_string()) => {
-            Some(Difference::of("checksum_url"))
+        (None, Some(_)) if fetched.origin.checksum_url.is_some() => {
+            let (was, is) = (&fetched.origin, want.origin());
+            let differs = if was.checksum_url == is.checksum_url { "url" } else { "checksum_url" };
+            (*was != is).then(|| Difference::of(differs))
         }
         _ => None,
     }
 }
 
 /// Whether the file at the path was unpacked into the target, as far as is remembered.
-fn is_extracted(want: &Properties, have: &ArchiveState) -> bool {
-    let Some(record) = &have.record else { return false };
-    let is_there = record.extraction.as_ref().is_some_and(|extraction| {
-        extraction.progress == Progress::Complete
-            && want.extract_parent.as_ref().is_some_and(|target| extraction.target == target.as_path())
-    });
-    is_there && have.checksums.first().is_some_and(|checksum| record.is_of(checksum))
+fn is_extracted(have: &ArchiveState) -> bool {
+    have.extraction.as_ref().is_some_and(|ExtractionRecord { fetched, progress, .. }| {
+        *progress == Progress::Complete && have.checksums.first().is_some_and(|checksum| fetched.is(checksum))
+    })
 }
 
 /// Owner, group and mode of the archive file that differ, in this order.

@@ -5,7 +5,11 @@ use std::{
     time::Instant,
 };
 
-use super::{Properties, checksums, state::Hashes};
+use super::{
+    Properties, checksums,
+    failure::{hopeless, local},
+    state::Hashes,
+};
 use crate::{
     host::{
         files::{Attributes, Draft, FileError},
@@ -96,7 +100,7 @@ impl<'a, 'c> Order<'a, 'c> {
         let found = checksums::find(&String::from_utf8_lossy(&text), &[&remote, &name]);
         found.map(Some).ok_or_else(|| {
             let message = format!("{url} holds no checksum of \"{remote}\"");
-            Error { retry: Retry::Pointless, ..Error::new(message).on("checksum_url") }
+            hopeless(message).on("checksum_url")
         })
     }
 
@@ -104,7 +108,7 @@ impl<'a, 'c> Order<'a, 'c> {
     pub(super) fn begin(&self, partial: Option<Partial>) -> Result<(Draft, Option<Part>), Error> {
         match partial.filter(|partial| partial.url == *self.url) {
             Some(Partial { draft, part, .. }) => Ok((draft, Some(part))),
-            None => Ok((Draft::new(self.want.name.as_path(), self.target.uid)?, None)),
+            None => Ok((Draft::new(self.want.name.as_path(), self.target.uid).map_err(local)?, None)),
         }
     }
 
@@ -139,7 +143,7 @@ impl<'a, 'c> Feed<'a, 'c> {
         let mut file = draft.file();
         // Of what is there already, only as much counts as the server goes on from.
         let ready = file.set_len(start).and_then(|()| file.seek(SeekFrom::Start(0)));
-        ready.map_err(|error| draft.explain(&error))?;
+        ready.map_err(|error| local(draft.explain(&error)))?;
         Ok(Self { draft, body, replay: start, length: 0, hashes: Hashes::new(wanted), cx, failure: None })
     }
 
@@ -167,7 +171,7 @@ impl<'a, 'c> Feed<'a, 'c> {
                 let is_passing = error.is_passing();
                 (refusal(&error, "url", self.cx), is_passing)
             }
-            Some(Failure::File(error)) => (error.into(), false),
+            Some(Failure::File(error)) => (local(error), false),
             Some(Failure::Stopped(error)) => (error, true),
             None => (Error::new("the download broke off"), false),
         };
@@ -216,7 +220,7 @@ impl From<Error> for Broken {
 
 impl From<FileError> for Broken {
     fn from(error: FileError) -> Self {
-        Error::from(error).into()
+        local(error).into()
     }
 }
 

@@ -9,15 +9,17 @@ use std::{
 
 use super::{
     Properties,
-    state::{below, blame, is_untouched, stop},
+    failure::{hopeless, local},
+    state::{below, blame, stop},
+    verification::is_untouched,
 };
 use crate::{
     host::{
         files::{self, Attributes, Staging},
         unpack::{self, Compression, Extracted, Kind, Rules, UnpackError, What},
     },
-    resource::{Context, Error, Retry},
-    state::{ArchiveRecord, StateError},
+    resource::{Context, Error},
+    state::{Fetched, StateError, Unpacking},
 };
 
 /// An archive that is unpacked and checked, and not yet visible.
@@ -26,10 +28,19 @@ pub(super) struct Unpacked {
     files: Vec<Extracted>,
 }
 
+/// An unpacked archive that nothing stands in the way of.
+pub(super) struct Ready {
+    unpacked: Unpacked,
+    obsolete: Obsolete,
+}
+
+/// What earlier versions unpacked and this one does not, or not as the same kind of thing. An interrupted upgrade leaves
+/// a path as one version or the other had it.
+type Obsolete = BTreeMap<PathBuf, Vec<What>>;
+
 /// Where and for whom an archive is unpacked.
 pub(super) struct Extraction<'a, 'c> {
-    want: &'a Properties,
-    target: &'a Path,
+    unpacking: Unpacking<'a>,
     /// What the target gets when it is made.
     root: Attributes,
     rules: Rules,
@@ -38,8 +49,7 @@ pub(super) struct Extraction<'a, 'c> {
 
 impl<'a, 'c> Extraction<'a, 'c> {
     pub(super) fn new(want: &'a Properties, archive: Attributes, cx: &'a Context<'c>) -> Result<Self, Error> {
-        let target =
-            want.extract_parent.as_ref().ok_or_else(|| Error::new("there is no `extract_parent`"))?.as_path();
+        let unpacking = want.unpacking().ok_or_else(|| Error::new("there is no `extract_parent`"))?;
         let rules = Rules {
             uid: archive.uid,
             gid: archive.gid,
@@ -48,7 +58,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
                 .map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX)),
             limits: want.limits(),
         };
-        Ok(Self { want, target, root: Attributes { mode: 0o755, ..archive }, rules, cx })
+        Ok(Self { unpacking, root: Attributes { mode: 0o755, ..archive }, rules, cx })
     }
 
     /// Unpacks a tar archive while it arrives.
@@ -71,13 +81,13 @@ impl<'a, 'c> Extraction<'a, 'c> {
     }
 
     fn stage(&self) -> Result<Staging, UnpackError> {
-        for above in self.target.ancestors() {
+        for above in self.unpacking.target.ancestors() {
             self.cx.host.unfinished.note(above);
             if matches!(files::inspect(above), Ok(Some(_))) {
                 break;
             }
         }
-        Ok(Staging::new(self.target, self.root)?)
+        Ok(Staging::new(self.unpacking.target, self.root)?)
     }
 
     /// The refusal of an archive as the user sees it.
@@ -87,78 +97,106 @@ impl<'a, 'c> Extraction<'a, 'c> {
         }
         let help = error.hint();
         match error {
-            UnpackError::Files(error) => error.into(),
-            error => Error {
-                help,
-                retry: Retry::Pointless,
-                ..Error::new(format!("cannot unpack {}: {error}", self.want.name)).on("extract_parent")
-            },
+            UnpackError::Files(error) => local(error),
+            error => {
+                let message = format!("cannot unpack {}: {error}", self.unpacking.archive.display());
+                Error { help, ..hopeless(message).on("extract_parent") }
+            }
         }
     }
 
+    /// Finds out what would keep the files from being put in place, before anything is touched.
+    pub(super) fn survey(&self, unpacked: Unpacked) -> Result<Ready, Error> {
+        let obsolete = self.obsolete(&unpacked.files);
+        let yields = |path: &Path| self.yields(&obsolete, path);
+        unpacked.staging.survey(self.root.uid, &yields).map_err(|error| blame(error, self.cx))?;
+        Ok(Ready { unpacked, obsolete })
+    }
+
     /// Puts the files in place and remembers them. From here on a kill leaves work for the next run, never a wrong state.
-    pub(super) fn publish(&self, unpacked: Unpacked, record: ArchiveRecord) -> Result<(), Error> {
-        let Unpacked { staging, files } = unpacked;
-        let (state, archive) = (&self.cx.host.state, self.want.name.as_path());
-        let obsolete = self.obsolete(&files);
-        let yields = |path: &Path| {
-            obsolete
-                .get(path)
-                .is_some_and(|old| is_untouched(&self.target.join(path), old, self.cx).unwrap_or(false))
-        };
-        staging.survey(self.root.uid, &yields)?;
-        let record = state
-            .begin_extraction(archive, record, self.target, &files)
-            .map_err(|error| unrecorded(&error))?;
-        let last = self.want.creates.as_ref().and_then(|creates| below(creates.as_path(), self.target));
+    pub(super) fn publish(&self, ready: Ready, fetched: Fetched) -> Result<(), Error> {
+        let Ready { unpacked: Unpacked { staging, files }, obsolete } = ready;
+        let state = &self.cx.host.state;
+        let record =
+            state.begin_extraction(self.unpacking, fetched, &files).map_err(|error| unrecorded(&error))?;
+        let last = self.unpacking.creates.and_then(|creates| below(creates, self.unpacking.target));
+        let yields = |path: &Path| self.yields(&obsolete, path);
         staging.publish(self.root, last.as_deref(), &yields).map_err(|error| blame(error, self.cx))?;
-        let kept: Vec<&Path> = files.iter().map(|extracted| extracted.path.as_path()).collect();
-        self.remove_obsolete(&obsolete, &kept)?;
-        state.finish_extraction(archive, record).map_err(|error| unrecorded(&error))
+        self.remove_obsolete(&obsolete, &files)?;
+        state.finish_extraction(self.unpacking, record).map_err(|error| unrecorded(&error))
+    }
+
+    /// Whether what is at a path of the target may make room for something of another kind: it came from an earlier
+    /// version and nobody has changed it, nor put anything into it.
+    fn yields(&self, obsolete: &Obsolete, path: &Path) -> bool {
+        let Some(versions) = obsolete.get(path) else { return false };
+        let at = self.unpacking.target.join(path);
+        let is_empty_of_others = || {
+            files::names(&at)
+                .is_ok_and(|names| names.iter().all(|name| self.yields(obsolete, &path.join(name))))
+        };
+        versions.iter().any(|what| {
+            is_untouched(&at, what, self.cx).unwrap_or(false)
+                && (*what != What::Directory || is_empty_of_others())
+        })
     }
 
     /// What earlier versions unpacked here, apart from what is the same kind of thing again.
-    fn obsolete(&self, files: &[Extracted]) -> BTreeMap<PathBuf, Extracted> {
-        let earlier =
-            self.cx.host.state.extracted_at(self.want.name.as_path(), self.target).unwrap_or_else(|error| {
-                self.cx.warn(format!("{error}; files that the archive no longer has are not known and stay"));
-                Vec::new()
-            });
-        let mut obsolete: BTreeMap<PathBuf, Extracted> =
-            earlier.into_iter().map(|extracted| (extracted.path.clone(), extracted)).collect();
-        for extracted in files {
-            let is_directory = |what: &What| *what == What::Directory;
-            let same = |old: &Extracted| is_directory(&old.what) == is_directory(&extracted.what);
-            if obsolete.get(&extracted.path).is_some_and(same) {
-                obsolete.remove(&extracted.path);
-            }
+    fn obsolete(&self, files: &[Extracted]) -> Obsolete {
+        let earlier = self.cx.host.state.extracted_before(self.unpacking).unwrap_or_else(|error| {
+            self.cx.warn(format!("{error}; files that the archive no longer has are not known and stay"));
+            Vec::new()
+        });
+        let is_directory = |what: &What| *what == What::Directory;
+        let is_same_again = |old: &Extracted| {
+            find(files, &old.path).is_some_and(|new| is_directory(&new.what) == is_directory(&old.what))
+        };
+        let mut obsolete = Obsolete::new();
+        for Extracted { path, what } in earlier.into_iter().filter(|old| !is_same_again(old)) {
+            obsolete.entry(path).or_default().push(what);
         }
         obsolete
     }
 
     /// Removes what the new version no longer has, the deepest first: a directory goes when it has become empty.
-    fn remove_obsolete(&self, obsolete: &BTreeMap<PathBuf, Extracted>, kept: &[&Path]) -> Result<(), Error> {
-        for (relative, extracted) in obsolete.iter().rev() {
+    fn remove_obsolete(&self, obsolete: &Obsolete, files: &[Extracted]) -> Result<(), Error> {
+        for (relative, versions) in obsolete.iter().rev().filter(|(path, _)| find(files, path).is_none()) {
             self.cx.tick()?;
-            let path = self.target.join(relative);
-            if kept.binary_search(&relative.as_path()).is_ok() || files::inspect(&path)?.is_none() {
+            let path = self.unpacking.target.join(relative);
+            if !self.lies_in_directories(relative) {
                 continue;
             }
-            if extracted.what == What::Directory {
-                if files::names(&path).is_ok_and(|names| names.is_empty()) {
-                    files::remove(&path)?;
-                }
-            } else if is_untouched(&path, extracted, self.cx)? {
-                files::remove(&path)?;
-            } else {
+            let Some(found) = files::inspect(&path).map_err(local)? else { continue };
+            let is_directory = found.kind == files::Kind::Directory;
+            let mut is_ours = is_directory && versions.contains(&What::Directory);
+            for what in versions.iter().filter(|_| !is_directory) {
+                is_ours = is_ours || is_untouched(&path, what, self.cx)?;
+            }
+            if !is_ours {
                 self.cx.warn(format!(
                     "{} is no longer in the archive, but was changed since: it stays",
                     path.display()
                 ));
+            } else if !is_directory || files::names(&path).is_ok_and(|names| names.is_empty()) {
+                files::remove(&path).map_err(local)?;
             }
         }
         Ok(())
     }
+
+    /// Whether a path of the target leads through nothing but directories. What a link leads to never came from here.
+    fn lies_in_directories(&self, relative: &Path) -> bool {
+        let is_directory = |above: &Path| {
+            let found = files::inspect(&self.unpacking.target.join(above));
+            matches!(found, Ok(Some(entry)) if entry.kind == files::Kind::Directory)
+        };
+        relative.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).all(is_directory)
+    }
+}
+
+/// What is at a path of an archive, whose files are in the order of their paths.
+fn find<'f>(files: &'f [Extracted], path: &Path) -> Option<&'f Extracted> {
+    files.binary_search_by(|file| file.path.as_path().cmp(path)).ok().map(|at| &files[at])
 }
 
 pub(super) fn unrecorded(error: &StateError) -> Error {

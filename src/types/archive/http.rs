@@ -10,7 +10,8 @@ use std::{
 use super::{
     Action, Properties, Step,
     download::{Broken, Feed, Order, Partial},
-    extraction::{Extraction, Unpacked, unrecorded},
+    extraction::{Extraction, Ready, Unpacked, unrecorded},
+    failure::{hopeless, local},
     state::{ArchiveState, hash},
 };
 use crate::{
@@ -19,8 +20,8 @@ use crate::{
         http::Body,
         unpack::{Kind, UnpackError},
     },
-    resource::{Context, Error, Retry},
-    state::ArchiveRecord,
+    resource::{Context, Error},
+    state::Fetched,
     vocabulary::{Algorithm, Checksum, Mode},
 };
 
@@ -62,15 +63,15 @@ impl Http {
         cx: &Context,
     ) -> Result<(), Error> {
         let path = want.name.as_path();
-        let mut unpacked = None;
+        let mut ready = None;
         for step in &action.0 {
             match (step, have.target) {
-                (Step::Remove | Step::CleanUp, _) => files::remove(path)?,
+                (Step::Remove | Step::CleanUp, _) => files::remove(path).map_err(local)?,
                 (Step::Download, Some(target)) => {
-                    unpacked = self.download(want, target, action, cx)?;
+                    ready = self.download(want, target, action, cx)?;
                 }
                 (Step::SetAttributes, Some(target)) => set_attributes(want, have, target)?,
-                (Step::Extract, Some(target)) => extract(want, target, unpacked.take(), cx)?,
+                (Step::Extract, Some(target)) => extract(want, target, ready.take(), cx)?,
                 _ => return Err(Error::new("owner and group are not known")),
             }
         }
@@ -84,7 +85,7 @@ impl Http {
         target: Attributes,
         action: &Action,
         cx: &Context,
-    ) -> Result<Option<(Unpacked, ArchiveRecord)>, Error> {
+    ) -> Result<Option<(Ready, Fetched)>, Error> {
         let path = want.name.as_path();
         let order = Order::of(want, target, cx)?;
         let wanted = order.checksum()?;
@@ -93,10 +94,15 @@ impl Http {
         }
         let partial = self.partial().remove(path);
         let (draft, part) = order.begin(partial)?;
-        let kind = want.kind().filter(|_| action.0.contains(&Step::Extract));
+        let extraction = match want.kind() {
+            Some(kind) if action.0.contains(&Step::Extract) => {
+                Some((Extraction::new(want, target, cx)?, kind))
+            }
+            _ => None,
+        };
         let body = order.ask(part.as_ref());
         let (checksums, unpacked) =
-            match body.and_then(|body| fetch(&order, &draft, body, wanted.as_ref(), kind)) {
+            match body.and_then(|body| fetch(&order, &draft, body, wanted.as_ref(), extraction.as_ref())) {
                 Ok(fetched) => fetched,
                 Err(Broken { error, part }) => {
                     let partial = part.map(|part| (path.to_owned(), order.keep(draft, part)));
@@ -104,12 +110,17 @@ impl Http {
                     return Err(error);
                 }
             };
-        draft.publish(target)?;
-        let record = record(want, checksums);
-        if kind.is_none() {
-            cx.host.state.keep_archive(path, &record).map_err(|error| unrecorded(&error))?;
+        // What stands in the way of its files is found out while the old archive is still there.
+        let ready = match (extraction, unpacked) {
+            (Some((extraction, _)), Some(unpacked)) => Some(extraction.survey(unpacked)?),
+            _ => None,
+        };
+        draft.publish(target).map_err(local)?;
+        let fetched = Fetched { origin: want.origin(), checksums };
+        if want.checksum_url.is_some() {
+            cx.host.state.keep_fetched(path, &fetched).map_err(|error| unrecorded(&error))?;
         }
-        Ok(unpacked.map(|unpacked| (unpacked, record)))
+        Ok(ready.map(|ready| (ready, fetched)))
     }
 
     fn partial(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Partial>> {
@@ -123,16 +134,16 @@ fn fetch(
     draft: &Draft,
     body: Body,
     wanted: Option<&Checksum>,
-    kind: Option<Kind>,
+    extraction: Option<&(Extraction, Kind)>,
 ) -> Result<(Vec<Checksum>, Option<Unpacked>), Broken> {
     let algorithm = wanted.map_or(Algorithm::Sha256, Checksum::algorithm);
     let mut feed = Feed::new(draft, body, algorithm, order.cx)?;
-    let Some(kind) = kind else {
-        return Ok((verified(feed, wanted)?, None));
+    let verified = |feed| verified(feed, wanted, order.cx);
+    let Some((extraction, kind)) = extraction else {
+        return Ok((verified(feed)?, None));
     };
-    let extraction = Extraction::new(order.want, order.target, order.cx)?;
     let refusal = |error| extraction.refusal(error);
-    if let Kind::Tar(compression) = kind {
+    if let Kind::Tar(compression) = *kind {
         let unpacked = extraction.of_stream(&mut feed, compression);
         if feed.is_broken() {
             return Err(feed.broken());
@@ -141,60 +152,57 @@ fn fetch(
             return Err(refusal(error).into());
         }
         // That the download is not what it should be says more than that it cannot be unpacked.
-        return Ok((verified(feed, wanted)?, Some(unpacked.map_err(refusal)?)));
+        return Ok((verified(feed)?, Some(unpacked.map_err(refusal)?)));
     }
-    let checksums = verified(feed, wanted)?;
-    Ok((checksums, Some(extraction.of_file(draft.file(), kind).map_err(refusal)?)))
+    let checksums = verified(feed)?;
+    Ok((checksums, Some(extraction.of_file(draft.file(), *kind).map_err(refusal)?)))
 }
 
 /// The checksums of the whole download, if it is what it should be.
-fn verified(feed: Feed, wanted: Option<&Checksum>) -> Result<Vec<Checksum>, Broken> {
+fn verified(feed: Feed, wanted: Option<&Checksum>, cx: &Context) -> Result<Vec<Checksum>, Broken> {
     let checksums = feed.finish()?;
-    if let Some(wanted) = wanted.filter(|wanted| !checksums.contains(wanted)) {
-        let found = checksums.last().map(ToString::to_string).unwrap_or_default();
-        let message = format!("the download has the checksum {found}, not {wanted}");
-        let help = "either the checksum is that of another version, or the download was tampered with";
-        return Err(Error::new(message).on("checksum").with_help(help).into());
-    }
-    Ok(checksums)
+    let Some(wanted) = wanted.filter(|wanted| !checksums.contains(wanted)) else { return Ok(checksums) };
+    let message = match checksums.last() {
+        // From the checksum of a secret it could be guessed.
+        Some(found) if !cx.sensitive => format!("the download has the checksum {found}, not {wanted}"),
+        _ => "the download has another checksum than the one that is wanted".to_owned(),
+    };
+    let help = "either the checksum is that of another version, or the download was tampered with";
+    Err(hopeless(message).on("checksum").with_help(help).into())
 }
 
 /// Unpacks the archive, unless that was done on the way, and puts its files in place.
 fn extract(
     want: &Properties,
     target: Attributes,
-    unpacked: Option<(Unpacked, ArchiveRecord)>,
+    ready: Option<(Ready, Fetched)>,
     cx: &Context,
 ) -> Result<(), Error> {
     let extraction = Extraction::new(want, target, cx)?;
-    let (unpacked, record) = match unpacked {
-        Some(unpacked) => unpacked,
+    let (ready, fetched) = match ready {
+        Some(ready) => ready,
         None => from_disk(want, &extraction, cx)?,
     };
-    extraction.publish(unpacked, record)?;
+    extraction.publish(ready, fetched)?;
     if let Some(creates) = &want.creates
-        && files::inspect(creates.as_path())?.is_none()
+        && files::inspect(creates.as_path()).map_err(local)?.is_none()
     {
-        return Err(Error {
-            retry: Retry::Pointless,
-            ..Error::new(format!("the archive was unpacked, but {creates} is not there"))
-        }
-        .on("creates")
-        .with_help("name a file that is in the archive; `strip_components` changes where it goes"));
+        let message =
+            format!("failed to reach desired state: the archive was unpacked, but {creates} is not there");
+        let help = "name a file that is in the archive; `strip_components` changes where it goes";
+        return Err(hopeless(message).on("creates").with_help(help));
     }
     Ok(())
 }
 
 /// Unpacks the archive that lies at its path.
-fn from_disk(
-    want: &Properties,
-    extraction: &Extraction,
-    cx: &Context,
-) -> Result<(Unpacked, ArchiveRecord), Error> {
+fn from_disk(want: &Properties, extraction: &Extraction, cx: &Context) -> Result<(Ready, Fetched), Error> {
     let path = want.name.as_path();
     let changed = || Error::new(format!("{} was changed by somebody else meanwhile", path.display()));
     let kind = want.kind().ok_or_else(changed)?;
-    let Some((Some(mut file), _)) = files::open_regular(path)? else { return Err(changed()) };
+    let Some((Some(mut file), _)) = files::open_regular(path).map_err(local)? else {
+        return Err(changed());
+    };
     let algorithm = want.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm);
     let checksums = hash(&file, algorithm, path, cx)?;
     if want.checksum.as_ref().is_some_and(|wanted| !checksums.contains(wanted)) {
@@ -202,23 +210,12 @@ fn from_disk(
     }
     file.rewind().map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))?;
     let unpacked = extraction.of_file(&file, kind).map_err(|error| extraction.refusal(error))?;
-    Ok((unpacked, record(want, checksums)))
-}
-
-/// What is remembered of an archive that is not unpacked yet.
-fn record(want: &Properties, checksums: Vec<Checksum>) -> ArchiveRecord {
-    ArchiveRecord {
-        archive: want.name.to_string(),
-        url: want.url.as_ref().map(ToString::to_string).unwrap_or_default(),
-        checksum_url: want.checksum_url.as_ref().map(ToString::to_string),
-        checksums,
-        extraction: None,
-    }
+    Ok((extraction.survey(unpacked)?, Fetched { origin: want.origin(), checksums }))
 }
 
 /// Repairs owner, group and mode of an archive that is otherwise right.
 fn set_attributes(want: &Properties, have: &ArchiveState, target: Attributes) -> Result<(), Error> {
     let Some(entry) = &have.entry else { return Err(Error::new("the archive is not there")) };
     let mode = want.mode.map_or(entry.mode, Mode::bits);
-    Ok(files::set_attributes(want.name.as_path(), entry, Attributes { mode, ..target })?)
+    files::set_attributes(want.name.as_path(), entry, Attributes { mode, ..target }).map_err(local)
 }

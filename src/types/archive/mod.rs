@@ -4,9 +4,11 @@ mod checksums;
 mod decision;
 mod download;
 mod extraction;
+mod failure;
 mod headers;
 mod http;
 mod state;
+mod verification;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -17,6 +19,7 @@ use self::{http::Http, state::ArchiveState};
 use crate::{
     host::unpack::{Kind, Limits},
     resource::{self, Candidate, Change, Context, Cue, Error, Example, ResourceType},
+    state::{Origin, Unpacking},
     vocabulary::{AbsolutePath, Account, Checksum, Mode, Secret, Size, Url},
 };
 
@@ -28,9 +31,9 @@ use crate::{
 /// that is killed in between is finished by the next one. An archive that holds absolute paths, `..`, links that lead
 /// out of it, devices, duplicates or more than it may is refused whole; set-id bits are dropped.
 ///
-/// What was unpacked is remembered: a new `checksum` is noticed as another version even after `cleanup`, and files that
-/// the new version no longer has are removed if nobody has changed them. Directories that exist already keep their owner
-/// and mode.
+/// What was unpacked is remembered for its `extract_parent`, by the archive's path and by what it `creates`: a new
+/// `checksum` is noticed as another version even after `cleanup` and under another name, and files that the new version
+/// no longer has are removed if nobody has changed them. Directories that exist already keep their owner and mode.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
     /// Absolute path of the archive file. It ends like the URL, in one of .tar.gz .tgz .tar .zip .tar.xz .txz .tar.bz2
@@ -94,7 +97,8 @@ pub(crate) struct Properties {
     /// unpacked as `bin/app`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) strip_components: Option<u32>,
-    /// Compare every unpacked file with what was unpacked, on every run, and unpack again if one is missing or differs.
+    /// Compare every unpacked file with what was unpacked, on every run, and unpack again if one is missing or differs in
+    /// content, owner, group or mode. Of directories only that they are there is compared.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) verify: bool,
     /// The most that the archive may unpack to (default `16GiB`).
@@ -221,6 +225,17 @@ impl Properties {
             }
         }
         problems
+    }
+
+    /// The archive and where it is unpacked, if it is.
+    fn unpacking(&self) -> Option<Unpacking<'_>> {
+        let target = self.extract_parent.as_ref()?.as_path();
+        let creates = self.creates.as_ref().map(AbsolutePath::as_path);
+        Some(Unpacking { target, archive: self.name.as_path(), creates })
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::of(self.url.as_ref(), self.checksum_url.as_ref())
     }
 
     fn limits(&self) -> Limits {

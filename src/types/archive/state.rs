@@ -10,21 +10,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256, Sha512};
 
-use super::{Ensure, Properties, decision::reason_to_extract_again};
+use super::{
+    Ensure, Properties,
+    decision::reason_to_extract_again,
+    failure::{hopeless, local},
+};
 use crate::{
-    host::{
-        files::{self, Attributes, Entry, FileError, Kind, Stopped},
-        unpack::{Extracted, What},
-    },
+    host::files::{self, Attributes, Entry, FileError, Kind, Stopped},
     resource::{Context, Error, State},
-    state::{ArchiveRecord, Progress},
+    state::{ExtractionRecord, Fetched, Progress, StateError},
     vocabulary::{Algorithm, Checksum, Mode},
 };
 
 /// Files are hashed in pieces of this size, with a look at the clock in between.
 const CHUNK: usize = 128 * 1024;
-/// As many tampered files are named.
-const MOST_NAMED: usize = 10;
 
 /// What is observed of an archive.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -40,9 +39,15 @@ pub(crate) struct ArchiveState {
     /// Owner, group and mode as numbers.
     #[serde(skip)]
     pub(super) target: Option<Attributes>,
-    /// What earlier runs did.
+    /// What was fetched last, where the checksum of that matters.
     #[serde(skip)]
-    pub(super) record: Option<ArchiveRecord>,
+    pub(super) fetched: Option<Fetched>,
+    /// What was unpacked last.
+    #[serde(skip)]
+    pub(super) extraction: Option<ExtractionRecord>,
+    /// Whether the list of what was unpacked is needed and cannot be read.
+    #[serde(skip)]
+    pub(super) is_list_lost: bool,
 }
 
 /// What is known about the archive.
@@ -75,13 +80,14 @@ pub(crate) struct Metadata {
     pub(super) size: Option<u64>,
     /// The provider that looked.
     pub(super) provider: String,
-    /// SHA-256 of the archive that was last unpacked, or is being unpacked.
+    /// SHA-256 of the archive that was last unpacked into `extract_parent`, or is being unpacked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) extracted_checksum: Option<String>,
     /// Whether the last extraction was interrupted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) extraction_unfinished: bool,
-    /// Unpacked files that are missing or differ from what was unpacked, the first few of them; only with `verify`.
+    /// Unpacked files that are missing or differ from what was unpacked in content, owner, group or mode, the first few of
+    /// them; only with `verify`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tampered: Vec<String>,
 }
@@ -95,6 +101,7 @@ impl State for ArchiveState {
         self.metadata.checksum = None;
         self.metadata.extracted_checksum = None;
         self.metadata.size = None;
+        self.metadata.tampered.clear();
     }
 }
 
@@ -104,25 +111,31 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
         Metadata { name: want.name.to_string(), provider: "http".to_owned(), ..Metadata::default() };
     let target = if want.ensure == Ensure::Absent { None } else { attributes(want, cx)? };
     if let Some(creates) = &want.creates {
-        metadata.creates_exists = files::inspect(creates.as_path())?.is_some();
+        metadata.creates_exists = files::inspect(creates.as_path()).map_err(local)?.is_some();
     }
-    let record = recall(path, cx);
-    if let Some(extraction) = record.as_ref().and_then(|record| record.extraction.as_ref()) {
-        metadata.extraction_unfinished = extraction.progress == Progress::Unfinished;
-        metadata.extracted_checksum =
-            record.as_ref().and_then(|record| record.checksums.first()).map(ToString::to_string);
+    let fetched = want.checksum_url.as_ref().and_then(|_| recall(cx.host.state.fetched(path), cx));
+    let extraction = want.unpacking().and_then(|unpacking| recall(cx.host.state.extraction(unpacking), cx));
+    if let Some(ExtractionRecord { fetched, progress, .. }) = &extraction {
+        metadata.extraction_unfinished = *progress == Progress::Unfinished;
+        metadata.extracted_checksum = fetched.checksums.first().map(ToString::to_string);
     }
-    if want.verify
-        && let Some(record) = &record
-    {
-        metadata.tampered = tampered(record, cx)?;
-    }
-    let found = files::open_regular(path)?;
+    let found = files::open_regular(path).map_err(local)?;
     let (file, entry) = found.map_or((None, None), |(file, entry)| (file, Some(entry)));
     if let Some(entry) = &entry {
         metadata.describe(entry, cx);
     }
-    let mut state = ArchiveState { metadata, entry, checksums: Vec::new(), target, record };
+    let mut state = ArchiveState {
+        metadata,
+        entry,
+        checksums: Vec::new(),
+        target,
+        fetched,
+        extraction,
+        is_list_lost: false,
+    };
+    if want.verify {
+        state.verify(want, cx)?;
+    }
     let is_settled = state.metadata.creates_exists && reason_to_extract_again(want, &state).is_none();
     if let (Some(file), false) = (file, is_settled) {
         let wanted = want.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm);
@@ -147,8 +160,8 @@ impl Metadata {
 }
 
 /// What earlier runs did. Damaged memory is said and set aside: it may cost a download, never correctness.
-fn recall(path: &Path, cx: &Context) -> Option<ArchiveRecord> {
-    cx.host.state.archive(path).unwrap_or_else(|error| {
+fn recall<T>(found: Result<Option<T>, StateError>, cx: &Context) -> Option<T> {
+    found.unwrap_or_else(|error| {
         cx.warn(format!("{error}; what was unpacked earlier is not known"));
         None
     })
@@ -159,7 +172,7 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Err
     let (Some(owner), Some(group)) = (&want.owner, &want.group) else { return Ok(None) };
     let users = &cx.host.users;
     let missing = |what: &str, name: &str| {
-        Error::new(format!("{what} \"{name}\" does not exist on this machine"))
+        hopeless(format!("{what} \"{name}\" does not exist on this machine"))
             .with_help(format!("create the {what} first, or give a numeric id"))
     };
     let uid = users.user_id(owner).ok_or_else(|| missing("user", owner.as_str()).on("owner"))?;
@@ -215,40 +228,10 @@ impl Hashes {
 
     /// The checksums, SHA-256 first.
     pub(super) fn finish(self) -> Vec<Checksum> {
-        let mut all = vec![Checksum::of(Algorithm::Sha256, &self.sha256.finalize())];
-        all.extend(self.sha512.map(|hash| Checksum::of(Algorithm::Sha512, &hash.finalize())));
+        let mut all = vec![Checksum::Sha256(self.sha256.finalize().into())];
+        all.extend(self.sha512.map(|hash| Checksum::Sha512(Box::new(hash.finalize().into()))));
         all
     }
-}
-
-/// The first few of the unpacked files that are missing or differ.
-fn tampered(record: &ArchiveRecord, cx: &Context) -> Result<Vec<String>, Error> {
-    let Some(extraction) = &record.extraction else { return Ok(Vec::new()) };
-    let list = cx.host.state.extracted(extraction);
-    let list = list.map_err(|error| Error::new(format!("{error}; what was unpacked cannot be verified")))?;
-    let mut tampered = Vec::new();
-    for extracted in &list {
-        let path = extraction.target.join(&extracted.path);
-        if tampered.len() < MOST_NAMED && !is_untouched(&path, extracted, cx)? {
-            tampered.push(path.display().to_string());
-        }
-    }
-    Ok(tampered)
-}
-
-/// Whether something is still as it was unpacked.
-pub(super) fn is_untouched(path: &Path, extracted: &Extracted, cx: &Context) -> Result<bool, Error> {
-    let found = match &extracted.what {
-        What::File { .. } => files::digest(path, &mut || stop(cx)),
-        _ => files::inspect(path).map(|entry| entry.map(|entry| files::Digested { entry, sha256: None })),
-    };
-    let Some(found) = found.map_err(|error| blame(error, cx))? else { return Ok(false) };
-    Ok(match (&extracted.what, found.entry.kind) {
-        (What::File { sha256 }, Kind::File) => found.sha256.is_some_and(|found| found == sha256.to_string()),
-        (What::Link { target }, Kind::Symlink { target: found }) => *target == found,
-        (What::Directory, Kind::Directory) => true,
-        _ => false,
-    })
 }
 
 pub(super) fn stop(cx: &Context) -> Result<(), Stopped> {
@@ -257,7 +240,7 @@ pub(super) fn stop(cx: &Context) -> Result<(), Stopped> {
 
 /// The error of a file operation, or why the operation was stopped.
 pub(super) fn blame(error: FileError, cx: &Context) -> Error {
-    cx.tick().err().unwrap_or_else(|| error.into())
+    cx.tick().err().unwrap_or_else(|| local(error))
 }
 
 /// A path below the extraction's target, if it is one.

@@ -1,0 +1,96 @@
+//! Whether what was unpacked is still as it was unpacked.
+
+use std::path::Path;
+
+use super::{
+    Properties,
+    failure::local,
+    state::{ArchiveState, blame, stop},
+};
+use crate::{
+    host::{
+        files::{self, Attributes, Kind},
+        unpack::{Extracted, What},
+    },
+    resource::{Context, Error},
+};
+
+/// As many tampered files are named.
+const MOST_NAMED: usize = 10;
+
+impl ArchiveState {
+    /// Compares what was unpacked with what is there.
+    pub(super) fn verify(&mut self, want: &Properties, cx: &Context) -> Result<(), Error> {
+        let (Some(target), Some(owner)) = (&want.extract_parent, self.target) else { return Ok(()) };
+        let Some(record) = &self.extraction else {
+            if let Some(creates) = want.creates.as_ref().filter(|_| self.metadata.creates_exists) {
+                cx.warn(format!(
+                    "what was unpacked into {target} is not known, so it cannot be verified; remove {creates} to have it \
+                     unpacked again"
+                ));
+            }
+            return Ok(());
+        };
+        match cx.host.state.extracted(record) {
+            Ok(list) => self.metadata.tampered = tampered(target.as_path(), &list, owner, cx)?,
+            Err(error) => {
+                cx.warn(format!(
+                    "{error}; it is unpacked again, because nothing else tells what belongs there"
+                ));
+                self.is_list_lost = true;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first few of the unpacked files that are missing or differ.
+fn tampered(
+    target: &Path,
+    list: &[Extracted],
+    owner: Attributes,
+    cx: &Context,
+) -> Result<Vec<String>, Error> {
+    let mut tampered = Vec::new();
+    for extracted in list {
+        let path = target.join(&extracted.path);
+        if !is_untouched(&path, &extracted.what, cx)? || !has_attributes(&path, &extracted.what, owner)? {
+            tampered.push(path.display().to_string());
+            if tampered.len() == MOST_NAMED {
+                break;
+            }
+        }
+    }
+    Ok(tampered)
+}
+
+/// Whether something still belongs to whom it was unpacked for, with the mode that it was given. A directory may have
+/// been there before, and then kept its own.
+fn has_attributes(path: &Path, what: &What, owner: Attributes) -> Result<bool, Error> {
+    let mode = match what {
+        What::Directory => return Ok(true),
+        What::File { mode, .. } => Some(*mode),
+        What::Link { .. } => None,
+    };
+    let found = files::inspect(path).map_err(local)?;
+    Ok(found.is_some_and(|found| {
+        (found.uid, found.gid) == (owner.uid, owner.gid) && mode.is_none_or(|mode| mode == found.mode)
+    }))
+}
+
+/// Whether something is still as it was unpacked.
+pub(super) fn is_untouched(path: &Path, what: &What, cx: &Context) -> Result<bool, Error> {
+    let found = match what {
+        What::File { .. } => files::digest(path, &mut || stop(cx)),
+        _ => files::inspect(path).map(|entry| entry.map(|entry| files::Digested { entry, sha256: None })),
+    };
+    let Some(found) = found.map_err(|error| blame(error, cx))? else { return Ok(false) };
+    Ok(match (what, found.entry.kind) {
+        (What::File { sha256, .. }, Kind::File) => {
+            found.sha256.is_some_and(|found| found == sha256.to_string())
+        }
+        (What::Link { target }, Kind::Symlink { target: found }) => *target == found,
+        (What::Directory, Kind::Directory) => true,
+        _ => false,
+    })
+}
