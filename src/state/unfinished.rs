@@ -25,6 +25,8 @@ pub(crate) struct Unfinished {
 struct Open {
     list: Option<(PathBuf, File)>,
     noted: HashSet<PathBuf>,
+    /// Whether something was left that could not be removed.
+    is_owed: bool,
 }
 
 impl StateDirectory {
@@ -50,6 +52,14 @@ impl Unfinished {
         if let (Some((_, list)), Ok(mut line)) = (&mut open.list, serde_json::to_string(directory)) {
             line.push('\n');
             let _ = list.write_all(line.as_bytes());
+        }
+    }
+
+    /// Makes sure that nothing was left in a directory whose work is done. What cannot be removed now is owed to the next
+    /// run.
+    pub(crate) fn settle(&self, directory: &Path) {
+        if files::sweep(directory).is_err() {
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).is_owed = true;
         }
     }
 
@@ -89,7 +99,7 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some((path, _list)) = open.list.take() {
+        if let Some((path, _list)) = open.list.take().filter(|_| !open.is_owed) {
             let _ = fs::remove_file(path);
         }
     }

@@ -188,6 +188,28 @@ fn a_kill_in_the_middle_of_a_download_leaves_nothing_that_the_next_run_does_not_
     }
 }
 
+#[test]
+fn what_cannot_be_removed_now_is_swept_by_the_next_run() {
+    if !fits_strace() {
+        return;
+    }
+    let server = server();
+    let other = format!(", checksum: {}", sha256(b"other"));
+    for refused in ["", &other] {
+        let properties = format!("{EXTRACT}{refused}");
+        let world = World::new().manifest(&manifest(&server.url("/1/app.tar.gz"), &properties));
+        let world = world.file("opt/mine", "mine");
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=unlinkat:error=EIO"];
+        let outcome = world.ccm(["apply", "site.yaml"]).under(strace).run();
+        outcome.exits(i32::from(!refused.is_empty()));
+        assert!(!world.tree().leftovers().is_empty());
+        // Nothing has to be done any more, and nothing is written there.
+        let world = world.file("opt/bin/app", "by hand");
+        world.apply().exits(0).counts([0, 1, 0, 0]);
+        assert!(world.tree().leftovers().is_empty(), "{:?}", world.tree());
+    }
+}
+
 fn is_temporary(path: &Path) -> bool {
     path.to_string_lossy().contains(".ccm-")
 }

@@ -81,6 +81,22 @@ fn what_creates_names_makes_everything_stable() {
 }
 
 #[test]
+fn what_creates_names_must_be_there_even_if_nothing_is_unpacked() {
+    let server = Server::of(app("1"));
+    let world = world(&server, "creates: $W/made");
+    let why = "failed to reach desired state: ";
+    failed(&world.apply_with(&["--noop"]), why).says("made is not there").says("`extract_parent`");
+    assert!(server.requests().is_empty());
+    for _ in 0..2 {
+        failed(&world.apply(), why).says("made is not there");
+        assert_eq!(fs::read(world.path("app.tar.gz")).unwrap(), app("1"));
+        assert_eq!(server.requests().len(), 1);
+    }
+    let world = world.file("made", "by another resource");
+    stable(&world.apply());
+}
+
+#[test]
 fn an_archive_is_downloaded_and_extracted() {
     let server = Server::of(app("1"));
     let world = world(&server, EXTRACT);

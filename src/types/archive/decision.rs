@@ -23,7 +23,18 @@ pub(super) fn compare(want: &Properties, have: &ArchiveState) -> Result<Option<C
         }
         _ => plan.present(want, have),
     }
-    Ok(plan.change())
+    match plan.change() {
+        None => unreachable_creation(want, have).map_or(Ok(None), Err),
+        change => Ok(change),
+    }
+}
+
+/// Why what `creates` names will not come to be there: nothing is unpacked.
+pub(super) fn unreachable_creation(want: &Properties, have: &ArchiveState) -> Option<Error> {
+    let is_wanted = want.ensure == Ensure::Present && want.extract_parent.is_none();
+    let creates = want.creates.as_ref().filter(|_| is_wanted && !have.metadata.creates_exists)?;
+    let message = format!("failed to reach desired state: {creates} is not there, and nothing is unpacked");
+    Some(hopeless(message).on("creates").with_help("name the directory to unpack into in `extract_parent`"))
 }
 
 #[derive(Default)]

@@ -3,12 +3,13 @@
 use std::{
     collections::HashMap,
     io::Seek,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
 use super::{
     Action, Properties, Step,
+    decision::unreachable_creation,
     download::{Broken, Feed, Order, Partial},
     extraction::{Extraction, Ready, Unpacked, unrecorded},
     failure::{hopeless, local},
@@ -22,7 +23,7 @@ use crate::{
     },
     resource::{Context, Error},
     state::Fetched,
-    vocabulary::{Algorithm, Checksum, Mode},
+    vocabulary::{AbsolutePath, Algorithm, Checksum, Mode},
 };
 
 /// Archives over http and https; what is left of broken downloads is kept until the run ends.
@@ -34,6 +35,9 @@ pub(crate) struct Http {
 /// Fails as a real run would, as far as that can be told without the network.
 pub(super) fn rehearse(want: &Properties, have: &ArchiveState, action: &Action) -> Result<(), Error> {
     let Some(attributes) = have.target else { return Ok(()) };
+    if let Some(error) = unreachable_creation(want, have) {
+        return Err(error);
+    }
     let checks = action.0.iter().filter_map(|step| match step {
         Step::Download => Some((want.name.as_path(), Intent::Write(attributes))),
         Step::SetAttributes => Some((want.name.as_path(), Intent::SetAttributes(attributes))),
@@ -56,6 +60,20 @@ pub(super) fn rehearse(want: &Properties, have: &ArchiveState, action: &Action) 
 
 impl Http {
     pub(super) fn enact(
+        &self,
+        want: &Properties,
+        have: &ArchiveState,
+        action: &Action,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        let done = self.take_steps(want, have, action, cx);
+        let target = want.extract_parent.as_ref().map(AbsolutePath::as_path);
+        let written = [want.name.as_path().parent(), target, target.and_then(Path::parent)];
+        written.into_iter().flatten().for_each(|directory| cx.host.unfinished.settle(directory));
+        done
+    }
+
+    fn take_steps(
         &self,
         want: &Properties,
         have: &ArchiveState,
