@@ -78,6 +78,20 @@ fn with_deep_all_overrides_found_are_merged_in_order() {
 }
 
 #[test]
+fn whole_numbers_keep_all_their_digits() {
+    let text = "data: { most: 9223372036854775807, more: 9223372036854775808, hex: 0xffff_ffff_ffff_ffff, \
+                id: 12345678901234567890, least: -9223372036854775809, huge: [123456789012345678901234567890], f: 1e30 }";
+    assert_eq!(
+        parsed(text, &[]),
+        json!({
+            "most": i64::MAX, "more": "9223372036854775808", "hex": "18446744073709551615",
+            "id": "12345678901234567890", "least": "-9223372036854775809",
+            "huge": ["123456789012345678901234567890"], "f": 1e30,
+        })
+    );
+}
+
+#[test]
 fn without_a_hierarchy_the_order_is_default() {
     assert_eq!(
         parsed("data: { a: 1, b: 1 }\noverrides: { default: { a: 2 }, other: { b: 2 } }", &[]),
@@ -173,6 +187,10 @@ fn values_of_flags_are_read_as_yaml_reads_them() {
             let found = world.ccm(["eval", &format!("{kind}.v"), name, flag]).run();
             assert_eq!(found.exits(0).json(), value, "{flag}");
         }
+    }
+    for number in ["9223372036854775808", "12345678901234567890", "123456789012345678901234567890"] {
+        let found = world.ccm(["eval", "Data.v", "--data", &format!("v={number}")]).run();
+        assert_eq!(found.exits(0).json(), json!(number), "no digit is lost");
     }
     let nested =
         world.ccm(["eval", "Data", "--data", "a.b.c=1", "--data", "a.b.d=2", "--data", "a.e=3"]).run();

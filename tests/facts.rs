@@ -88,6 +88,10 @@ fn a_broken_file_in_a_folder_is_a_warning_and_a_broken_flag_an_error() {
     facts(&world, &["os", "--facts", "missing.yaml"]).exits(2).complains("missing.yaml");
     facts(&world, &["os", "--fact", "role"]).exits(2).complains("KEY=VALUE");
     facts(&world, &["os", "--fact", "a..b=1"]).exits(2).complains("a..b");
+    for flags in [&["x"][..], &[], &["x", "--yaml"]] {
+        let outcome = facts(&world, &[flags, &["--fact", "x=[.inf]"]].concat());
+        assert_eq!(outcome.exits(2).complains("+Inf is not a finite number").stdout, "");
+    }
 }
 
 /// The files that were opened and the programs that were run for a query.

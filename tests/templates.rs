@@ -231,6 +231,8 @@ fn what_is_wrong_with_a_late_expression_fails_its_resource() {
         "is not a finite number",
         "divided by zero",
     );
+    fails(&content("${ [1, {a: 1 / 0}] }"), "${ [1", "holds a number that is not finite", "divided by zero");
+    fails(&content("${ toJSON([1 / 0]) }"), "[1 / 0]", "a number that is not finite", "divided by zero");
     fails(&content("a ${ 1 % (Data.x - 1) }"), "(Data.x - 1)", "division by zero", "");
     fails(
         &content("a ${ lookup(\"data.nmae\") }"),
@@ -685,7 +687,13 @@ fn eval_prints_values_as_json_and_marks_mistakes() {
         let call = world.ccm(["eval", expression, "--data", "port=8080", "--fact", "role=web"]);
         assert_eq!(call.env("HERE", "{{ 1 }}").run().exits(0).json(), value, "{expression}");
     }
-    world.ccm(["eval", "1 / 0"]).run().exits(2).complains("+Inf");
+    for (expression, printed) in [("6 / 2", "3\n"), ("7 / 2", "3.5\n"), ("mean([])", "0\n")] {
+        assert_eq!(world.ccm(["eval", expression]).run().exits(0).stdout, printed, "{expression}");
+    }
+    for expression in ["1 / 0", "[1, {a: 1 / 0}]"] {
+        let outcome = world.ccm(["eval", expression]).run();
+        assert_eq!(outcome.exits(2).complains("+Inf is not a finite number").stdout, "");
+    }
     world.ccm(["eval", "1 % 0"]).run().exits(2).complains("division by zero").complains("expression:1:5");
     world.ccm(["eval", "Data.a + \u{e9}"]).run().exits(2).complains("expression:1:10");
 }

@@ -53,11 +53,6 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
 
 /// Prints a value as JSON.
 pub(super) fn print(value: &Value, output: &mut Output) -> Result<(), Failure> {
-    if let Value::Float(number) = value
-        && !number.is_finite()
-    {
-        return Err(Failure::new(format!("the value is {}, which JSON does not have", value.to_text())));
-    }
     let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(error.to_string()))?;
     output.line(&text);
     Ok(())

@@ -104,9 +104,8 @@ fn decimal(text: &str) -> Option<Typed<'static>> {
         if let Ok(value) = clean.parse() {
             return Some(Typed::Int(value));
         }
-        if let Ok(value) = clean.parse() {
-            return Some(Typed::UInt(value));
-        }
+        // Of a longer one a float would lose digits: it is an identifier rather than a number.
+        return clean.parse().ok().map(Typed::UInt);
     }
     // What no float can hold (a hash such as 12e34567) is not meant as a number.
     clean.parse().ok().filter(|value: &f64| value.is_finite()).map(Typed::Float)
@@ -153,7 +152,10 @@ mod tests {
             ("-0x10", Typed::Str("-0x10")),
             ("9223372036854775807", Typed::Int(i64::MAX)),
             ("9223372036854775808", Typed::UInt(1 << 63)),
-            ("18446744073709551616", Typed::Float(18_446_744_073_709_551_616.0)),
+            ("18446744073709551616", Typed::Str("18446744073709551616")),
+            ("-9223372036854775809", Typed::Str("-9223372036854775809")),
+            ("1_8446744073709551616", Typed::Str("1_8446744073709551616")),
+            ("18446744073709551616.0", Typed::Float(18_446_744_073_709_551_616.0)),
             ("-9223372036854775808", Typed::Int(i64::MIN)),
             ("1.5", Typed::Float(1.5)),
             ("-.5", Typed::Float(-0.5)),

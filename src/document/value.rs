@@ -30,6 +30,7 @@ pub(crate) fn from_value(value: &ccm_expr::Value, span: Span) -> Node {
         ccm_expr::Value::Null => plain("null".to_owned()),
         ccm_expr::Value::Bool(truth) => plain(truth.to_string()),
         ccm_expr::Value::Int(number) => plain(number.to_string()),
+        ccm_expr::Value::Named(named) => plain(named.number().to_string()),
         ccm_expr::Value::Float(number) => plain(fraction(*number)),
         ccm_expr::Value::List(items) => Value::Seq(items.iter().map(|item| from_value(item, span)).collect()),
         ccm_expr::Value::Map(entries) => map(entries, span),

@@ -24,7 +24,8 @@
 //!
 //! Where the definition leaves a choice, or Go's types would show through:
 //!
-//! - whole numbers have 64 bits, and arithmetic that leaves that range is an error;
+//! - whole numbers have 64 bits, and arithmetic that leaves that range is an error; larger ones that come from
+//!   elsewhere are text, so that no digit is lost;
 //! - text is Unicode, and `len`, indexes, slices and `indexOf` count characters;
 //! - maps have text for keys and keep the order they were written in;
 //! - numbers with a fraction print without one when it is zero: `4 / 2` is `2` as text;
@@ -32,7 +33,8 @@
 //! - a member that is missing is nil, an element that is missing is an error, and so is a member of nil
 //!   without `?.`;
 //! - `nil` contains nothing, matches nothing and is in nothing;
-//! - months and days of the week are numbers.
+//! - months and days of the week are numbers, with their names as text;
+//! - a number that is not finite, wherever it stands in a value, has no JSON and no place in a template.
 //!
 //! Nothing here panics, recurses or allocates without bound, whatever the text: nesting, steps and sizes have
 //! limits, and going past one is an [`Error`] like any other.
@@ -59,4 +61,4 @@ pub use path::{Missing, Path};
 pub use program::Program;
 pub use suggest::closest;
 pub use template::{Template, has_template};
-pub use value::{Map, Object, Value};
+pub use value::{Map, Named, Object, Value};

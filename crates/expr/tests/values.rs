@@ -97,15 +97,27 @@ fn json_keeps_its_order_and_its_types() {
 }
 
 #[test]
-fn numbers_beyond_64_bits_become_fractions() {
+fn whole_numbers_beyond_64_bits_keep_their_digits_as_text() {
     let value: Value =
         serde_json::from_str("[9223372036854775807, 9223372036854775808, 1e400]").unwrap_or_default();
     // JSON itself refuses what no fraction can hold.
     assert_eq!(value, Value::Null);
     let value: Value = serde_json::from_str("[9223372036854775807, 18446744073709551615, 1e30]").unwrap();
     let kinds: Vec<_> = value.as_list().unwrap().iter().map(Value::type_name).collect();
-    assert_eq!(kinds, ["int", "float", "float"]);
-    assert_eq!(Value::from(u64::MAX), Value::Float(18_446_744_073_709_551_615.0));
+    assert_eq!(kinds, ["int", "string", "float"]);
+    assert_eq!(Value::from(u64::MAX), Value::from("18446744073709551615"));
+    assert_eq!(Value::from(serde_json::json!(u64::MAX)), Value::from("18446744073709551615"));
+}
+
+#[test]
+fn fractions_are_written_as_in_text_and_never_as_null() {
+    let written = |code: &str| {
+        let value = Program::compile(code).unwrap().evaluate(&Map::new()).unwrap();
+        serde_json::to_string(&value).map_err(|error| error.to_string())
+    };
+    assert_eq!(written("[6 / 2, 7 / 2, 1e30]").as_deref(), Ok("[3,3.5,1e+30]"));
+    assert_eq!(written("{m: date('2023-08-14').Month()}").as_deref(), Ok("{\"m\":8}"));
+    assert_eq!(written("[[1 / 0]]").unwrap_err(), "+Inf is not a finite number");
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn scalars_become_values_of_their_type() {
         ("'1.5'", "1.5".into()),
         ("yes", "yes".into()),
         ("0x10", ccm_expr::Value::Int(16)),
-        ("18446744073709551615", ccm_expr::Value::Float(18_446_744_073_709_551_615.0)),
+        ("18446744073709551615", "18446744073709551615".into()),
     ];
     for (text, expected) in cases {
         let value = to_value(&tree(text));

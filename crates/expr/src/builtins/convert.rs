@@ -1,7 +1,6 @@
 //! Functions that turn one kind of value into another.
 
 use super::{Builtin, Context, Outcome, builtin, wrong};
-use crate::budget::Exhausted;
 use crate::environment::CallError;
 use crate::value::{JsonStyle, Value, json, number, truncated};
 
@@ -15,6 +14,7 @@ pub(super) static TABLE: &[Builtin] = &[
 fn int(_: &mut Context<'_>, arguments: &[Value]) -> Outcome {
     match &arguments[0] {
         Value::Int(number) | Value::Duration(number) => Ok(Value::Int(*number)),
+        Value::Named(named) => Ok(Value::Int(named.number())),
         Value::Float(number) => truncated(*number)
             .map(Value::Int)
             .ok_or_else(|| CallError::at(0, "number is too large for an int")),
@@ -51,8 +51,7 @@ fn string(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
         Value::Str(text) => return Ok(Value::Str(text.clone())),
         Value::Null => "nil".to_owned(),
         value @ (Value::List(_) | Value::Map(_) | Value::Object(_)) => {
-            json(value, JsonStyle::Compact, context.budget.bytes_left())
-                .map_err(|_| CallError::from(Exhausted::Bytes))?
+            json(value, JsonStyle::Compact, context.budget.bytes_left())?
         }
         other => other.to_text(),
     };

@@ -4,7 +4,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{Builtin, Context, Outcome, builtin, text};
-use crate::budget::Exhausted;
 use crate::environment::CallError;
 use crate::value::{JsonStyle, Value, json};
 
@@ -20,8 +19,7 @@ pub(super) static TABLE: &[Builtin] = &[
 ];
 
 fn to_json(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
-    let text = json(&arguments[0], JsonStyle::Indented, context.budget.bytes_left())
-        .map_err(|_| CallError::from(Exhausted::Bytes))?;
+    let text = json(&arguments[0], JsonStyle::Indented, context.budget.bytes_left())?;
     context.budget.bytes(text.len())?;
     Ok(text.into())
 }

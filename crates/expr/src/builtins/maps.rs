@@ -71,10 +71,12 @@ pub(super) fn member(context: &mut Context<'_>, value: &Value, key: &Value) -> O
             context.budget.walk(other)?;
             value.member(&key_text(other))
         }
-        (Value::List(items), Value::Int(index)) => {
-            place(*index, items.len()).map(|place| items[place].clone())
+        (Value::List(items), key) => {
+            key.whole().and_then(|index| place(index, items.len())).map(|place| items[place].clone())
         }
-        (Value::Str(text), Value::Int(index)) => place(*index, text.chars().count())
+        (Value::Str(text), key) => key
+            .whole()
+            .and_then(|index| place(index, text.chars().count()))
             .and_then(|place| text.chars().nth(place))
             .map(|letter| Value::from(letter.to_string())),
         _ => None,

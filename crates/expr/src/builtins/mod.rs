@@ -12,7 +12,7 @@ mod times;
 use crate::ast::Predicate;
 use crate::budget::{Budget, Exhausted};
 use crate::environment::{CallError, Environment};
-use crate::value::Value;
+use crate::value::{NoJson, Value};
 
 /// What a function may use besides its arguments.
 pub(crate) struct Context<'a> {
@@ -86,6 +86,18 @@ impl From<Exhausted> for CallError {
     }
 }
 
+impl From<NoJson> for CallError {
+    fn from(problem: NoJson) -> Self {
+        match problem {
+            NoJson::TooLong => Exhausted::Bytes.into(),
+            NoJson::NotFinite => {
+                Self::at(0, "it holds a number that is not finite, which JSON does not have")
+                    .with_help("is something divided by zero?")
+            }
+        }
+    }
+}
+
 fn wrong(place: usize, wanted: &str, found: &Value) -> CallError {
     let error = CallError::at(place, format!("expected {wanted}, found {}", found.type_name()));
     if found.is_null() { error.with_help("give a default with `??`") } else { error }
@@ -100,8 +112,5 @@ fn list(arguments: &[Value], place: usize) -> Result<&[Value], CallError> {
 }
 
 fn whole(arguments: &[Value], place: usize) -> Result<i64, CallError> {
-    match &arguments[place] {
-        Value::Int(number) => Ok(*number),
-        other => Err(wrong(place, "an int", other)),
-    }
+    arguments[place].whole().ok_or_else(|| wrong(place, "an int", &arguments[place]))
 }

@@ -43,7 +43,7 @@ fn numbers(context: &mut Context<'_>, arguments: &[Value]) -> Result<Vec<Value>,
         context.budget.steps(1)?;
         match value {
             Value::List(items) => items.iter().try_for_each(|item| gather(context, place, item, found)),
-            Value::Int(_) | Value::Float(_) | Value::Duration(_) | Value::Time(_) => {
+            Value::Int(_) | Value::Named(_) | Value::Float(_) | Value::Duration(_) | Value::Time(_) => {
                 found.push(value.clone());
                 Ok(())
             }
@@ -94,7 +94,8 @@ fn fractions(context: &mut Context<'_>, arguments: &[Value]) -> Result<Vec<f64>,
 fn mean(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
     let numbers = fractions(context, arguments)?;
     let count = numbers.len().max(1) as f64;
-    Ok(Value::Float(numbers.iter().sum::<f64>() / count))
+    // The sum of nothing is 0; what an iterator takes for it is -0.
+    Ok(Value::Float(numbers.iter().fold(0.0, |sum, number| sum + number) / count))
 }
 
 fn median(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {

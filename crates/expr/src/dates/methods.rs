@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-use super::{duration_text, layout, moved, time_text, zone_text};
-use crate::value::{Value, number};
+use super::{duration_text, layout, local, moved, time_text, zone_text};
+use crate::value::{Named, Value, number};
 
 const OF_TIMES: &[&str] = &[
     "Year",
@@ -32,6 +33,7 @@ const OF_TIMES: &[&str] = &[
     "Equal",
     "IsZero",
     "UTC",
+    "Local",
     "In",
     "Location",
     "Truncate",
@@ -54,7 +56,7 @@ pub(crate) fn method_names(value: &Value) -> &'static [&'static str] {
     match value {
         Value::Time(_) => OF_TIMES,
         Value::Duration(_) => OF_DURATIONS,
-        Value::Zone(_) => &["String"],
+        Value::Zone(_) | Value::Named(_) => &["String"],
         _ => &[],
     }
 }
@@ -68,6 +70,7 @@ pub(crate) fn method(value: &Value, name: &str, arguments: &[Value]) -> Option<R
         Value::Time(time) => of_time(time, name, arguments),
         Value::Duration(length) => of_duration(*length, name, arguments),
         Value::Zone(zone) => no_arguments(arguments).map(|()| zone_text(zone).into()),
+        Value::Named(named) => no_arguments(arguments).map(|()| named.name().into()),
         _ => return None,
     })
 }
@@ -103,13 +106,13 @@ fn part_of_time(time: &Arc<Zoned>, name: &str) -> Value {
     let moment = time.timestamp();
     match name {
         "Year" => Value::Int(time.year().into()),
-        "Month" => Value::Int(time.month().into()),
+        "Month" => Value::Named(Named::Month(time.month())),
         "Day" => Value::Int(time.day().into()),
         "Hour" => Value::Int(time.hour().into()),
         "Minute" => Value::Int(time.minute().into()),
         "Second" => Value::Int(time.second().into()),
         "Nanosecond" => Value::Int(time.subsec_nanosecond().into()),
-        "Weekday" => Value::Int(time.weekday().to_sunday_zero_offset().into()),
+        "Weekday" => Value::Named(Named::Weekday(time.weekday().to_sunday_zero_offset())),
         "YearDay" => Value::Int(time.day_of_year().into()),
         "Unix" => Value::Int(moment.as_nanosecond().div_euclid(1_000_000_000).try_into().unwrap_or_default()),
         "UnixMilli" => whole(moment.as_nanosecond().div_euclid(1_000_000)),
@@ -118,6 +121,7 @@ fn part_of_time(time: &Arc<Zoned>, name: &str) -> Value {
         "IsZero" => {
             Value::Bool(time.year() == 1 && time.day_of_year() == 1 && time.hour() == 0 && time.minute() == 0)
         }
+        "Local" => Value::Time(Arc::new(time.with_time_zone(local()))),
         "UTC" => Value::Time(Arc::new(time.with_time_zone(TimeZone::UTC))),
         "Location" => Value::Zone(time.time_zone().clone()),
         _ => time_text(time).into(),
@@ -152,17 +156,21 @@ fn of_time_with(time: &Arc<Zoned>, name: &str, argument: &Value) -> Result<Value
     }
 }
 
+/// A day that the month does not have is that many days into the next: a month after 31 January is 3 March.
 fn add_date(time: &Zoned, arguments: &[Value]) -> Result<Value, String> {
     let [Value::Int(years), Value::Int(months), Value::Int(days)] = arguments else {
         return Err("takes whole numbers of years, months and days".to_owned());
     };
-    let out_of_range = |_| "date is out of range".to_owned();
-    let span = Span::new()
-        .try_years(*years)
-        .and_then(|span| span.try_months(*months))
-        .and_then(|span| span.try_days(*days))
-        .map_err(out_of_range)?;
-    time.checked_add(span).map(|time| Value::Time(Arc::new(time))).map_err(out_of_range)
+    let moved = || {
+        let months = i64::from(time.month() - 1).checked_add(*months)?;
+        let year = i64::from(time.year()).checked_add(*years)?.checked_add(months.div_euclid(12))?;
+        let month = i8::try_from(months.rem_euclid(12) + 1).ok()?;
+        let first = Date::new(year.try_into().ok()?, month, 1).ok()?;
+        let days = i64::from(time.day() - 1).checked_add(*days)?;
+        let day = first.checked_add(Span::new().try_days(days).ok()?).ok()?;
+        day.to_datetime(time.time()).to_zoned(time.time_zone().clone()).ok()
+    };
+    moved().map(|time| Value::Time(Arc::new(time))).ok_or_else(|| "date is out of range".to_owned())
 }
 
 fn of_duration(length: i64, name: &str, arguments: &[Value]) -> Result<Value, String> {

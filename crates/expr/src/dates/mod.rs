@@ -40,6 +40,27 @@ pub(crate) fn zone_text(zone: &TimeZone) -> String {
     }
 }
 
+/// The name of a month, counted from 1.
+pub(crate) fn month_name(month: i8) -> &'static str {
+    nth(&layout::MONTHS, i32::from(month) - 1)
+}
+
+/// The name of a day of the week, counted from Sunday as 0.
+pub(crate) fn day_name(day: i8) -> &'static str {
+    nth(&layout::DAYS, i32::from(day) - 1)
+}
+
+/// The name at a place; places before the first count from the end.
+fn nth(names: &[&'static str], place: i32) -> &'static str {
+    let length = i32::try_from(names.len()).unwrap_or(1);
+    usize::try_from(place.rem_euclid(length)).map_or("", |place| names[place])
+}
+
+/// The machine's own zone, or UTC where that is not known.
+pub(crate) fn local() -> TimeZone {
+    zone("Local").unwrap_or(TimeZone::UTC)
+}
+
 /// The zone with this name; looks it up in the system's time zone database unless it is UTC.
 pub(crate) fn zone(name: &str) -> Result<TimeZone, String> {
     match name {

@@ -149,6 +149,8 @@ impl<'a> Evaluation<'a> {
         }
         let value = self.value(operand)?;
         match (unary, &value) {
+            (Unary::Plus, Value::Named(named)) => Ok(Value::Int(named.number())),
+            (Unary::Minus, Value::Named(named)) => Ok(Value::Int(-named.number())),
             (Unary::Plus, Value::Int(_) | Value::Float(_) | Value::Duration(_)) => Ok(value),
             (Unary::Minus, Value::Float(number)) => Ok(Value::Float(-number)),
             (Unary::Minus, Value::Int(number)) => {

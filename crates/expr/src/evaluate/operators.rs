@@ -107,6 +107,12 @@ fn arithmetic(
 ) -> Result<Value> {
     let whole = spans[2];
     let result = match (binary, left, right) {
+        (_, Value::Named(named), _) => {
+            return arithmetic(binary, &Value::Int(named.number()), right, budget, spans);
+        }
+        (_, _, Value::Named(named)) => {
+            return arithmetic(binary, left, &Value::Int(named.number()), budget, spans);
+        }
         (Binary::Add, Value::Str(left), Value::Str(right)) => {
             budget.bytes(left.len() + right.len()).map_err(exhausted(whole))?;
             return Ok(Value::from([left.as_ref(), right.as_ref()].concat()));

@@ -23,9 +23,8 @@ pub(super) fn range(left: &Value, right: &Value, budget: &mut Budget, spans: [Sp
 /// A whole number; a fraction is cut to its whole part.
 pub(super) fn whole(value: &Value, span: Span) -> Result<i64> {
     let number = match value {
-        Value::Int(number) => Some(*number),
         Value::Float(number) => truncated(*number),
-        _ => None,
+        other => other.whole(),
     };
     number.ok_or_else(|| at(span, format!("expected an int, found {}", value.type_name())))
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::program::Program;
-use crate::value::{JsonStyle, Value, json};
+use crate::value::{JsonStyle, NoJson, Value, json};
 
 pub use scan::has_template;
 
@@ -124,13 +124,15 @@ impl Expression {
     fn evaluate(&self, environment: &dyn Environment) -> Result<Value> {
         match self.program.evaluate(environment) {
             // In the language a division by zero is infinite; nobody means to write that into a text.
-            Ok(Value::Float(number)) if !number.is_finite() => {
-                Err(Error::new(format!("`{}` is not a finite number", self.source), self.whole.clone())
-                    .with_help("is something divided by zero?"))
-            }
+            Ok(Value::Float(number)) if !number.is_finite() => Err(self.infinite("is not a finite number")),
             Ok(value) => Ok(value),
             Err(error) => Err(self.placed(error, environment)),
         }
+    }
+
+    fn infinite(&self, fault: &str) -> Error {
+        Error::new(format!("`{}` {fault}", self.source), self.whole.clone())
+            .with_help("is something divided by zero?")
     }
 
     fn render(&self, environment: &dyn Environment, out: &mut String) -> Result<()> {
@@ -142,9 +144,11 @@ impl Expression {
                 return Err(Error::new(format!("`{}` has no value", self.source), self.whole.clone())
                     .with_help("give a default with `??`, for example `?? \"\"`"));
             }
-            Value::List(_) | Value::Map(_) | Value::Object(_) => {
-                json(&value, JsonStyle::Compact, room).map_err(|_| too_long())?
-            }
+            Value::List(_) | Value::Map(_) | Value::Object(_) => json(&value, JsonStyle::Compact, room)
+                .map_err(|problem| match problem {
+                    NoJson::TooLong => too_long(),
+                    NoJson::NotFinite => self.infinite("holds a number that is not finite"),
+                })?,
             other => other.to_text(),
         };
         if text.len() > room {

@@ -70,6 +70,11 @@ fn a_division_by_zero_names_the_expression() {
         assert!(error.message.ends_with("` is not a finite number"), "{error}");
         assert_eq!(error.span.end, text.len());
     }
+    for text in ["a {{ [1, x / 0] }}", "{{ {a: [x / 0]} }}"] {
+        let error = Template::parse(text).unwrap().render(&environment()).unwrap_err();
+        assert!(error.message.ends_with("` holds a number that is not finite"), "{error}");
+        assert_eq!(error.span.end, text.len());
+    }
 }
 
 #[test]

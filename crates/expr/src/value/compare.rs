@@ -60,6 +60,8 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
         (Value::Str(left), Value::Str(right)) => Some(left.cmp(right)),
         (Value::Time(left), Value::Time(right)) => Some(left.timestamp().cmp(&right.timestamp())),
         (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
+        (Value::Named(named), other) => compare(&Value::Int(named.number()), other),
+        (other, Value::Named(named)) => compare(other, &Value::Int(named.number())),
         (Value::Int(left), Value::Float(right)) => compare_mixed(*left, *right),
         (Value::Float(left), Value::Int(right)) => compare_mixed(*right, *left).map(Ordering::reverse),
         _ => None,
@@ -91,6 +93,7 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "mixed arithmetic is done in floating point")]
         Value::Int(number) => Some(*number as f64),
         Value::Float(number) => Some(*number),
+        Value::Named(named) => number(&Value::Int(named.number())),
         _ => None,
     }
 }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Error, Serialize, SerializeMap, Serializer};
 use serde_json::Number;
 
-use super::{JsonStyle, Map, Value, json};
+use super::{Map, Value, text::shown, truncated};
 
 impl From<bool> for Value {
     fn from(truth: bool) -> Self {
@@ -27,11 +27,10 @@ impl From<f64> for Value {
     }
 }
 
-/// A number beyond the largest whole number becomes the nearest fraction.
+/// A number beyond the largest whole number becomes text: the nearest fraction would lose digits without a word.
 impl From<u64> for Value {
     fn from(number: u64) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "the nearest number is better than none")]
-        i64::try_from(number).map_or(Self::Float(number as f64), Self::Int)
+        i64::try_from(number).map_or_else(|_| number.to_string().into(), Self::Int)
     }
 }
 
@@ -81,11 +80,9 @@ impl From<serde_json::Value> for Value {
 }
 
 fn from_number(number: &Number) -> Value {
-    match (number.as_i64(), number.as_f64()) {
-        (Some(whole), _) => Value::Int(whole),
-        (None, Some(fraction)) => Value::Float(fraction),
-        (None, None) => Value::from(number.to_string()),
-    }
+    let whole = number.as_i64().map(Value::Int).or_else(|| number.as_u64().map(Value::from));
+    let value = whole.or_else(|| number.as_f64().map(Value::Float));
+    value.unwrap_or_else(|| number.to_string().into())
 }
 
 /// Moments and time zones become text, durations nanoseconds, and numbers that JSON lacks `null`.
@@ -95,6 +92,7 @@ impl From<&Value> for serde_json::Value {
             Value::Null => Self::Null,
             Value::Bool(truth) => Self::Bool(*truth),
             Value::Int(number) | Value::Duration(number) => Self::Number((*number).into()),
+            Value::Named(named) => Self::Number(named.number().into()),
             Value::Float(number) => Number::from_f64(*number).map_or(Self::Null, Self::Number),
             Value::Str(text) => Self::String(text.as_ref().to_owned()),
             Value::List(items) => Self::Array(items.iter().map(Self::from).collect()),
@@ -118,17 +116,25 @@ fn from_entries(entries: &Map) -> serde_json::Value {
 /// The value as compact JSON.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&json(self, JsonStyle::Compact, usize::MAX).unwrap_or_default())
+        f.write_str(&shown(self))
     }
 }
 
+/// Fractions without a fractional part are written as whole numbers, as in text.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),
             Self::Bool(truth) => serializer.serialize_bool(*truth),
             Self::Int(number) | Self::Duration(number) => serializer.serialize_i64(*number),
-            Self::Float(number) => serializer.serialize_f64(*number),
+            Self::Named(named) => serializer.serialize_i64(named.number()),
+            Self::Float(number) if !number.is_finite() => {
+                Err(S::Error::custom(format!("{self} is not a finite number")))
+            }
+            Self::Float(number) => match truncated(*number).filter(|_| number.fract() == 0.0) {
+                Some(whole) => serializer.serialize_i64(whole),
+                None => serializer.serialize_f64(*number),
+            },
             Self::Str(text) => serializer.serialize_str(text),
             Self::List(items) => serializer.collect_seq(items.iter()),
             Self::Map(entries) => serialize_entries(entries, serializer),

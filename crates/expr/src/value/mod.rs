@@ -4,6 +4,7 @@
 
 mod compare;
 mod convert;
+mod named;
 mod object;
 mod place;
 mod text;
@@ -15,9 +16,10 @@ use jiff::Zoned;
 use jiff::tz::TimeZone;
 
 pub(crate) use compare::{compare, equal, number, truncated};
+pub use named::Named;
 pub use object::Object;
 pub(crate) use place::Place;
-pub(crate) use text::{JsonStyle, json, key_text};
+pub(crate) use text::{JsonStyle, NoJson, json, key_text};
 
 /// A map in the order it was written.
 pub type Map = IndexMap<Arc<str>, Value>;
@@ -32,6 +34,8 @@ pub enum Value {
     Bool(bool),
     /// A whole number.
     Int(i64),
+    /// A whole number with a name: a month or a day of the week.
+    Named(Named),
     /// A number with a fraction.
     Float(f64),
     /// Text.
@@ -58,6 +62,7 @@ impl Value {
             Self::Null => "nil",
             Self::Bool(_) => "bool",
             Self::Int(_) => "int",
+            Self::Named(named) => named.type_name(),
             Self::Float(_) => "float",
             Self::Str(_) => "string",
             Self::List(_) => "array",

@@ -1,7 +1,8 @@
 //! Values as text and as JSON.
 //!
 //! Fractions are written as briefly as they can be read back, without an exponent unless they are huge or
-//! tiny, and without a fractional part when they have none: `4 / 2` is `2`.
+//! tiny, and without a fractional part when they have none: `4 / 2` is `2`. What counts as tiny, and how an
+//! exponent looks, differs between text and JSON as it does in Go.
 
 use std::fmt::Write;
 
@@ -18,9 +19,14 @@ pub(crate) enum JsonStyle {
     Indented,
 }
 
-/// JSON would be longer than the caller allows.
+/// Why a value has no JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) enum NoJson {
+    /// It would be longer than the caller allows.
+    TooLong,
+    /// It holds a number that is not finite.
+    NotFinite,
+}
 
 /// The text of a number with a fraction.
 fn number_text(number: f64) -> String {
@@ -30,22 +36,44 @@ fn number_text(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
+    match exponential(number, 1e-4) {
+        Some((digits, sign, exponent)) => format!("{digits}e{sign}{exponent:0>2}"),
+        None => plain(number),
+    }
+}
+
+/// A number as JSON has it; one that JSON does not have as text.
+fn number_json(number: f64) -> String {
+    match exponential(number, 1e-6) {
+        _ if !number.is_finite() => number_text(number),
+        Some((digits, sign, exponent)) => format!("{digits}e{sign}{exponent}"),
+        None => plain(number),
+    }
+}
+
+/// A number without an exponent: all digits of a whole one, so that it reads back as the same number.
+fn plain(number: f64) -> String {
+    let whole = truncated(number).filter(|_| number.fract() == 0.0);
+    whole.map_or_else(|| number.to_string(), |whole| whole.to_string())
+}
+
+/// The digits, sign and exponent of a number that is huge, or smaller than the least that is written without.
+fn exponential(number: f64, least: f64) -> Option<(String, char, String)> {
     let size = number.abs();
-    // All digits of a whole number, so that it reads back as the same number.
-    if let Some(whole) = truncated(number).filter(|_| number.fract() == 0.0) {
-        return whole.to_string();
+    if size == 0.0 || (least..1e21).contains(&size) {
+        return None;
     }
-    if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let text = format!("{number:e}");
-        return if text.contains("e-") { text } else { text.replacen('e', "e+", 1) };
-    }
-    format!("{number}")
+    let text = format!("{number:e}");
+    let (digits, exponent) = text.split_once('e')?;
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+    Some((digits.to_owned(), sign, exponent.to_owned()))
 }
 
 /// The name under which a map holds what belongs to this value.
 pub(crate) fn key_text(value: &Value) -> String {
     match value {
         Value::Null => "nil".to_owned(),
+        Value::Named(named) => named.number().to_string(),
         other => text(other),
     }
 }
@@ -56,22 +84,30 @@ pub(super) fn text(value: &Value) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(truth) => truth.to_string(),
         Value::Int(number) => number.to_string(),
+        Value::Named(named) => named.name().to_owned(),
         Value::Float(number) => number_text(*number),
         Value::Str(text) => text.as_ref().to_owned(),
         Value::Duration(nanoseconds) => crate::dates::duration_text(*nanoseconds),
         Value::Time(time) => crate::dates::time_text(time),
         Value::Zone(zone) => crate::dates::zone_text(zone),
-        Value::List(_) | Value::Map(_) | Value::Object(_) => {
-            json(value, JsonStyle::Compact, usize::MAX).unwrap_or_default()
-        }
+        Value::List(_) | Value::Map(_) | Value::Object(_) => shown(value),
     }
 }
 
 /// The JSON of a value, of at most about `limit` bytes.
-pub(crate) fn json(value: &Value, style: JsonStyle, limit: usize) -> Result<String, TooLong> {
-    let mut writer = Writer { out: String::new(), style, limit, depth: 0 };
+pub(crate) fn json(value: &Value, style: JsonStyle, limit: usize) -> Result<String, NoJson> {
+    let mut writer = Writer { out: String::new(), style, limit, depth: 0, lenient: false };
     writer.value(value)?;
     Ok(writer.out)
+}
+
+/// The JSON of a value for somebody to look at, in which numbers that are not finite have their text.
+pub(super) fn shown(value: &Value) -> String {
+    let (style, limit) = (JsonStyle::Compact, usize::MAX);
+    let mut writer = Writer { out: String::new(), style, limit, depth: 0, lenient: true };
+    // Without a limit nothing is too long.
+    let _ = writer.value(value);
+    writer.out
 }
 
 struct Writer {
@@ -79,16 +115,20 @@ struct Writer {
     style: JsonStyle,
     limit: usize,
     depth: usize,
+    /// Whether numbers that are not finite may stand where JSON has no word for them.
+    lenient: bool,
 }
 
 impl Writer {
-    fn value(&mut self, value: &Value) -> Result<(), TooLong> {
+    fn value(&mut self, value: &Value) -> Result<(), NoJson> {
         if self.out.len() > self.limit {
-            return Err(TooLong);
+            return Err(NoJson::TooLong);
         }
         match value {
-            Value::Float(number) if !number.is_finite() => self.out.push_str("null"),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => self.out.push_str(&text(value)),
+            Value::Null | Value::Bool(_) | Value::Int(_) => self.out.push_str(&text(value)),
+            Value::Named(named) => self.out.push_str(&named.number().to_string()),
+            Value::Float(number) if !number.is_finite() && !self.lenient => return Err(NoJson::NotFinite),
+            Value::Float(number) => self.out.push_str(&number_json(*number)),
             Value::Str(text) => self.string(text),
             Value::Duration(nanoseconds) => self.out.push_str(&nanoseconds.to_string()),
             Value::Time(_) | Value::Zone(_) => self.string(&text(value)),
@@ -99,7 +139,7 @@ impl Writer {
         Ok(())
     }
 
-    fn entry(&mut self, (name, value): (&std::sync::Arc<str>, &Value)) -> Result<(), TooLong> {
+    fn entry(&mut self, (name, value): (&std::sync::Arc<str>, &Value)) -> Result<(), NoJson> {
         self.string(name);
         self.out.push_str(if self.style == JsonStyle::Compact { ":" } else { ": " });
         self.value(value)
@@ -109,8 +149,8 @@ impl Writer {
         &mut self,
         [open, close]: [char; 2],
         items: impl ExactSizeIterator<Item = T>,
-        write: impl Fn(&mut Self, T) -> Result<(), TooLong>,
-    ) -> Result<(), TooLong> {
+        write: impl Fn(&mut Self, T) -> Result<(), NoJson>,
+    ) -> Result<(), NoJson> {
         self.out.push(open);
         if items.len() > 0 {
             self.depth += 1;
