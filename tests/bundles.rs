@@ -53,6 +53,16 @@ fn a_bundle_is_applied_with_its_files_and_leaves_nothing() {
 }
 
 #[test]
+fn an_expression_reads_the_files_of_a_bundle() {
+    let world = world();
+    let bundle = packed(&world, "tar -czf b.tar.gz app");
+    let world = world.beside("b.tar.gz", bundle);
+    let eval = world.ccm(["eval", "file('files/x')", "--manifest", "b.tar.gz"]).run();
+    assert_eq!(eval.exits(0).stdout, "\"packed\\n\"\n");
+    assert_gone(&world.state());
+}
+
+#[test]
 fn a_bundle_comes_from_a_server_with_credentials_that_are_never_shown() {
     let world = world();
     let bundle = packed(&world, "tar -czf b.tar.gz app");

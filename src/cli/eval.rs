@@ -32,10 +32,16 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let surroundings = surroundings::surroundings(matches)?;
     let host = host(state_directory(matches)?, &output.progress)?;
-    let scope = match matches.get_one::<String>("manifest") {
-        Some(location) => manifest::load(&surroundings::location(location)?, &surroundings, &host)?.scope,
-        None => surroundings
-            .without_manifest(&env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned()), &host)?,
+    // Kept whole: with it goes the folder of a bundle, in which the expression may read.
+    let manifest;
+    let alone;
+    let scope = if let Some(location) = matches.get_one::<String>("manifest") {
+        manifest = manifest::load(&surroundings::location(location)?, &surroundings, &host)?;
+        &manifest.scope
+    } else {
+        let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
+        alone = surroundings.without_manifest(&folder, &host)?;
+        &alone
     };
     let text = matches.get_one::<String>("expression").cloned().unwrap_or_default();
     match Program::compile(&text).and_then(|program| scope.evaluate(&program)) {
