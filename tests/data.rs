@@ -64,6 +64,21 @@ fn with_deep_all_overrides_found_are_merged_in_order() {
         "package": "apache2", "port": 80, "modules": ["ssl", "deb", "proxy"], "limits": { "files": 20, "users": 5, "disk": 1 },
     });
     assert_eq!(parsed(&layers, &["kin=debian", "role=web"]), merged);
+    for (order, facts, found) in [
+        ("x:${ Facts.nope }:${ Facts.kin }", &["kin=debian"][..], Some("x::debian")),
+        ("x:${ Facts.kin }:${ Facts.a.b.c }", &["kin=debian"], Some("x:debian:")),
+        ("${ lookup('facts.env') }:${ lookup('facts.kin') }", &["kin=debian", "env=null"], Some(":debian")),
+        ("${ lookup('facts.env') }", &["env=null"], None),
+        ("x:${ Facts.nope }:${ lookup('facts.nope') }", &[], None),
+        ("x:${ Facts.zero }", &["zero=0"], Some("x:0")),
+    ] {
+        let overrides = found.map(|name| format!("'{name}': {{ a: 2 }}, ")).unwrap_or_default();
+        let text = format!(
+            "data: {{ a: 1 }}\nhierarchy: {{ order: [\"{order}\"] }}\n\
+             overrides: {{ {overrides}'': {{ a: 3 }}, 'x:': {{ a: 3 }}, 'x::': {{ a: 3 }}, ':': {{ a: 3 }} }}"
+        );
+        assert_eq!(parsed(&text, facts), json!({ "a": found.map_or(1, |_| 2) }), "{order}");
+    }
     assert_eq!(
         parsed(&layers, &["site=paris", "role=web"])["port"],
         81,
@@ -176,6 +191,9 @@ fn values_of_flags_are_read_as_yaml_reads_them() {
         ("v={a: 1}", json!({ "a": 1 })),
         ("v=a b", json!("a b")),
         ("v='{{ 1 + 1 }}'", json!("{{ 1 + 1 }}")),
+        ("v={{ 1 + 1 }}", json!("{{ 1 + 1 }}")),
+        ("v= {{ 1 + 1 }}", json!(" {{ 1 + 1 }}")),
+        ("v={{", json!("{{")),
         ("v=${ 1 + 1 }", json!("${ 1 + 1 }")),
         ("v=/etc/motd", json!("/etc/motd")),
         ("v=10.0.0.1", json!("10.0.0.1")),
@@ -195,7 +213,7 @@ fn values_of_flags_are_read_as_yaml_reads_them() {
     let nested =
         world.ccm(["eval", "Data", "--data", "a.b.c=1", "--data", "a.b.d=2", "--data", "a.e=3"]).run();
     assert_eq!(nested.json(), json!({ "a": { "b": { "c": 1, "d": 2 }, "e": 3 } }));
-    for flag in ["v={{ 1 + 1 }}", "v=[1", "v={a"] {
+    for flag in ["v=[1", "v={a", "v='a", "v=\"a\" b"] {
         world.ccm(["eval", "1", "--data", flag]).run().exits(2).complains("--data").complains("quote it");
     }
     world.ccm(["eval", "1", "--data", "novalue"]).run().exits(2).complains("--data").complains("KEY=VALUE");
@@ -450,8 +468,7 @@ fn parse_prints_json_yaml_variables_and_parts() {
     assert_eq!(shown, "8080|it's \"{{ 1 }}\"\n|[{\"name\":\"ann\",\"admin\":true},{\"name\":\"bob\"}]||yes");
     assert_eq!(parse(&["--query", "users.#(admin==true).name"]).exits(0).json(), json!("ann"));
     assert_eq!(parse(&["--query", "users.#.name"]).exits(0).json(), json!(["ann", "bob"]));
-    parse(&["--query", "map", "--env"]).exits(0).says("HIERA_C=yes");
-    parse(&["--query", "prot"]).exits(1).complains("`prot`").complains("did you mean `port`?");
+    parse(&["--query", "prot"]).exits(2).complains("`prot`").complains("did you mean `port`?");
     parse(&["--query", "users.#("]).exits(2).complains("--query");
     parse(&["--yaml", "--env"]).exits(2).complains("cannot be used with");
     parse(&["notafact"]).exits(2).complains("KEY=VALUE");
@@ -462,6 +479,26 @@ fn parse_prints_json_yaml_variables_and_parts() {
         .run()
         .exits(2)
         .complains("cannot read none.yaml: no such file");
+}
+
+#[test]
+fn variables_are_named_by_the_path_of_their_value() {
+    let text = "data: { a: { port: 1 }, list: [1], caf\u{e9}: x, a_b: 2, a-b: 3, A: { B: 4 } }";
+    let world = World::new().beside("data.yaml", text);
+    let parse = |query: &str| world.ccm(["hiera", "parse", "data.yaml", "--env", "--query", query]).run();
+    for (query, printed) in [
+        ("list", "HIERA_LIST='[1]'\n"),
+        ("a", "HIERA_A_PORT=1\n"),
+        ("a.port", "HIERA_A_PORT=1\n"),
+        ("list.0", "HIERA_LIST_0=1\n"),
+    ] {
+        let outcome = parse(query);
+        assert_eq!((outcome.exits(0).stdout.as_str(), outcome.stderr.as_str()), (printed, ""), "{query}");
+    }
+    let outcome = world.ccm(["hiera", "parse", "data.yaml", "--env"]).run();
+    outcome.exits(0).says("HIERA_CAF_=x\n").complains("HIERA_A_B");
+    outcome.complains("`a_b`").complains("`a-b`").complains("`A.B`");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
 }
 
 #[test]
@@ -542,7 +579,11 @@ fn files_of_the_folder_that_are_wrong_stop_ensure() {
     for (name, text, message) in [
         (".env", "A=1\nnonsense\n", ".env:2: not of the form KEY=value"),
         (".env", "A-B=1\n", ".env:1: not the name of a variable"),
-        (".env", "A=1\nB='x\n", ".env:2: a quote is not closed"),
+        (".env", "A=1\nB='x\n", ".env:2: a quote is not closed on its line"),
+        (".env", "A=1\nB=\"x\ny\"\n", ".env:2: a quote is not closed on its line"),
+        (".env", "A=1\nB=\"x\"y\n", ".env:2: there is text after the closing quote"),
+        (".env", "A='x' y # z\n", ".env:1: there is text after the closing quote"),
+        (".env", "A='x''y'\n", ".env:1: there is text after the closing quote"),
         (".hiera", "overrides: null\n", ".hiera:1:1"),
         (".hiera", "data:\n  # @require\n  a:\n", ".hiera:3:3"),
     ] {
@@ -590,4 +631,62 @@ fn a_list_of_the_command_line_replaces_the_list_of_the_data() {
     let eval = world.ccm(["eval", "Data.ports", "--manifest", "site.yaml", "--data", "ports=[443]"]).run();
     assert_eq!(eval.exits(0).json(), serde_json::json!([443]));
     world.apply_with(&["--hiera", "secret.yaml"]).exits(2).complains("password").never_says("canary-7");
+    let twice = world.ccm(["eval", "Data.l", "--data", "l=[1]", "--data", "l=[2]"]).run();
+    assert_eq!(twice.exits(0).json(), json!([2]), "the last one wins");
+}
+
+#[test]
+fn an_index_on_the_command_line_leads_into_a_list() {
+    let world =
+        World::new().manifest("data: { l: [1, { a: 1, b: [2] }], m: { x: 1 } }\nccm: { resources: [] }\n");
+    let eval = |flags: &[&str]| {
+        let flags = flags.iter().flat_map(|flag| ["--data", flag]);
+        world.ccm(["eval", "Data", "--manifest", "site.yaml"].into_iter().chain(flags)).run()
+    };
+    let data = eval(&["l.0=9", "l.1.a=8", "l.1.b.0=[7]", "m.0=6"]).exits(0).json();
+    assert_eq!(data, json!({ "l": [9, { "a": 8, "b": [[7]] }], "m": { "x": 1, "0": 6 } }));
+    assert_eq!(eval(&["l={a: 1}"]).exits(0).json()["l"], json!({ "a": 1 }), "a value replaces the list");
+    for (flag, list, key) in [("l.2=9", "`l`", "2"), ("l.x=9", "`l`", "x"), ("l.1.b.-1=9", "`l.1.b`", "-1")] {
+        let outcome = eval(&[flag]);
+        outcome
+            .exits(2)
+            .complains("--data")
+            .complains(&format!("{list} is a list"))
+            .complains(&format!("\"{key}\""));
+    }
+    world.ccm(["eval", "1", "--data", "l=[1]", "--data", "l.1=2"]).run().exits(2).complains("`l` is a list");
+}
+
+#[test]
+fn an_empty_file_of_data_is_no_data() {
+    for text in ["", "# nothing yet\n", "---\n", "data:\n"] {
+        let world =
+            seen(World::new().beside("outer.yaml", text).beside(".hiera", text), "data: { a: 1 }", "Data");
+        world.apply_with(&["--hiera", "outer.yaml"]).exits(0);
+        assert_eq!(serde_json::from_str::<Value>(&world.read("x")).unwrap(), json!({ "a": 1 }));
+        assert_eq!(world.ccm(["hiera", "parse", "outer.yaml"]).run().exits(0).json(), json!({}));
+        ensure(&world, "${ Data }", &[]).exits(0);
+        assert_eq!(world.read("x"), "{}");
+    }
+}
+
+#[test]
+fn data_is_not_there_while_it_is_made() {
+    for sections in [
+        "data: { a: 1, b: '${ Data.a }' }",
+        "data: { a: 1, b: \"${ lookup('data.a') }\" }",
+        "data: { a: 1, b: \"${ lookup('data.a', 2) }\" }",
+        "data: { a: 1, b: '${ data }' }",
+        "data: { a: 1 }\nhierarchy: { order: ['x:${ Data.a }'] }",
+        "data: { a: 1 }\noverrides: { default: { b: '${ Data.a }' } }",
+        "data: { a: 1 }\noverrides: { other: { b: '${ Data.a }' } }",
+    ] {
+        let world = seen(World::new(), sections, "1");
+        let outcome = world.apply();
+        outcome.exits(2).complains("is not available while the data is being made").complains("site.yaml:");
+        outcome.complains("Facts and Environ");
+        let world = world.beside("outer.yaml", sections);
+        let outcome = world.ccm(["hiera", "parse", "outer.yaml"]).run();
+        outcome.exits(2).complains("is not available while the data is being made");
+    }
 }

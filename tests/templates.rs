@@ -683,8 +683,20 @@ fn eval_prints_values_as_json_and_marks_mistakes() {
         ("Environ.HERE", json!("{{ 1 }}")),
         ("lookup('env.HERE')", json!("{{ 1 }}")),
         ("lookup('data.none', 'default')", json!("default")),
+        ("lookup('data.null', 'default')", json!("default")),
+        ("lookup('data.null')", json!(null)),
+        ("lookup('data.port', 'default')", json!(8080)),
     ] {
-        let call = world.ccm(["eval", expression, "--data", "port=8080", "--fact", "role=web"]);
+        let call = world.ccm([
+            "eval",
+            expression,
+            "--data",
+            "port=8080",
+            "--data",
+            "null=null",
+            "--fact",
+            "role=web",
+        ]);
         assert_eq!(call.env("HERE", "{{ 1 }}").run().exits(0).json(), value, "{expression}");
     }
     for (expression, printed) in [("6 / 2", "3\n"), ("7 / 2", "3.5\n"), ("mean([])", "0\n")] {

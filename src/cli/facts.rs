@@ -54,7 +54,8 @@ pub(super) fn value<'a>(
         given.push(facts::in_file(path)?);
     }
     for text in matches.get_many::<String>("fact").into_iter().flatten().chain(more) {
-        given.push(pair(text).map_err(|error| Failure::new(format!("fact: {error}")))?);
+        let pair = pair(text).map_err(|error| Failure::new(format!("fact: {error}")))?;
+        given.extend(pair.nested().as_map().cloned());
     }
     let options = Options { root: PathBuf::from("/"), folders: folders(), given, warn: Box::new(warn) };
     Ok(Value::Object(Arc::new(Facts::new(options))))
@@ -76,13 +77,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         None => all,
         Some(query) => {
             let path = Path::parse(query).map_err(|error| Failure::new(described(&error)))?;
-            match path.require(&all) {
-                Ok(found) => found,
-                Err(error) => {
-                    Failure::new(described(&error)).report();
-                    return Ok(Exit::Failed);
-                }
-            }
+            path.require(&all).map_err(|error| Failure::new(described(&error)))?
         }
     };
     let text = if matches.get_flag("yaml") {

@@ -53,6 +53,7 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Unreadable(unreadable) => Self::new(unreadable.to_string()),
+            LoadError::NotSet(reason) => Self::new(format!("--data: {reason}")),
             LoadError::Invalid(problems) => Self::invalid(problems),
         }
     }

@@ -1,8 +1,8 @@
 //! `ccm hiera`
 
-use std::{env, path::Path};
+use std::{collections::BTreeMap, env, path::Path};
 
-use ccm_expr::{Map, Path as ValuePath, Value};
+use ccm_expr::{Path as ValuePath, Value};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::{
@@ -34,7 +34,11 @@ pub(super) fn command() -> Command {
         )
         .arg(Arg::new("query").long("query").value_name("PATH").help("Only what this path leads to"))
         .arg(switch("yaml", "Print YAML instead of JSON").conflicts_with("env"))
-        .arg(switch("env", "Print shell variables, named HIERA_ and the key"))
+        .arg(switch(
+            "env",
+            "Print shell variables, named HIERA_ and the path of the value: letters in upper case, and _ for \
+             whatever is not a letter or digit of ASCII",
+        ))
         .args(facts::arguments())
         .arg(state_argument());
     Command::new("hiera")
@@ -53,29 +57,23 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         facts: facts::value(matches, more)?,
         environ: surroundings::environ(),
         hiera: None,
-        data: Map::new().into(),
+        data: Vec::new(),
     };
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let file = matches.get_one::<String>("file").map_or("-", String::as_str);
     let host = host(state_directory(matches)?, &output.progress)?;
-    let scope = surroundings.without_manifest(&folder, &host)?;
+    let scope = surroundings.scope(&folder);
     let mut data = manifest::data(&surroundings::location(file)?, &scope, &host)?;
     if let Some(query) = matches.get_one::<String>("query") {
         let path =
             ValuePath::parse(query).map_err(|error| Failure::new(format!("--query: {}", error.message)))?;
-        data = match path.require(&data) {
-            Ok(value) => value,
-            Err(error) => {
-                let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
-                warn(&format!("{}{help}", error.message));
-                return Ok(Exit::Failed);
-            }
-        };
+        data = path.require(&data).map_err(|error| {
+            let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
+            Failure::new(format!("{}{help}", error.message))
+        })?;
     }
     if matches.get_flag("env") {
-        for line in variables("HIERA", &data) {
-            output.line(&line);
-        }
+        print_variables(matches.get_one::<String>("query").map_or("", String::as_str), &data, output);
     } else if matches.get_flag("yaml") {
         let text = serde_saphyr::to_string(&data).map_err(|error| Failure::new(error.to_string()))?;
         output.line(text.trim_end());
@@ -85,18 +83,32 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     Ok(Exit::AsAsked)
 }
 
-/// Assignments that a shell can evaluate: one for each value that is not a map.
-fn variables(name: &str, value: &Value) -> Vec<String> {
-    match value {
-        Value::Map(entries) => {
-            entries.iter().flat_map(|(key, value)| variables(&variable(name, key), value)).collect()
-        }
-        Value::Null => vec![format!("{name}=''")],
-        other => vec![format!("{name}={}", shell_words::quote(&other.to_text()))],
+/// Prints assignments that a shell can evaluate, and warns where one would undo another.
+fn print_variables(path: &str, data: &Value, output: &mut Output) {
+    let mut paths: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, value) in leaves(path, data) {
+        let name = variable(&path);
+        output.line(&format!("{name}={}", shell_words::quote(&value)));
+        paths.entry(name).or_default().push(format!("`{path}`"));
+    }
+    for (name, paths) in paths.iter().filter(|(_, paths)| paths.len() > 1) {
+        warn(&format!("{} are all printed as {name}: the last one counts", paths.join(", ")));
     }
 }
 
-fn variable(prefix: &str, key: &str) -> String {
+/// Each value that is not a map, as text, with its path.
+fn leaves(path: &str, value: &Value) -> Vec<(String, String)> {
+    match value {
+        Value::Map(entries) => {
+            let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            entries.iter().flat_map(|(key, value)| leaves(&below(key), value)).collect()
+        }
+        Value::Null => vec![(path.to_owned(), String::new())],
+        other => vec![(path.to_owned(), other.to_text())],
+    }
+}
+
+fn variable(path: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("{prefix}_{}", key.chars().map(letter).collect::<String>())
+    format!("HIERA_{}", path.chars().map(letter).collect::<String>())
 }

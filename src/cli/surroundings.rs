@@ -17,7 +17,7 @@ use super::{
     or_variable, state_argument,
 };
 use crate::{
-    document::pair,
+    document::{Pair, pair},
     hiera::deep,
     manifest::{Location, Surroundings},
 };
@@ -45,7 +45,7 @@ pub(super) fn surroundings(matches: &ArgMatches) -> Result<Surroundings, Failure
         facts: facts::value(matches, [])?,
         environ: environ(),
         hiera: matches.get_one::<String>("hiera").map(|text| location(text)).transpose()?,
-        data: pairs(matches, "data")?,
+        data: pairs(matches)?,
     })
 }
 
@@ -127,47 +127,49 @@ fn dotenv_values(text: &str) -> Result<Value, Failure> {
         if key.is_empty() || !is_name(key) {
             return Err(broken("not the name of a variable"));
         }
-        values.insert(
-            key.into(),
-            dotenv_value(value.trim()).ok_or_else(|| broken("a quote is not closed"))?.into(),
-        );
+        values.insert(key.into(), dotenv_value(value.trim()).map_err(broken)?.into());
     }
     Ok(values.into())
 }
 
+const UNCLOSED: &str = "a quote is not closed on its line; within double quotes, \\n is a line break";
+
 /// A value without its quotes and without the comment behind it.
-fn dotenv_value(text: &str) -> Option<String> {
-    match text.chars().next() {
-        Some('\'') => text[1..].split_once('\'').map(|(value, _)| value.to_owned()),
-        Some('"') => {
-            let mut value = String::new();
-            let mut rest = text[1..].chars();
-            loop {
-                match rest.next()? {
-                    '"' => return Some(value),
-                    '\\' => match rest.next()? {
-                        'n' => value.push('\n'),
-                        't' => value.push('\t'),
-                        other => value.push(other),
-                    },
-                    other => value.push(other),
-                }
-            }
+fn dotenv_value(text: &str) -> Result<String, &'static str> {
+    let (value, rest) = match text.chars().next() {
+        Some('\'') => {
+            text[1..].split_once('\'').map(|(value, rest)| (value.to_owned(), rest)).ok_or(UNCLOSED)?
         }
-        Some('#') => Some(String::new()),
-        _ => Some(text.split(" #").next().unwrap_or_default().trim_end().to_owned()),
+        Some('"') => double_quoted(&text[1..]).ok_or(UNCLOSED)?,
+        Some('#') => return Ok(String::new()),
+        _ => return Ok(text.split(" #").next().unwrap_or_default().trim_end().to_owned()),
+    };
+    match rest.trim_start() {
+        "" => Ok(value),
+        comment if comment.starts_with('#') => Ok(value),
+        _ => Err("there is text after the closing quote; quote the value as a whole"),
     }
 }
 
-/// `key=value` flags as a tree.
-fn pairs(matches: &ArgMatches, flag: &str) -> Result<Value, Failure> {
-    let given = matches.get_many::<String>(flag).into_iter().flatten();
-    given
-        .map(|text| pair_value(text, &format!("--{flag}")))
-        .try_fold(Map::new().into(), |all, pair| Ok(deep(all, &pair?)))
+/// The value up to the closing quote, and what follows it.
+fn double_quoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut letters = text.chars();
+    loop {
+        match letters.next()? {
+            '"' => return Some((value, letters.as_str())),
+            '\\' => match letters.next()? {
+                'n' => value.push('\n'),
+                't' => value.push('\t'),
+                other => value.push(other),
+            },
+            other => value.push(other),
+        }
+    }
 }
 
-/// One `key=value` as a tree.
-fn pair_value(text: &str, what: &str) -> Result<Value, Failure> {
-    pair(text).map(Value::from).map_err(|error| Failure::new(format!("{what}: {error}")))
+/// What `--data` sets.
+fn pairs(matches: &ArgMatches) -> Result<Vec<Pair>, Failure> {
+    let given = matches.get_many::<String>("data").into_iter().flatten();
+    given.map(|text| pair(text).map_err(|error| Failure::new(format!("--data: {error}")))).collect()
 }

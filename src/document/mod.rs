@@ -21,7 +21,7 @@ mod tests;
 mod value;
 
 pub(crate) use deserialize::{NodeError, RAW_SCALAR, from_node};
-pub(crate) use pair::pair;
+pub(crate) use pair::{Pair, pair};
 pub(crate) use parse::parse;
 pub(crate) use problem::{Colour, Excerpt, Problem, closest, render};
 pub(crate) use scalar::{Scalar, Style, Typed};

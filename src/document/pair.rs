@@ -17,20 +17,31 @@ pub(crate) enum PairError {
     NotYaml { key: String, message: String },
 }
 
-/// The map that a pair means. Dots in the key make maps in maps; `\.` is a dot in a name. The value has the type that
+/// A value, and the names that lead to it from the outermost map.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair {
+    pub(crate) names: Vec<String>,
+    pub(crate) value: Value,
+}
+
+impl Pair {
+    /// Maps in maps that hold the value.
+    pub(crate) fn nested(self) -> Value {
+        let nested = |inner: Value, name: &String| Map::from_iter([(Arc::from(name.as_str()), inner)]).into();
+        self.names.iter().rev().fold(self.value, nested)
+    }
+}
+
+/// The pair that a text means. Dots in the key separate names; `\.` is a dot in a name. The value has the type that
 /// YAML gives it (`8080` is a number, `true` a boolean, `yes` a text); one that begins with a quote or bracket is read
-/// as YAML, so that `"8080"` is a text and `[a, b]` a list. Nothing after the `=` is the empty text.
-pub(crate) fn pair(text: &str) -> Result<Map, PairError> {
+/// as YAML, so that `"8080"` is a text and `[a, b]` a list. Nothing after the `=` is the empty text, and what begins
+/// with `{{`, which begins nothing in YAML, is text.
+pub(crate) fn pair(text: &str) -> Result<Pair, PairError> {
     let Some((key, value)) = text.split_once('=') else {
         return Err(PairError::NoValue { text: text.to_owned() });
     };
     let names = names(key).ok_or_else(|| PairError::NoName { key: key.to_owned() })?;
-    let value = typed(key, value)?;
-    let nested = |inner: Value, name: &String| Map::from_iter([(Arc::from(name.as_str()), inner)]).into();
-    match names.iter().rev().fold(value, nested) {
-        Value::Map(map) => Ok(Arc::unwrap_or_clone(map)),
-        _ => Err(PairError::NoName { key: key.to_owned() }),
-    }
+    Ok(Pair { names, value: typed(key, value)? })
 }
 
 fn names(key: &str) -> Option<Vec<String>> {
@@ -48,7 +59,7 @@ fn names(key: &str) -> Option<Vec<String>> {
 }
 
 fn typed(key: &str, value: &str) -> Result<Value, PairError> {
-    if value.starts_with(['"', '\'', '[', '{']) {
+    if value.starts_with(['"', '\'', '[', '{']) && !value.starts_with("{{") {
         let source = Source { name: key.to_owned(), text: value.to_owned() };
         return parse(&source).map(|node| to_value(&node)).map_err(|problems| {
             let message = problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
@@ -82,9 +93,10 @@ mod tests {
             ("list=[a, 1]", r#"{"list":["a",1]}"#),
             ("map={a: {b: c}}", r#"{"map":{"a":{"b":"c"}}}"#),
             ("template=${ x }", r#"{"template":"${ x }"}"#),
+            ("template={{ x }}", r#"{"template":"{{ x }}"}"#),
             ("note=a: b # c", r#"{"note":"a: b # c"}"#),
         ] {
-            assert_eq!(Value::from(pair(text).unwrap()).to_string(), expected, "{text:?}");
+            assert_eq!(pair(text).unwrap().nested().to_string(), expected, "{text:?}");
         }
     }
 

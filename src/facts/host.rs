@@ -41,9 +41,9 @@ pub(super) fn fqdn(machine: &Arc<Machine>) -> Value {
     full_name(machine).into()
 }
 
-/// What follows the first dot of the full name.
+/// What follows the first dot of the full name; nothing where no domain is known.
 pub(super) fn domain(machine: &Arc<Machine>) -> Value {
-    full_name(machine).split_once('.').map_or(Value::Null, |(_, domain)| domain.into())
+    full_name(machine).split_once('.').map_or("", |(_, domain)| domain).into()
 }
 
 pub(super) fn os(_: &Arc<Machine>) -> Value {

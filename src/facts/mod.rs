@@ -8,7 +8,7 @@
 //! in flags. Maps merge, everything else replaces, later over earlier.
 //!
 //! A text that cannot be known is empty and a number 0, as tools have come to expect of `host`, `cpu`, `memory` and
-//! `partition`. An address or a domain that does not exist is null.
+//! `partition`. An address that does not exist is null.
 
 mod cpu;
 mod host;

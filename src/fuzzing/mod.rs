@@ -18,7 +18,7 @@ use crate::{
 /// A manifest, as `ccm validate` and `ccm apply --render` read it.
 pub fn manifest(text: &[u8]) {
     with_host(|host| {
-        let surroundings = Surroundings { facts: facts(), environ: facts(), hiera: None, data: facts() };
+        let surroundings = Surroundings { facts: facts(), environ: facts(), hiera: None, data: Vec::new() };
         match manifest::load(&location(text), &surroundings, host) {
             Ok(manifest) => {
                 for resource in &manifest.resources {
@@ -35,14 +35,9 @@ pub fn manifest(text: &[u8]) {
 /// Hierarchical data, as `ccm hiera parse` reads it.
 pub fn hiera(text: &[u8]) {
     with_host(|host| {
-        let surroundings = Surroundings { facts: facts(), environ: facts(), hiera: None, data: facts() };
-        match surroundings.without_manifest(&folder(), host) {
-            Ok(scope) => {
-                let data = manifest::data(&location(text), &scope, host);
-                data.as_ref().map_or_else(tell, |data| drop(data.to_text()));
-            }
-            Err(error) => tell(&error),
-        }
+        let surroundings = Surroundings { facts: facts(), environ: facts(), hiera: None, data: Vec::new() };
+        let data = manifest::data(&location(text), &surroundings.scope(&folder()), host);
+        data.as_ref().map_or_else(tell, |data| drop(data.to_text()));
     });
 }
 

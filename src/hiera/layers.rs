@@ -1,6 +1,6 @@
 //! The layers of a document: `data`, and the `overrides` that its `hierarchy` selects on this machine.
 
-use ccm_expr::{Map, Program, Template, Value};
+use ccm_expr::{Map, Template, Value};
 
 use super::{merge, rules};
 use crate::{
@@ -123,7 +123,8 @@ fn hierarchy_of(
     (order, mode)
 }
 
-/// One name of the order. It is passed over when it has expressions and all of them came out empty or missing.
+/// One name of the order. It is passed over when it has expressions and all of them came out empty or missing; one that
+/// did among others is the empty text.
 fn name(item: &Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>) -> Option<String> {
     let (Some(text), crate::document::Value::Scalar(scalar)) = (item.as_str(), &item.value) else {
         let message = format!("an entry of `order` must be a string, not {}", item.kind());
@@ -136,25 +137,24 @@ fn name(item: &Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>
     match expanded_name(scalar, &scope.with_missing(Missing::Empty)) {
         Ok(name) => name,
         Err(error) => {
-            problems.push(template_problem(error, scalar, item.span, source));
+            problems.push(template_problem(scope.advise(error), scalar, item.span, source));
             None
         }
     }
 }
 
 fn expanded_name(scalar: &Scalar, scope: &Scope) -> Result<Option<String>, ccm_expr::Error> {
-    let template = Template::parse(&scalar.text)?;
-    let is_empty = |program: &Program| {
-        let value = scope.evaluate(program);
-        // What is missing on the way to it is missing, too; any other error is told when the name is made.
-        match value {
-            Ok(value) => matches!(value, Value::Null) || value.as_str() == Some(""),
-            Err(error) => error.message.ends_with(" of nil"),
-        }
-    };
-    let empty: Vec<bool> = template.programs().map(is_empty).collect();
-    if !empty.is_empty() && empty.iter().all(|empty| *empty) {
-        return Ok(None);
-    }
-    template.render(scope).map(Some)
+    let (mut some, mut found) = (false, false);
+    let name = Template::parse(&scalar.text)?.render_with(scope, |value| {
+        let value = match value {
+            // What is missing on the way to it is missing, too.
+            Err(error) if error.message.ends_with(" of nil") => Value::Null,
+            value => value?,
+        };
+        let value = if value.is_null() { "".into() } else { value };
+        some = true;
+        found |= value.as_str() != Some("");
+        Ok(value)
+    })?;
+    Ok((found || !some).then_some(name))
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use ccm_expr::{Map, Value};
 
+use crate::document::Pair;
+
 /// Maps merge, lists append, anything else is replaced.
 pub(crate) fn deep(base: Value, over: &Value) -> Value {
     match (base, over) {
@@ -24,7 +26,7 @@ pub(crate) fn deep(base: Value, over: &Value) -> Value {
 }
 
 /// Maps merge, anything else is replaced: what the command line says goes over lists, too.
-pub(crate) fn over(base: Value, over_it: &Value) -> Value {
+fn over(base: Value, over_it: &Value) -> Value {
     match (base, over_it) {
         (Value::Map(base), Value::Map(over_it)) => {
             let mut merged = Arc::unwrap_or_clone(base);
@@ -35,6 +37,35 @@ pub(crate) fn over(base: Value, over_it: &Value) -> Value {
             merged.into()
         }
         (_, value) => value.clone(),
+    }
+}
+
+/// Data with a value set where names lead. In a list a name is the number of an item that is there; what is neither list
+/// nor map makes room for a map.
+pub(crate) fn set(data: Value, Pair { names, value }: &Pair) -> Result<Value, String> {
+    set_from(data, names, 0, value)
+}
+
+fn set_from(data: Value, names: &[String], at: usize, value: &Value) -> Result<Value, String> {
+    let Some(name) = names.get(at) else { return Ok(over(data, value)) };
+    match data {
+        Value::List(items) => {
+            let Some(place) = name.parse().ok().filter(|place: &usize| *place < items.len()) else {
+                let (list, count) = (names[..at].join("."), items.len());
+                return Err(format!(
+                    "`{list}` is a list of {count}, and \"{name}\" is not the number of an item: they count from 0"
+                ));
+            };
+            let mut items = Arc::unwrap_or_clone(items);
+            items[place] = set_from(std::mem::take(&mut items[place]), names, at + 1, value)?;
+            Ok(items.into())
+        }
+        other => {
+            let mut map = if let Value::Map(map) = other { Arc::unwrap_or_clone(map) } else { Map::new() };
+            let old = map.get_mut(name.as_str()).map(std::mem::take).unwrap_or_default();
+            map.insert(name.as_str().into(), set_from(old, names, at + 1, value)?);
+            Ok(map.into())
+        }
     }
 }
 

@@ -5,4 +5,4 @@ mod merge;
 mod rules;
 
 pub(crate) use layers::{check, resolve};
-pub(crate) use merge::{deep, over};
+pub(crate) use merge::{deep, set};

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::{self, Entry, Node, Problem, Source, Value, closest, from_node},
-    hiera::{self, deep, over},
+    document::{self, Entry, Node, Pair, Problem, Source, Value, closest, from_node},
+    hiera::{self, deep, set},
     host::Host,
     resource::{Declaration, Expansion, Resource},
     template::{self, Scope},
@@ -56,6 +56,8 @@ pub(crate) struct Settings {
 /// Why there is no manifest.
 pub(crate) enum LoadError {
     Unreadable(Unreadable),
+    /// What the user sets has no place in the data.
+    NotSet(String),
     /// Each document that has problems, with them.
     Invalid(Vec<(Source, Vec<Problem>)>),
 }
@@ -66,8 +68,8 @@ pub(crate) struct Surroundings {
     pub(crate) environ: ccm_expr::Value,
     /// Data that goes over the manifest's own.
     pub(crate) hiera: Option<Location>,
-    /// Data that goes over everything.
-    pub(crate) data: ccm_expr::Value,
+    /// Data that goes over everything, one after the other.
+    pub(crate) data: Vec<Pair>,
 }
 
 /// Reads a manifest and finds everything that is wrong with it.
@@ -81,7 +83,7 @@ pub(crate) fn load(
     let scope = surroundings.scope(&working_directory);
     let external = surroundings.external_data(&scope, host)?;
     let mut problems = Vec::new();
-    let read = read(&source, &scope, |data| surroundings.over(data, external.as_ref()), &mut problems);
+    let read = read(&source, &scope, |data| surroundings.over(data, external.as_ref()), &mut problems)?;
     let broken = |scope: &Scope| external.as_ref().and_then(|external| external.broken(scope));
     let mut invalid: Vec<_> = read.as_ref().and_then(|(_, _, scope)| broken(scope)).into_iter().collect();
     match read {
@@ -98,7 +100,7 @@ pub(crate) fn load(
 
 impl Surroundings {
     /// What expressions can see before there is any data.
-    fn scope(&self, working_directory: &Path) -> Scope {
+    pub(crate) fn scope(&self, working_directory: &Path) -> Scope {
         Scope::new(self.facts.clone(), self.environ.clone(), working_directory.to_owned())
     }
 
@@ -106,7 +108,7 @@ impl Surroundings {
     pub(crate) fn without_manifest(&self, working_directory: &Path, host: &Host) -> Result<Scope, LoadError> {
         let scope = self.scope(working_directory);
         let external = self.external_data(&scope, host)?;
-        let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), external.as_ref()));
+        let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), external.as_ref())?);
         match external.and_then(|external| external.broken(&scope)) {
             Some(broken) => Err(LoadError::Invalid(vec![broken])),
             None => Ok(scope),
@@ -114,12 +116,12 @@ impl Surroundings {
     }
 
     /// Other data with the user's over it.
-    fn over(&self, data: ccm_expr::Value, external: Option<&External>) -> ccm_expr::Value {
+    fn over(&self, data: ccm_expr::Value, external: Option<&External>) -> Result<ccm_expr::Value, LoadError> {
         let data = match external {
             Some(external) => deep(data, &external.data),
             None => data,
         };
-        over(data, &self.data)
+        self.data.iter().try_fold(data, set).map_err(LoadError::NotSet)
     }
 
     fn external_data(&self, scope: &Scope, host: &Host) -> Result<Option<External>, LoadError> {
@@ -156,7 +158,9 @@ impl External {
             }
         };
         let mut problems = Vec::new();
-        let data = if let Some(entries) = root.as_map() {
+        let data = if root.is_null() {
+            ccm_expr::Map::new().into()
+        } else if let Some(entries) = root.as_map() {
             check_sections(entries, &mut problems);
             hiera::resolve(entries, &scope.at(&folder), &source, &mut problems)
         } else {
@@ -188,15 +192,15 @@ type Read = (Vec<Resource>, Settings, Scope);
 fn read(
     source: &Source,
     scope: &Scope,
-    add: impl Fn(ccm_expr::Value) -> ccm_expr::Value,
+    add: impl Fn(ccm_expr::Value) -> Result<ccm_expr::Value, LoadError>,
     problems: &mut Vec<Problem>,
-) -> Option<Read> {
+) -> Result<Option<Read>, LoadError> {
     let mut root = match document::parse(source) {
         Ok(root) => root,
         Err(found) => {
             *problems = found;
             secret::hide_all(problems, &source.text);
-            return None;
+            return Ok(None);
         }
     };
     let own = match root.as_map() {
@@ -207,10 +211,10 @@ fn read(
         None if root.is_null() || root.as_seq().is_some() => ccm_expr::Map::new().into(),
         None => {
             problems.push(not_a_manifest(&root));
-            return None;
+            return Ok(None);
         }
     };
-    let merged = add(own);
+    let merged = add(own)?;
     hiera::check(root.as_map().unwrap_or_default(), &merged, scope, source, problems);
     let scope = scope.with_data(merged);
     let (list, settings) = match &mut root.value {
@@ -221,7 +225,7 @@ fn read(
     let resources = list.map(|list| entries::resources(list, &mut expansion, problems)).unwrap_or_default();
     problems.sort_by_key(Problem::start);
     secret::hide(problems, &root, &source.text);
-    Some((resources, settings, scope))
+    Ok(Some((resources, settings, scope)))
 }
 
 /// The declarations in a manifest that is part of the program.

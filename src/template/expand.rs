@@ -30,7 +30,7 @@ pub(crate) fn check(node: &Node, scope: &Scope, source: &Source, problems: &mut 
             Ok(template) => template.check(scope),
             Err(error) => vec![error],
         };
-        problems.extend(errors.into_iter().map(|error| problem(error, scalar, span, source)));
+        problems.extend(errors.into_iter().map(|error| problem(scope.advise(error), scalar, span, source)));
         None
     });
 }

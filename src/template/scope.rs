@@ -14,7 +14,8 @@ use super::functions;
 /// What expressions can see.
 pub(crate) struct Scope {
     facts: Value,
-    data: Value,
+    /// Nothing while the data is being made.
+    data: Option<Value>,
     environ: Value,
     pub(super) working_directory: PathBuf,
     missing: Missing,
@@ -44,6 +45,10 @@ pub(crate) enum Missing {
     Empty,
 }
 
+/// Whoever reads data while it is made would read something else afterwards.
+const UNMADE: &str = "is not available while the data is being made";
+const MADE_FROM: &str = "data is made from Facts and Environ";
+
 const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template"];
 
 impl Scope {
@@ -51,7 +56,7 @@ impl Scope {
     pub(crate) fn new(facts: Value, environ: Value, working_directory: PathBuf) -> Self {
         Self {
             facts,
-            data: Map::new().into(),
+            data: None,
             environ,
             working_directory,
             missing: Missing::Error,
@@ -65,7 +70,7 @@ impl Scope {
 
     /// The same scope with this data.
     pub(crate) fn with_data(&self, data: Value) -> Self {
-        Self { data, ..self.like() }
+        Self { data: Some(data), ..self.like() }
     }
 
     /// The same scope in which paths that lead nowhere give this.
@@ -95,7 +100,7 @@ impl Scope {
     }
 
     pub(crate) fn data(&self) -> &Value {
-        &self.data
+        self.data.as_ref().unwrap_or(&Value::Null)
     }
 
     /// Notes the text that a dry run would have left in a file, or that it would have left none.
@@ -109,9 +114,15 @@ impl Scope {
         self.foreseen.borrow().get(path).cloned()
     }
 
-    /// The same error with the name that was probably meant: a member that does not exist has no value, which alone
-    /// does not say that it was misspelt.
-    pub(super) fn advise(&self, error: ccm_expr::Error) -> ccm_expr::Error {
+    /// The same error with what this scope knows about it: the name that was probably meant, for a member that does not
+    /// exist has no value, which alone does not say that it was misspelt; or that the data is not there yet.
+    pub(crate) fn advise(&self, error: ccm_expr::Error) -> ccm_expr::Error {
+        let unknown =
+            error.message.strip_prefix("unknown variable `").and_then(|rest| rest.strip_suffix('`'));
+        if let Some(name @ ("Data" | "data")) = unknown {
+            let message = format!("`{name}` {UNMADE}");
+            return ccm_expr::Error { message, help: Some(MADE_FROM.to_owned()), ..error };
+        }
         let written = error.message.strip_prefix('`').and_then(|rest| rest.strip_suffix("` has no value"));
         let Some((root, rest)) = written.and_then(|written| written.split_once('.')) else { return error };
         let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
@@ -141,13 +152,17 @@ impl Scope {
         let Some(text) = path.as_str() else {
             return Err(CallError::at(0, format!("the path must be a string, not {}", path.type_name())));
         };
+        if self.data.is_none() && text.split(['.', '|']).next() == Some("data") {
+            return Err(CallError::at(0, format!("`{text}` {UNMADE}")).with_help(MADE_FROM));
+        }
         let path = self.path(text)?;
         let root = self.root(text);
         let found = match (default, self.missing) {
-            (None, Missing::Error) => path.require(&root),
-            _ => path
+            (Some(default), _) => path
                 .find(&root)
-                .map(|found| found.unwrap_or_else(|| default.cloned().unwrap_or_else(|| Value::from("")))),
+                .map(|found| found.filter(|found| !found.is_null()).unwrap_or_else(|| default.clone())),
+            (None, Missing::Error) => path.require(&root),
+            (None, Missing::Empty) => path.find(&root).map(Option::unwrap_or_default),
         };
         found.map_err(|error| CallError { message: error.message, help: error.help, argument: Some(0) })
     }
@@ -169,8 +184,10 @@ impl Scope {
     /// What paths start from; `env` is another name for `environ`.
     fn root(&self, path: &str) -> Value {
         let environ = if path.split(['.', '|']).next() == Some("env") { "env" } else { "environ" };
-        let entries = [("facts", &self.facts), ("data", &self.data), (environ, &self.environ)];
-        entries.into_iter().map(|(name, value)| (name.into(), value.clone())).collect::<Map>().into()
+        let entries =
+            [("facts", Some(&self.facts)), ("data", self.data.as_ref()), (environ, Some(&self.environ))];
+        let known = entries.into_iter().filter_map(|(name, value)| Some((name.into(), value?.clone())));
+        known.collect::<Map>().into()
     }
 }
 
@@ -178,7 +195,7 @@ impl Environment for Scope {
     fn variable(&self, name: &str) -> Option<Value> {
         match name {
             "Facts" | "facts" => Some(self.facts.clone()),
-            "Data" | "data" => Some(self.data.clone()),
+            "Data" | "data" => self.data.clone(),
             "Environ" | "environ" => Some(self.environ.clone()),
             "value" => self.subject.clone(),
             _ => None,
@@ -187,7 +204,11 @@ impl Environment for Scope {
 
     fn variable_names(&self) -> Vec<String> {
         let names = ["Facts", "Data", "Environ", "facts", "data", "environ"].into_iter();
-        names.chain(self.subject.as_ref().map(|_| "value")).map(str::to_owned).collect()
+        let names = names.chain(self.subject.as_ref().map(|_| "value"));
+        names
+            .filter(|name| self.data.is_some() || !name.eq_ignore_ascii_case("data"))
+            .map(str::to_owned)
+            .collect()
     }
 
     fn function_names(&self) -> &[&str] {

@@ -77,7 +77,8 @@ fn own_facts_go_over_those_of_the_machine() {
 #[test]
 fn given_facts_go_over_all_in_their_order() {
     let folder = Folder::new().file("a/facts.yaml", "role: own\nsite: { x: 1 }\n");
-    let given = ["role=first", "role=second", "site.y=2"].map(|text| pair(text).unwrap());
+    let given = ["role=first", "role=second", "site.y=2"]
+        .map(|text| pair(text).unwrap().nested().as_map().unwrap().clone());
     let known = Known::of(&folder.0, vec![folder.0.join("a")], given.to_vec());
     assert_eq!(known.text("role"), "second");
     assert_eq!(known.json("site"), r#"{"x":1,"y":2}"#);

@@ -27,7 +27,7 @@ fn full_names_come_from_the_files_of_the_machine() {
         ("debian", "web1", "web1.example.com", r#""example.com""#),
         ("ubuntu", "db.example.net", "db.example.net", r#""example.net""#),
         ("rocky", "node7", "node7.site.example.org", r#""site.example.org""#),
-        ("alpine", "edge", "edge", "null"),
+        ("alpine", "edge", "edge", r#""""#),
     ] {
         let known = Known::recorded(machine);
         assert_eq!(known.text("hostname"), hostname);
@@ -144,7 +144,7 @@ fn a_machine_of_which_nothing_is_known_has_all_its_names() {
     assert_eq!(nowhere.text("host.info.platformFamily"), "");
     assert_eq!(nowhere.json("cpu.info"), "[]");
     assert_eq!(nowhere.json("network.primaryIP"), "null");
-    assert_eq!(nowhere.json("domain"), "null");
+    assert_eq!(nowhere.json("domain"), r#""""#);
 }
 
 /// The kernel's answers were recorded in its own byte order.

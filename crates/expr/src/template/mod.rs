@@ -56,11 +56,6 @@ impl Template {
         Ok(Self { parts: scan::parts(text)?.into_iter().map(part).collect::<Result<_>>()? })
     }
 
-    /// The expressions in the text.
-    pub fn programs(&self) -> impl Iterator<Item = &Program> {
-        self.expressions().map(|expression| &expression.program)
-    }
-
     /// All names that the environment does not know. Evaluates nothing.
     #[must_use]
     pub fn check(&self, environment: &dyn Environment) -> Vec<Error> {
@@ -89,11 +84,26 @@ impl Template {
     ///
     /// As for [`Template::evaluate`]; `nil` has no text.
     pub fn render(&self, environment: &dyn Environment) -> Result<String> {
+        self.render_with(environment, |value| value)
+    }
+
+    /// As [`Template::render`], but what each expression came to goes through `settle` first.
+    ///
+    /// # Errors
+    ///
+    /// The first that `settle` gives, or a value that has no text.
+    pub fn render_with(
+        &self,
+        environment: &dyn Environment,
+        mut settle: impl FnMut(Result<Value>) -> Result<Value>,
+    ) -> Result<String> {
         let mut out = String::new();
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.push_str(text),
-                Part::Expression(expression) => expression.render(environment, &mut out)?,
+                Part::Expression(expression) => {
+                    expression.write(&settle(expression.evaluate(environment))?, &mut out)?;
+                }
             }
         }
         Ok(out)
@@ -135,16 +145,16 @@ impl Expression {
             .with_help("is something divided by zero?")
     }
 
-    fn render(&self, environment: &dyn Environment, out: &mut String) -> Result<()> {
+    /// Adds the text of what the expression came to.
+    fn write(&self, value: &Value, out: &mut String) -> Result<()> {
         let room = LONGEST.saturating_sub(out.len());
         let too_long = || Error::new(format!("the text is longer than {LONGEST} bytes"), self.whole.clone());
-        let value = self.evaluate(environment)?;
-        let text = match &value {
+        let text = match value {
             Value::Null => {
                 return Err(Error::new(format!("`{}` has no value", self.source), self.whole.clone())
                     .with_help("give a default with `??`, for example `?? \"\"`"));
             }
-            Value::List(_) | Value::Map(_) | Value::Object(_) => json(&value, JsonStyle::Compact, room)
+            Value::List(_) | Value::Map(_) | Value::Object(_) => json(value, JsonStyle::Compact, room)
                 .map_err(|problem| match problem {
                     NoJson::TooLong => too_long(),
                     NoJson::NotFinite => self.infinite("holds a number that is not finite"),
