@@ -320,6 +320,7 @@ fn every_function_for_rules_has_two_spellings() {
         ("isFloat", "is_float", "1.5", "x"),
         ("isDuration", "is_duration", "1h30m", "soon"),
         ("isShellSafe", "is_shell_safe", "a-b/c", "a;b"),
+        ("isShellSafe", "is_shellsafe", "a b", "'*'"),
         ("isHostname", "is_hostname", "web1", "a_b"),
         ("isFQDN", "is_fqdn", "web1.example.net", "web1"),
     ] {
@@ -358,7 +359,6 @@ fn rules_that_are_wrong_themselves_are_told_at_their_place() {
         ("@validate isRegex(value)", "2:15", "isRegex takes a value and a pattern", ""),
         ("@validate isRegex(value, '(')", "2:30", "the rule of data `v`", ""),
         ("@validate file('/etc/passwd') != ''", "2:15", "unknown function `file`", ""),
-        ("@requires", "2:5", "unknown rule `@requires`", "did you mean `@require`?"),
     ] {
         let world = World::new().beside("data.yaml", format!("data:\n  # {rule}\n  v: 1\n"));
         let outcome = world.ccm(["hiera", "parse", "data.yaml"]).run();
@@ -372,6 +372,61 @@ fn rules_that_are_wrong_themselves_are_told_at_their_place() {
         .exits(2)
         .complains("inside a list")
         .complains("data.yaml:4:9");
+}
+
+#[test]
+fn words_that_are_no_rules_are_warnings() {
+    for (rule, help) in [
+        ("@requires", "did you mean `@require`?"),
+        ("@validated isInt(value)", "did you mean `@validate`?"),
+        ("@author nobody", "@require and @validate"),
+        ("@", "@require and @validate"),
+    ] {
+        let named = rule.split(' ').next().unwrap();
+        let world = World::new().beside("data.yaml", format!("data:\n  # {rule}\n  v: 1\n"));
+        let manifest = world.manifest("ccm: { resources: [] }");
+        for command in [
+            &["hiera", "parse", "data.yaml"][..],
+            &["apply", "site.yaml", "--hiera", "data.yaml"],
+            &["apply", "data.yaml"],
+            &["eval", "1", "--hiera", "data.yaml"],
+        ] {
+            let outcome = manifest.ccm(command).run();
+            outcome
+                .exits(0)
+                .complains(&format!("data.yaml:2:5: unknown rule `{named}` of data `v`"))
+                .complains(help);
+            assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
+        }
+    }
+    // Another way to say the same.
+    let world = World::new().beside("data.yaml", "data:\n  v: # @required\n");
+    let outcome = world.ccm(["hiera", "parse", "data.yaml"]).run();
+    outcome.exits(2).complains("data `v` is required and has no value").never_says("unknown rule");
+}
+
+#[test]
+fn text_that_looks_like_a_rule_is_text() {
+    for before in [
+        "text: |\n    some\n    # @require",
+        "text: |\n    # @require\n    # @require\n",
+        "text: >-\n    some\n\n    # @validate false",
+        "text: |2\n      some\n    # @require",
+        "text: \"some\n    # @require\"",
+        "map:\n    deep: |\n      # @require",
+        "list:\n    - |\n      # @require",
+        "list:\n    - |\n      # @require\n    - name:",
+    ] {
+        let world = World::new().beside("data.yaml", format!("data:\n  {before}\n  next:\n"));
+        let outcome = world.ccm(["hiera", "parse", "data.yaml"]).run();
+        assert_eq!(
+            (outcome.exits(0).json().get("next"), outcome.stderr.as_str()),
+            (Some(&Value::Null), ""),
+            "{before}"
+        );
+        let world = World::new().beside("data.yaml", format!("data:\n  {before}\n  # @require\n  next:\n"));
+        world.ccm(["hiera", "parse", "data.yaml"]).run().exits(2).complains("data `next` is required");
+    }
 }
 
 /// Nothing is attempted, and the place is told.

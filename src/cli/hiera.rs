@@ -14,7 +14,7 @@ use super::{
     output::Output,
     state_argument, state_directory, surroundings, switch,
 };
-use crate::manifest::{self, Surroundings};
+use crate::manifest::Surroundings;
 
 pub(super) fn command() -> Command {
     let parse = Command::new("parse")
@@ -58,12 +58,12 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         environ: surroundings::environ(),
         hiera: None,
         data: Vec::new(),
+        warn,
     };
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let file = matches.get_one::<String>("file").map_or("-", String::as_str);
     let host = host(state_directory(matches)?, &output.progress)?;
-    let scope = surroundings.scope(&folder);
-    let mut data = manifest::data(&surroundings::location(file)?, &scope, &host)?;
+    let mut data = surroundings.data_of(&surroundings::location(file)?, &folder, &host)?;
     if let Some(query) = matches.get_one::<String>("query") {
         let path =
             ValuePath::parse(query).map_err(|error| Failure::new(format!("--query: {}", error.message)))?;

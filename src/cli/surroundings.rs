@@ -46,6 +46,7 @@ pub(super) fn surroundings(matches: &ArgMatches) -> Result<Surroundings, Failure
         environ: environ(),
         hiera: matches.get_one::<String>("hiera").map(|text| location(text)).transpose()?,
         data: pairs(matches)?,
+        warn,
     })
 }
 

@@ -17,26 +17,22 @@ use crate::{
 
 /// A manifest, as `ccm validate` and `ccm apply --render` read it.
 pub fn manifest(text: &[u8]) {
-    with_host(|host| {
-        let surroundings = Surroundings { facts: facts(), environ: facts(), hiera: None, data: Vec::new() };
-        match manifest::load(&location(text), &surroundings, host) {
-            Ok(manifest) => {
-                for resource in &manifest.resources {
-                    let late = resource.wanted_now(&manifest.scope, &manifest.source);
-                    let wanted = late.ok().flatten();
-                    resource.to_json(wanted.as_deref().unwrap_or(resource.wanted.as_ref()));
-                }
+    with_host(|host| match manifest::load(&location(text), &surroundings(), host) {
+        Ok(manifest) => {
+            for resource in &manifest.resources {
+                let late = resource.wanted_now(&manifest.scope, &manifest.source);
+                let wanted = late.ok().flatten();
+                resource.to_json(wanted.as_deref().unwrap_or(resource.wanted.as_ref()));
             }
-            Err(error) => tell(&error),
         }
+        Err(error) => tell(&error),
     });
 }
 
 /// Hierarchical data, as `ccm hiera parse` reads it.
 pub fn hiera(text: &[u8]) {
     with_host(|host| {
-        let surroundings = Surroundings { facts: facts(), environ: facts(), hiera: None, data: Vec::new() };
-        let data = manifest::data(&location(text), &surroundings.scope(&folder()), host);
+        let data = surroundings().data_of(&location(text), &folder(), host);
         data.as_ref().map_or_else(tell, |data| drop(data.to_text()));
     });
 }
@@ -62,6 +58,10 @@ fn location(text: &[u8]) -> Location {
 
 fn folder() -> PathBuf {
     PathBuf::from("/nonexistent")
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings { facts: facts(), environ: facts(), hiera: None, data: Vec::new(), warn: |_| {} }
 }
 
 fn facts() -> Value {

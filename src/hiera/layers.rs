@@ -48,16 +48,17 @@ pub(crate) fn resolve(root: &[Entry], scope: &Scope, source: &Source, problems: 
     merged
 }
 
-/// Checks data, merged from wherever it comes, against the rules of a document.
+/// Checks data, merged from wherever it comes, against the rules of a document. Gives warnings.
 pub(crate) fn check(
     root: &[Entry],
     merged: &Value,
     scope: &Scope,
     source: &Source,
     problems: &mut Vec<Problem>,
-) {
-    if let Some(data) = root.iter().find(|entry| entry.key == "data") {
-        rules::check(&data.value, merged, scope, source, problems);
+) -> Vec<String> {
+    match root.iter().find(|entry| entry.key == "data") {
+        Some(data) => rules::check(&data.value, merged, scope, source, problems),
+        None => Vec::new(),
     }
 }
 

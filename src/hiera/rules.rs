@@ -14,58 +14,84 @@ struct Rule<'a> {
     at: usize,
 }
 
-/// Checks the merged data against the rules written in the data's comments.
+/// Checks the merged data against the rules written in the data's comments. Gives warnings about words that are no rules.
 pub(super) fn check(
     data: &Node,
     merged: &Value,
     scope: &Scope,
     source: &Source,
     problems: &mut Vec<Problem>,
-) {
+) -> Vec<String> {
     let scope = scope.with_data(merged.clone());
-    walk(data, Some(merged), "", &scope, source, problems);
+    let mut check = Check { scope, source, problems, warnings: Vec::new() };
+    check.walk(data, Some(merged), "", 0);
+    check.warnings
 }
 
-fn walk(
-    node: &Node,
-    merged: Option<&Value>,
-    path: &str,
-    scope: &Scope,
-    source: &Source,
-    problems: &mut Vec<Problem>,
-) {
-    let entries = match &node.value {
-        document::Value::Map(entries) => entries,
-        document::Value::Seq(items) => {
-            return items.iter().for_each(|item| unchecked(item, path, source, problems));
-        }
-        document::Value::Scalar(_) => return,
-    };
-    for entry in entries {
-        let value = merged.and_then(Value::as_map).and_then(|map| map.get(entry.key.as_str()));
-        let name = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
-        for rule in rules(entry, source) {
-            problems.extend(broken(&rule, value.unwrap_or(&Value::Null), &name, entry.key_span, scope));
-        }
-        walk(&entry.value, value, &name, scope, source, problems);
-    }
+struct Check<'a> {
+    scope: Scope,
+    source: &'a Source,
+    problems: &'a mut Vec<Problem>,
+    warnings: Vec<String>,
 }
 
-/// Items of lists have no names by which merged data could be found: a rule on one of them would hold by accident.
-fn unchecked(node: &Node, path: &str, source: &Source, problems: &mut Vec<Problem>) {
-    match &node.value {
-        document::Value::Scalar(_) => {}
-        document::Value::Seq(items) => items.iter().for_each(|item| unchecked(item, path, source, problems)),
-        document::Value::Map(entries) => {
-            for entry in entries {
-                for rule in rules(entry, source).iter().filter(|rule| rule.is_known()) {
-                    let problem = Problem::new("a rule inside a list is not checked").at(rule.place());
-                    problems.push(problem.with_help(format!("put it on `{path}`, the list itself")));
+impl Check<'_> {
+    /// `from` is where the text before the node ends: a line above it that looks like a comment is part of that text.
+    fn walk(&mut self, node: &Node, merged: Option<&Value>, path: &str, mut from: u32) {
+        let entries = match &node.value {
+            document::Value::Map(entries) => entries,
+            document::Value::Seq(_) => return self.unchecked(node, path, from),
+            document::Value::Scalar(_) => return,
+        };
+        for entry in entries {
+            let value = merged.and_then(Value::as_map).and_then(|map| map.get(entry.key.as_str()));
+            let name = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+            for rule in rules(entry, self.source, from) {
+                if rule.is_known() {
+                    let value = value.unwrap_or(&Value::Null);
+                    self.problems.extend(broken(&rule, value, &name, entry.key_span, &self.scope));
+                } else {
+                    self.warnings.push(unknown(&rule, &name, self.source));
                 }
-                unchecked(&entry.value, path, source, problems);
+            }
+            self.walk(&entry.value, value, &name, entry.key_span.end);
+            from = entry.value.span.end;
+        }
+    }
+
+    /// Items of lists have no names by which merged data could be found: a rule on one of them would hold by accident.
+    fn unchecked(&mut self, node: &Node, path: &str, mut from: u32) {
+        match &node.value {
+            document::Value::Scalar(_) => {}
+            document::Value::Seq(items) => {
+                for item in items {
+                    self.unchecked(item, path, from);
+                    from = item.span.end;
+                }
+            }
+            document::Value::Map(entries) => {
+                for entry in entries {
+                    for rule in rules(entry, self.source, from).iter().filter(|rule| rule.is_known()) {
+                        let problem = Problem::new("a rule inside a list is not checked").at(rule.place());
+                        self.problems.push(problem.with_help(format!("put it on `{path}`, the list itself")));
+                    }
+                    self.unchecked(&entry.value, path, entry.key_span.end);
+                    from = entry.value.span.end;
+                }
             }
         }
     }
+}
+
+/// What is said of a word that is no rule. It may just as well be part of an ordinary comment.
+fn unknown(rule: &Rule, name: &str, source: &Source) -> String {
+    let (word, _) = rule.parts();
+    let (line, column) = source.line_column(rule.place().start);
+    let help = match document::closest(word, ["@require", "@validate"]) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "the rules are @require and @validate".to_owned(),
+    };
+    format!("{}:{line}:{column}: unknown rule `{word}` of data `{name}`; {help}", source.name)
 }
 
 impl Rule<'_> {
@@ -79,7 +105,7 @@ impl Rule<'_> {
     }
 
     fn is_known(&self) -> bool {
-        matches!(self.parts().0, "@require" | "@validate")
+        matches!(self.parts().0, "@require" | "@required" | "@validate")
     }
 }
 
@@ -88,7 +114,7 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
     let place = rule.place();
     let (word, rest) = rule.parts();
     match word {
-        "@require" => {
+        "@require" | "@required" => {
             let missing = value.is_null() || value.as_str() == Some("");
             missing.then(|| Problem::new(format!("data `{name}` is required and has no value")).at(key))
         }
@@ -118,16 +144,12 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
                 Err(error) => Some(in_place(error)),
             }
         }
-        _ => {
-            let known = document::closest(word, ["@require", "@validate"])?;
-            let problem = Problem::new(format!("unknown rule `{word}`")).at(place);
-            Some(problem.with_help(format!("did you mean `{known}`?")))
-        }
+        _ => None,
     }
 }
 
-/// The rules of a key: in the comments directly above it and behind it on its line.
-fn rules<'a>(entry: &Entry, source: &'a Source) -> Vec<Rule<'a>> {
+/// The rules of a key: in the comments directly above it, down from a place, and behind it on its line.
+fn rules<'a>(entry: &Entry, source: &'a Source, from: u32) -> Vec<Rule<'a>> {
     let text = &source.text;
     let start = entry.key_span.start as usize;
     let mut line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -136,6 +158,9 @@ fn rules<'a>(entry: &Entry, source: &'a Source) -> Vec<Rule<'a>> {
     let begins_line = text[line_start..start].chars().all(|c| c.is_whitespace() || c == '-');
     while begins_line && line_start > 0 {
         let above = text[..line_start - 1].rfind('\n').map_or(0, |newline| newline + 1);
+        if above < from as usize {
+            break;
+        }
         let line = &text[above..line_start];
         let Some(comment) = line.trim().strip_prefix('#') else { break };
         rules.extend(rule(comment, text));

@@ -70,6 +70,8 @@ pub(crate) struct Surroundings {
     pub(crate) hiera: Option<Location>,
     /// Data that goes over everything, one after the other.
     pub(crate) data: Vec<Pair>,
+    /// Told what the user should know although nothing is wrong.
+    pub(crate) warn: fn(&str),
 }
 
 /// Reads a manifest and finds everything that is wrong with it.
@@ -83,8 +85,9 @@ pub(crate) fn load(
     let scope = surroundings.scope(&working_directory);
     let external = surroundings.external_data(&scope, host)?;
     let mut problems = Vec::new();
-    let read = read(&source, &scope, |data| surroundings.over(data, external.as_ref()), &mut problems)?;
-    let broken = |scope: &Scope| external.as_ref().and_then(|external| external.broken(scope));
+    let read = read(&source, &scope, surroundings, external.as_ref(), &mut problems)?;
+    let broken =
+        |scope: &Scope| external.as_ref().and_then(|external| external.broken(scope, surroundings.warn));
     let mut invalid: Vec<_> = read.as_ref().and_then(|(_, _, scope)| broken(scope)).into_iter().collect();
     match read {
         Some((resources, settings, scope)) if problems.is_empty() && invalid.is_empty() => {
@@ -100,7 +103,7 @@ pub(crate) fn load(
 
 impl Surroundings {
     /// What expressions can see before there is any data.
-    pub(crate) fn scope(&self, working_directory: &Path) -> Scope {
+    fn scope(&self, working_directory: &Path) -> Scope {
         Scope::new(self.facts.clone(), self.environ.clone(), working_directory.to_owned())
     }
 
@@ -109,9 +112,25 @@ impl Surroundings {
         let scope = self.scope(working_directory);
         let external = self.external_data(&scope, host)?;
         let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), external.as_ref())?);
-        match external.and_then(|external| external.broken(&scope)) {
+        match external.and_then(|external| external.broken(&scope, self.warn)) {
             Some(broken) => Err(LoadError::Invalid(vec![broken])),
             None => Ok(scope),
+        }
+    }
+
+    /// The data of a document that holds only data.
+    pub(crate) fn data_of(
+        &self,
+        location: &Location,
+        working_directory: &Path,
+        host: &Host,
+    ) -> Result<ccm_expr::Value, LoadError> {
+        let scope = self.scope(working_directory);
+        let external = External::read(location, &scope, host)?;
+        let scope = scope.with_data(external.data.clone());
+        match external.broken(&scope, self.warn) {
+            Some(broken) => Err(LoadError::Invalid(vec![broken])),
+            None => Ok(external.data),
         }
     }
 
@@ -126,16 +145,6 @@ impl Surroundings {
 
     fn external_data(&self, scope: &Scope, host: &Host) -> Result<Option<External>, LoadError> {
         self.hiera.as_ref().map(|location| External::read(location, scope, host)).transpose()
-    }
-}
-
-/// The data of a document that holds only data.
-pub(crate) fn data(location: &Location, scope: &Scope, host: &Host) -> Result<ccm_expr::Value, LoadError> {
-    let external = External::read(location, scope, host)?;
-    let data = external.data.clone();
-    match external.broken(&scope.with_data(data.clone())) {
-        Some(broken) => Err(LoadError::Invalid(vec![broken])),
-        None => Ok(data),
     }
 }
 
@@ -177,10 +186,13 @@ impl External {
     }
 
     /// The rules that the merged data breaks.
-    fn broken(&self, scope: &Scope) -> Option<(Source, Vec<Problem>)> {
+    fn broken(&self, scope: &Scope, warn: fn(&str)) -> Option<(Source, Vec<Problem>)> {
         let mut problems = Vec::new();
         let entries = self.root.as_map().unwrap_or_default();
-        hiera::check(entries, scope.data(), scope, &self.source, &mut problems);
+        let warnings = hiera::check(entries, scope.data(), scope, &self.source, &mut problems);
+        for warning in &warnings {
+            warn(warning);
+        }
         secret::hide(&mut problems, &self.root, &self.source.text);
         (!problems.is_empty()).then(|| (self.source.clone(), problems))
     }
@@ -192,7 +204,8 @@ type Read = (Vec<Resource>, Settings, Scope);
 fn read(
     source: &Source,
     scope: &Scope,
-    add: impl Fn(ccm_expr::Value) -> Result<ccm_expr::Value, LoadError>,
+    surroundings: &Surroundings,
+    external: Option<&External>,
     problems: &mut Vec<Problem>,
 ) -> Result<Option<Read>, LoadError> {
     let mut root = match document::parse(source) {
@@ -214,8 +227,11 @@ fn read(
             return Ok(None);
         }
     };
-    let merged = add(own)?;
-    hiera::check(root.as_map().unwrap_or_default(), &merged, scope, source, problems);
+    let merged = surroundings.over(own, external)?;
+    let warnings = hiera::check(root.as_map().unwrap_or_default(), &merged, scope, source, problems);
+    for warning in &warnings {
+        (surroundings.warn)(warning);
+    }
     let scope = scope.with_data(merged);
     let (list, settings) = match &mut root.value {
         Value::Map(entries) => ccm_section(entries, &scope, source, problems),

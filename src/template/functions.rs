@@ -29,6 +29,7 @@ pub(super) const FOR_RULES: &[&str] = &[
     "is_regex",
     "isShellSafe",
     "is_shell_safe",
+    "is_shellsafe",
     "isHostname",
     "is_hostname",
     "isFQDN",
@@ -136,7 +137,7 @@ pub(super) fn check(name: &str, arguments: &[Value]) -> Result<Value, CallError>
         "isInt" | "is_int" => matches!(value, Value::Int(_)) || written.parse::<i64>().is_ok(),
         "isFloat" | "is_float" => written.parse::<f64>().is_ok_and(f64::is_finite),
         "isDuration" | "is_duration" => written.parse::<Duration>().is_ok(),
-        "isShellSafe" | "is_shell_safe" => is_shell_safe(&written),
+        "isShellSafe" | "is_shell_safe" | "is_shellsafe" => is_shell_safe(&written),
         "isHostname" | "is_hostname" => is_hostname(&written),
         "isFQDN" | "is_fqdn" => is_hostname(&written) && written.trim_end_matches('.').contains('.'),
         _ => return Err(CallError::new(format!("unknown function `{name}`"))),
@@ -144,9 +145,9 @@ pub(super) fn check(name: &str, arguments: &[Value]) -> Result<Value, CallError>
     Ok(holds.into())
 }
 
-/// Whether a shell takes the text for one plain word, quoted or not.
+/// Whether no character of the text means anything to a shell, but for the blanks between words.
 fn is_shell_safe(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(&byte))
+    !text.contains(|c: char| c.is_control() || ";&|`$()<>'\"\\*?[]{}~#!".contains(c))
 }
 
 /// A host name as RFC 1123 has it.
@@ -165,6 +166,11 @@ fn is_hostname(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    const SHELL_ACTIVE: &[&str] = &[
+        "$(x)", "a;b", "a&b", "a|b", "a`b", "a$b", "(a", "a)", "a<b", "a>b", "a'b", "a\"b", "a\\b", "a\nb",
+        "a\tb", "a\rb", "a\0b", "a*", "a?", "a[b", "a]b", "{a", "a}", "~a", "#a", "!a",
+    ];
+
     #[test]
     fn each_form_is_told_from_the_others() {
         for (name, yes, no) in [
@@ -174,7 +180,7 @@ mod tests {
             ("isInt", vec!["0", "-12"], vec!["1.5", "x", ""]),
             ("isFloat", vec!["1.5", "2"], vec!["x", "inf", "NaN"]),
             ("isDuration", vec!["1h30m"], vec!["30", "x"]),
-            ("isShellSafe", vec!["abc-1.2/x"], vec!["a b", "$(x)", "", "a;b"]),
+            ("isShellSafe", vec!["abc-1.2/x", "a b", "", "caf\u{e9} 5%, a=b@c:+^_"], SHELL_ACTIVE.to_vec()),
             ("isHostname", vec!["web1", "web1.example.net"], vec!["-a", "a_b", "", "a..b"]),
             ("isFQDN", vec!["web1.example.net"], vec!["web1"]),
         ] {
