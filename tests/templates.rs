@@ -382,6 +382,44 @@ fn files_and_texts_are_expanded_by_template() {
 }
 
 #[test]
+fn only_what_is_written_in_the_call_of_template_can_be_a_path() {
+    let world = World::new()
+        .beside("a.tmpl", "is ${ Data.x }")
+        .beside("empty", "")
+        .beside("path", "a.tmpl")
+        .beside("plain", "file without a dot");
+    let data = ["--data", "path=a.tmpl", "--data", "x=1", "--data", "folder=w", "--fact", "path=a.tmpl"];
+    for (call, want) in [
+        ("template('a.tmpl')", "is 1"),
+        ("'a.tmpl' | template()", "is 1"),
+        ("template(Data.x == 1 ? 'a.tmpl' : 'missing.tmpl')", "is 1"),
+        ("template('plain')", "file without a dot"),
+        ("template(file('a.tmpl'))", "is 1"),
+        ("template(file(Data.path))", "is 1"),
+        // Text, whatever it looks like.
+        ("template('')", ""),
+        ("template('Hi')", "Hi"),
+        ("template('Hello there/you.')", "Hello there/you."),
+        ("template(file('empty'))", ""),
+        ("template(file('path'))", "a.tmpl"),
+        ("template(Data.path)", "a.tmpl"),
+        ("template(Facts.path)", "a.tmpl"),
+        ("template(lookup('data.path'))", "a.tmpl"),
+        ("template('a.' + 'tmpl')", "a.tmpl"),
+        ("template(Data.none ?? 'a.tmpl')", "a.tmpl"),
+        ("template(Data.folder)", "w"),
+        ("template('w')", "w"),
+    ] {
+        let outcome = world.ccm(["eval", call].iter().chain(&data)).run();
+        assert_eq!(outcome.exits(0).json(), json!(want), "{call}");
+    }
+    for missing in ["missing.tmpl", "sub/missing", "/missing"] {
+        let outcome = world.ccm(["eval", &format!("template('{missing}')")]).run();
+        outcome.exits(2).complains(&format!("{missing}: No such file"));
+    }
+}
+
+#[test]
 fn a_path_is_relative_to_the_manifest() {
     let world = World::new().file("sub/data.txt", "here").file(
         "sub/site.yaml",

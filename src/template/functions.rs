@@ -3,9 +3,10 @@
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    path::Path,
 };
 
-use ccm_expr::{CallError, Template, Value};
+use ccm_expr::{Arguments, CallError, Template, Value};
 
 use super::{Scope, scope::Foreseen};
 use crate::vocabulary::Duration;
@@ -51,6 +52,15 @@ impl Scope {
         self.read(path).map(Value::from)
     }
 
+    /// Whether a path leads to a regular file, now or in a dry run by now.
+    fn is_file(&self, path: &str) -> bool {
+        let path = self.working_directory.join(path);
+        match self.foreseen(&path) {
+            Some(foreseen) => matches!(foreseen, Foreseen::Text(_)),
+            None => path.is_file(),
+        }
+    }
+
     fn read(&self, path: &str) -> Result<String, CallError> {
         let path = self.working_directory.join(path);
         let failed = |reason: String| CallError::at(0, format!("cannot read {}: {reason}", path.display()));
@@ -70,10 +80,14 @@ impl Scope {
         String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))
     }
 
-    /// `template(file-or-text)`: a file, or a text that holds expressions, with its expressions expanded.
-    pub(super) fn template(&self, arguments: &[Value]) -> Result<Value, CallError> {
+    /// `template(file-or-text)`: a file or a text with its expressions expanded.
+    ///
+    /// Only what is written in the call itself can be a path. Text from elsewhere is text, whatever it looks like: data
+    /// and files do not choose what is opened.
+    pub(super) fn template(&self, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let given = text(arguments, "template takes the path of a file, or a text")?;
-        let is_text = given.contains('\n') || ccm_expr::has_template(given);
+        let may_be_path = arguments.is_literal(0) && !given.contains('\n') && !ccm_expr::has_template(given);
+        let is_text = !(may_be_path && (self.is_file(given) || looks_like_a_path(given)));
         let text = if is_text { given.to_owned() } else { self.read(given)? };
         let depth = self.depth.get();
         let calls = if depth == 0 { 0 } else { self.calls.get() };
@@ -99,6 +113,12 @@ impl Scope {
             CallError { help: error.help, ..CallError::new(message) }
         })
     }
+}
+
+/// Whether a word was most probably meant as the path of a file, so that a mistake in it is told.
+fn looks_like_a_path(text: &str) -> bool {
+    let extension = Path::new(text).extension().is_some_and(|extension| !extension.is_empty());
+    !text.contains(char::is_whitespace) && (extension || text.contains('/'))
 }
 
 fn text<'a>(arguments: &'a [Value], usage: &str) -> Result<&'a str, CallError> {

@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
 };
 
-use ccm_expr::{CallError, Environment, Map, Path, Program, Value};
+use ccm_expr::{Arguments, CallError, Environment, Map, Path, Program, Value};
 
 use super::functions;
 
@@ -215,7 +215,7 @@ impl Environment for Scope {
         if self.subject.is_some() { functions::FOR_RULES } else { FUNCTIONS }
     }
 
-    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, CallError> {
+    fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         match name {
             "lookup" => self.lookup(arguments),
             "file" | "readFile" => self.file(arguments),

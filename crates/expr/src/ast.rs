@@ -189,6 +189,17 @@ pub(crate) enum Kind {
     Call(usize, Vec<Node>),
 }
 
+impl Node {
+    /// Whether this is a constant, or a choice between constants.
+    pub(crate) fn is_literal(&self) -> bool {
+        match &self.kind {
+            Kind::Constant(_) => true,
+            Kind::Conditional(nodes) => nodes[1].is_literal() && nodes[2].is_literal(),
+            _ => false,
+        }
+    }
+}
+
 impl Kind {
     /// The depth of the deepest node below.
     pub(crate) fn depth(&self) -> u16 {

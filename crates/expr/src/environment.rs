@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::ast::Node;
 use crate::error::Error;
 use crate::value::{Map, Value};
 
@@ -26,7 +27,7 @@ pub trait Environment {
     /// # Errors
     ///
     /// What went wrong and what to do about it; the caller knows where in the text the call is.
-    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, CallError> {
+    fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let _ = arguments;
         Err(CallError::new(format!("unknown function `{name}`")))
     }
@@ -34,6 +35,29 @@ pub trait Environment {
     /// The present moment, for `now()`.
     fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+}
+
+/// What a function of the host is called with: a list of values.
+pub struct Arguments<'a> {
+    pub(crate) values: &'a [Value],
+    pub(crate) nodes: &'a [Node],
+}
+
+impl Arguments<'_> {
+    /// Whether an argument is a constant of the expression, or a choice between such: whoever wrote the expression
+    /// wrote this, and nothing from elsewhere is in it.
+    #[must_use]
+    pub fn is_literal(&self, place: usize) -> bool {
+        self.nodes.get(place).is_some_and(Node::is_literal)
+    }
+}
+
+impl std::ops::Deref for Arguments<'_> {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        self.values
     }
 }
 

@@ -55,7 +55,7 @@ mod suggest;
 mod template;
 mod value;
 
-pub use environment::{CallError, Environment};
+pub use environment::{Arguments, CallError, Environment};
 pub use error::Error;
 pub use path::{Missing, Path};
 pub use program::Program;

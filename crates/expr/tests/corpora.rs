@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use ccm_expr::{CallError, Environment, Map, Program, Value};
+use ccm_expr::{Arguments, CallError, Environment, Map, Program, Value};
 
 /// The text of a corpus, or nothing when it is not there.
 fn corpus(name: &str) -> Option<String> {
@@ -33,7 +33,7 @@ impl Environment for Variables {
         &["fn"]
     }
 
-    fn call(&self, _: &str, _: &[Value]) -> Result<Value, CallError> {
+    fn call(&self, _: &str, _: &Arguments<'_>) -> Result<Value, CallError> {
         Ok(Value::Bool(false))
     }
 }

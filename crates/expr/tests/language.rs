@@ -3,7 +3,7 @@
 //! One case a line, `expression => result`; `## ` begins a heading.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use ccm_expr::{CallError, Environment, Map, Program, Value};
+use ccm_expr::{Arguments, CallError, Environment, Map, Program, Value};
 
 const VARIABLES: &str = r#"{
     "str": "hello", "n": 7, "nothing": null, "array": [1, 2, 3, 4, 5],
@@ -33,8 +33,8 @@ impl Environment for World {
         &["double", "lookup"]
     }
 
-    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, CallError> {
-        match (name, arguments) {
+    fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Value, CallError> {
+        match (name, &**arguments) {
             ("double", [Value::Int(number)]) => Ok(Value::Int(number * 2)),
             ("double", [_, ..]) => Err(CallError::at(0, "expected an int").with_help("give it a number")),
             _ => Err(CallError::new("nothing is there")),

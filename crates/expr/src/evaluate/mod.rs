@@ -18,7 +18,7 @@ use regex::Regex;
 use crate::ast::{Binary, Kind, Node, Pointer, Span, Unary};
 use crate::budget::{Budget, Exhausted};
 use crate::builtins::{Builtin, Context};
-use crate::environment::{CallError, Environment};
+use crate::environment::{Arguments, CallError, Environment};
 use crate::error::{Error, Result};
 use crate::parser::Reference;
 use crate::value::{Map, Place, Value, key_text};
@@ -247,7 +247,8 @@ impl<'a> Evaluation<'a> {
     fn call(&mut self, place: usize, arguments: &'a [Node], span: Span) -> Result<Value> {
         let values = arguments.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
         let name = &self.functions[place].name;
-        self.environment.call(name, &values).map_err(|error| blamed(error, name, arguments, span))
+        let given = Arguments { values: &values, nodes: arguments };
+        self.environment.call(name, &given).map_err(|error| blamed(error, name, arguments, span))
     }
 }
 
