@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use crate::{exec::commands, support::sh};
+use crate::{
+    exec::commands,
+    support::{World, sh},
+};
 
 #[test]
 fn values_of_environment_and_stdin_are_shown_nowhere() {
@@ -36,6 +39,61 @@ fn values_of_environment_and_stdin_are_shown_nowhere() {
         "a: { environment: [A=canary-1], command: '${ nonsense( }' }",
     ] {
         commands(item).apply().exits(2).never_says("canary-1");
+    }
+}
+
+#[test]
+fn mistakes_beside_a_secret_are_told_like_any_other() {
+    let with = |properties: &str| {
+        let lines = properties.lines().map(|line| format!("        {line}\n")).collect::<String>();
+        World::new().manifest(&format!("- exec:\n    - a:\n{lines}        environment: [A=canary-1]\n"))
+    };
+    for (properties, message, help, line) in [
+        (
+            "command: '${ nonsense( }'",
+            "expected an expression, found the end",
+            "`$${`",
+            "3 |         command: '${ nonsense( }'",
+        ),
+        (
+            "command: x\ncwd: '${ Dat.x }'",
+            "unknown variable `Dat`",
+            "did you mean `Data`?",
+            "4 |         cwd: '${ Dat.x }'",
+        ),
+        (
+            "command: x\ntimeout: \"${ lookup('facts.hots') }\"",
+            "`facts` has no `hots`",
+            "did you mean `host`?",
+            "4 |         timeout",
+        ),
+        ("command: x\ntimeout: soon", "\"soon\" is not a duration", "", "4 |         timeout: soon"),
+        (
+            "command: x\ntimout: 1s",
+            "unknown property `timout`",
+            "did you mean `timeout`?",
+            "4 |         timout: 1s",
+        ),
+    ] {
+        let outcome = with(properties).validate();
+        outcome.exits(2).complains(message).complains(help).complains(line).never_says("canary-1");
+    }
+    // In the secret itself nothing is quoted, and what quotes nothing is said.
+    for (environment, message) in [
+        ("'A=${ canary + }'", "expected an expression, found the end"),
+        ("'A=x${canary}y'", "a template in it cannot be expanded"),
+        ("'A=${ canary canary }'", "a template in it cannot be expanded"),
+    ] {
+        let world = World::new().manifest(&format!(
+            "- exec:\n    - a:\n        command: x\n        environment: [{environment}]\n"
+        ));
+        let outcome = world.validate();
+        outcome
+            .exits(2)
+            .complains(message)
+            .complains("site.yaml:4:")
+            .complains("`ccm eval`")
+            .never_says("canary");
     }
 }
 

@@ -193,6 +193,116 @@ fn what_is_wrong_with_an_early_expression_stops_everything_before_it_begins() {
     not_attempted("- $W/x: { owner: '${ HOME }' }", "15:", "unknown variable `HOME`", "write `$${HOME}`");
 }
 
+/// Each thing that is wrong is told once, and nothing that follows from it.
+#[track_caller]
+fn told_once(items: &str, messages: &[&str]) {
+    let world = with_data(World::new(), items);
+    let outcome = world.validate();
+    let count = messages.len();
+    let summary = format!("{count} problem{} in site.yaml", if count == 1 { "" } else { "s" });
+    outcome.exits(2).complains(&summary);
+    for message in messages {
+        outcome.complains(message);
+    }
+}
+
+#[test]
+fn a_property_that_cannot_be_expanded_is_told_once() {
+    let nothing = "`Data.nothing` has no value";
+    for property in
+        ["timeout", "provider", "alias", "mode", "tries", "try_sleep", "sensitive", "ensure", "force"]
+    {
+        told_once(&format!("- $W/x: {{ content: x, {property}: '${{ Data.nothing }}' }}"), &[nothing]);
+        told_once(
+            &format!("- $W/x: {{ content: x, {property}: '${{ Facts.hots.info }}', moed: 1 }}"),
+            &["cannot read `info` of nil", "unknown property `moed`"],
+        );
+    }
+    for property in ["require", "alias"] {
+        let item = format!("- $W/x: {{ content: x, {property}: ['file#${{ Data.nothing }}'] }}");
+        let item = if property == "alias" { item.replace(['[', ']'], "") } else { item };
+        told_once(&item, &[nothing]);
+    }
+    told_once("- '${ Data.nothing }': { content: x, mode: 999 }", &[nothing, "999"]);
+    // Two that have the same mistake in common are not the same.
+    told_once(
+        "- '${ Data.nothing }': { content: x }\n- '${ Data.nothing }': { content: x }",
+        &[nothing, nothing],
+    );
+    told_once(
+        "- $W/a: { content: x, alias: '${ Data.nothing }' }\n- $W/b: { content: x, alias: '${ Data.nothing }' }",
+        &[nothing, nothing],
+    );
+    told_once(
+        "- $W/a: { content: x, require: ['file#$W/${ Data.nothing }'] }\n- '$W/${ Data.nothing }': { content: x }",
+        &[nothing, nothing],
+    );
+    // What could not be named may be what others refer to.
+    told_once(
+        "- '$W/${ Data.nothing }': { content: x }\n- $W/b: { content: x, require: ['file#$W/a', 'exec#a'] }",
+        &[nothing, "exec#a is not declared"],
+    );
+    for (sections, message) in [
+        ("ccm: { fail_on_error: '${ 1 + }' }", "expected an expression"),
+        ("data:\n  # @validate isInt(value)\n  a: '${ 1 + }'\n", "expected an expression"),
+    ] {
+        let outcome = World::new().manifest(sections).validate();
+        outcome.exits(2).complains(message).complains("1 problem in site.yaml");
+    }
+    let outcome =
+        ensure(&World::new(), &["${ Data.nothing }", "--content", "x", "--timeout", "${ Data.nothing }"]);
+    outcome.exits(2).complains(nothing).complains("2 problems in command line");
+}
+
+#[test]
+fn nothing_is_not_a_value_of_any_property() {
+    let message = "`Data.nothing` has no value";
+    for property in ["tries", "force", "sensitive", "require", "mode", "owner", "timeout", "alias", "content"]
+    {
+        let world = with_data(
+            World::new(),
+            &format!("- $W/x: {{ ensure: present, {property}: '${{ Data.nothing }}' }}"),
+        );
+        let outcome = world.apply();
+        let late = property == "content";
+        outcome.exits(if late { 1 } else { 2 });
+        let said = if late { outcome.says(message) } else { outcome.complains(message) };
+        assert!(format!("{}{}", said.stdout, said.stderr).contains("give a default with `??`"), "{outcome}");
+    }
+    let exec = |property: &str| {
+        let text = format!(
+            "data: {{ nothing: null }}\nccm:\n  resources:\n  - exec: {{ x: {{ command: 'true', {property} }} }}"
+        );
+        World::new().manifest(&text).apply()
+    };
+    exec("returns: '${ Data.nothing }'").exits(2).complains(message);
+    exec("environment: '${ Data.nothing }'").exits(1);
+    exec("environment: ['A=${ Data.nothing ?? \"\" }']").exits(0);
+    let settings = World::new().manifest("ccm: { fail_on_error: '${ Environ.NOTHING }' }").apply();
+    settings.exits(2).complains("`Environ.NOTHING` has no value");
+    // In data nothing is a value like any other.
+    let data = World::new().manifest("data: { a: '${ Facts.nothing }' }");
+    data.ccm(["eval", "Data.a == nil", "--manifest", "site.yaml"]).run().exits(0).says("true");
+}
+
+#[test]
+fn conditions_may_stand_in_the_brackets_of_a_template() {
+    let world = with_data(
+        World::new(),
+        "- $W/a: { content: x, control: { if: '${ data.on }' } }\n\
+         - $W/b: { content: x, control: { if: '{{ not data.on }}' } }\n\
+         - $W/c: { content: x, control: { unless: ' ${ {a: data.on}.a } ' } }\n\
+         - $W/d: { content: x, control: { if: '{a: data.on}.a', unless: '${ file(\"w/a\") != \"x\" }' } }\n",
+    );
+    world.apply().exits(0).counts([2, 0, 0, 2]);
+    assert_eq!(world.tree().names(), ["a", "d"]);
+    let control = |text: &str| format!("- $W/x: {{ content: x, control: {{ if: '{text}' }} }}");
+    not_attempted(&control("${ Dat.on }"), "15:", "unknown variable `Dat`", "did you mean `Data`?");
+    not_attempted(&control("${ data.on + }"), "15:", "expected an expression", "");
+    not_attempted(&control("${ data.on } == true"), "15:", "", "write it without `${ }` or `{{ }}`");
+    fails(&control("${ data.name }"), "{ if", "control.if must give a boolean, not string", "");
+}
+
 #[test]
 fn what_can_be_known_of_a_late_expression_stops_everything_too() {
     not_attempted("- $W/x: { content: 'a ${ 1 + }' }", "15:", "expected an expression", "");

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     engine::{Exclusion, OnFailure},
-    resource::{Completeness, Expansion, FieldKind, Kind, fields},
+    resource::{Expansion, FieldKind, Kind, fields},
     types,
 };
 
@@ -66,8 +66,8 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let scope = surroundings::of_folder(matches, &folder)?.without_manifest(&folder, &host)?;
     let (source, mut declaration) = flags::declaration(kind, matches)?;
     let mut problems = Vec::new();
-    Expansion::new(&scope, &source).expand(&mut declaration, &mut problems);
-    let resource = match declaration.resolve(Completeness::Whole) {
+    let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut problems);
+    let resource = match declaration.resolve(completeness) {
         Ok(resource) if problems.is_empty() => resource,
         Ok(_) => return Err(Failure::problems(source, problems)),
         Err(more) => return Err(Failure::problems(source, [problems, more].concat())),

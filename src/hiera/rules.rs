@@ -46,7 +46,15 @@ impl Check<'_> {
         for entry in entries {
             let value = merged.and_then(Value::as_map).and_then(|map| map.get(entry.key.as_str()));
             let name = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
-            for rule in rules(entry, self.source, from) {
+            let is_known =
+                |problem: &Problem| problem.span.is_some_and(|span| entry.value.span.contains(span));
+            let rules = if self.problems.iter().any(is_known) {
+                // It could not be expanded, and is not yet what the rules are about.
+                Vec::new()
+            } else {
+                rules(entry, self.source, from)
+            };
+            for rule in rules {
                 if rule.is_known() {
                     let value = value.unwrap_or(&Value::Null);
                     self.problems.extend(broken(&rule, value, &name, entry.key_span, &self.scope));

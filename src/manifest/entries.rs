@@ -17,8 +17,8 @@ pub(super) fn resources(
     problems: &mut Vec<Problem>,
 ) -> Vec<Resource> {
     let mut declared = declared(list, problems);
-    for Declared { declaration, .. } in &mut declared {
-        expansion.expand(declaration, problems);
+    for Declared { declaration, completeness, .. } in &mut declared {
+        *completeness = expansion.expand(declaration, problems);
     }
     references::check(&declared, problems);
     resolve(declared, problems)
@@ -45,6 +45,7 @@ fn declared(list: &Node, problems: &mut Vec<Problem>) -> Vec<Declared> {
 /// A declaration, and where the defaults stand that some of its properties come from.
 pub(super) struct Declared {
     pub(super) declaration: Declaration,
+    pub(super) completeness: Completeness,
     defaults: Option<Span>,
 }
 
@@ -52,8 +53,8 @@ fn resolve(declarations: Vec<Declared>, problems: &mut Vec<Problem>) -> Vec<Reso
     let mut resources = Vec::with_capacity(declarations.len());
     // What is wrong in `defaults` is wrong for every item that takes them, and said once.
     let mut said: Vec<Option<Span>> = Vec::new();
-    for Declared { declaration, defaults } in declarations {
-        match declaration.resolve(Completeness::Whole) {
+    for Declared { declaration, completeness, defaults } in declarations {
+        match declaration.resolve(completeness) {
             Ok(resource) => resources.push(resource),
             Err(more) => {
                 for problem in more {
@@ -163,7 +164,7 @@ impl Found<'_> {
         let Some(Entry { value, .. }) = name.first() else { return };
         let Value::Scalar(scalar) = &value.value else { return };
         let declaration = Declaration { kind, name: scalar.text.clone(), name_span: value.span, properties };
-        self.declarations.push(Declared { declaration, defaults: None });
+        self.push(declaration, None);
     }
 
     fn declare(
@@ -184,7 +185,11 @@ impl Found<'_> {
             .extend(inherited.iter().filter(|default| own.iter().all(|own| own.key != default.key)).cloned());
         let declaration =
             Declaration { kind, name: entry.key.clone(), name_span: entry.key_span, properties };
-        self.declarations.push(Declared { declaration, defaults });
+        self.push(declaration, defaults);
+    }
+
+    fn push(&mut self, declaration: Declaration, defaults: Option<Span>) {
+        self.declarations.push(Declared { declaration, completeness: Completeness::Whole, defaults });
     }
 
     /// The properties below a name; none at all is fine.

@@ -284,7 +284,7 @@ fn ccm_section<'a>(
         if entry.key.ends_with("_message") {
             template::join(&mut entry.value);
         }
-        template::expand(&mut entry.value, scope, source, problems);
+        template::expand_properties(&mut entry.value, scope, source, problems);
         rest.push(entry.clone());
     }
     let resources = ccm.iter().find(|entry| entry.key == "resources").map(|entry| &entry.value);
@@ -296,7 +296,8 @@ fn settings(entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Settings {
     let mut map = Vec::new();
     for entry in entries {
         if known.contains(&entry.key.as_str()) {
-            map.push(entry);
+            // What could not be expanded is told already.
+            map.extend(Some(entry).filter(|entry| !template::holds_template(&entry.value)));
             continue;
         }
         let all = known.iter().copied().chain(["resources"]);

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use super::entries::Declared;
 use crate::{
-    document::{Entry, Problem, Span, closest},
-    resource::Declaration,
+    document::{Entry, Node, Problem, Span, closest},
+    resource::{Completeness, Declaration},
+    template::holds_template,
     vocabulary::Reference,
 };
 
@@ -15,14 +16,25 @@ struct Known {
     span: Span,
 }
 
-/// Finds names that are taken twice, and references to nothing or to something that comes later.
+/// Finds names that are taken twice, and references to nothing or to something that comes later. Names and references
+/// that could not be expanded are left out: what they would have been nobody knows.
 pub(super) fn check(declared: &[Declared], problems: &mut Vec<Problem>) {
     let mut known: HashMap<Reference, Known> = HashMap::with_capacity(declared.len());
-    for (index, Declared { declaration, .. }) in declared.iter().enumerate() {
-        let mut names = vec![(declaration.name.clone(), declaration.name_span)];
-        names.extend(alias(declaration));
+    let mut nameless: Vec<&str> = Vec::new();
+    for (index, Declared { declaration, completeness, .. }) in declared.iter().enumerate() {
+        let kind = declaration.kind.name();
+        let mut names = Vec::new();
+        match completeness {
+            Completeness::Nameless => nameless.push(kind),
+            _ => names.push((declaration.name.as_str(), declaration.name_span)),
+        }
+        match alias(declaration) {
+            Some(alias) if holds_template(alias) => nameless.push(kind),
+            alias => names.extend(alias.and_then(|alias| Some((alias.as_str()?, alias.span)))),
+        }
+        names.dedup_by_key(|(name, _)| *name);
         for (name, span) in names {
-            let reference = Reference { kind: declaration.kind.name().to_owned(), name };
+            let reference = Reference { kind: kind.to_owned(), name: name.to_owned() };
             match known.get(&reference) {
                 Some(first) => problems.push(
                     Problem::new(format!("{reference} is declared twice"))
@@ -35,7 +47,10 @@ pub(super) fn check(declared: &[Declared], problems: &mut Vec<Problem>) {
     }
     for (index, Declared { declaration, .. }) in declared.iter().enumerate() {
         for (reference, span) in references(declaration) {
-            problems.extend(problem(index, declaration, &reference, span, &known));
+            let is_known = known.contains_key(&reference) || !nameless.contains(&reference.kind.as_str());
+            if is_known {
+                problems.extend(problem(index, declaration, &reference, span, &known));
+            }
         }
     }
 }
@@ -69,10 +84,8 @@ fn problem(
     }
 }
 
-fn alias(declaration: &Declaration) -> Option<(String, Span)> {
-    let entry = declaration.properties.iter().find(|entry| entry.key == "alias")?;
-    let alias = entry.value.as_str().filter(|alias| *alias != declaration.name)?;
-    Some((alias.to_owned(), entry.value.span))
+fn alias(declaration: &Declaration) -> Option<&Node> {
+    declaration.properties.iter().find(|entry| entry.key == "alias").map(|entry| &entry.value)
 }
 
 /// What the declaration refers to. What is no reference at all is found when the resource is read.
@@ -80,5 +93,6 @@ fn references(declaration: &Declaration) -> impl Iterator<Item = (Reference, Spa
     let refers = |entry: &&Entry| matches!(entry.key.as_str(), "require" | "subscribe");
     let items =
         declaration.properties.iter().filter(refers).filter_map(|entry| entry.value.as_seq()).flatten();
+    let items = items.filter(|item| !holds_template(item));
     items.filter_map(|item| Some((item.as_str()?.parse().ok()?, item.span)))
 }

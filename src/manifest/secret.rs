@@ -5,7 +5,7 @@
 use std::{ops::Range, sync::LazyLock};
 
 use crate::{
-    document::{Excerpt, Node, Problem, Span, Typed, Value, closest},
+    document::{Entry, Excerpt, Node, Problem, Span, Typed, Value, closest},
     resource::{Kind, fields},
     types,
     vocabulary::holds_credentials,
@@ -41,42 +41,45 @@ pub(super) fn hide_all(problems: &mut [Problem], text: &str) {
     }
 }
 
-/// The maps of properties that hold secrets. Items of a list share their `defaults`, and with them the secrets.
-fn collect(node: &Node, secrets: &mut Vec<Span>) {
+/// What holds secrets: maps of properties that are marked, properties whose values are never shown, and addresses with a
+/// password in them. Whether something in the node is marked.
+fn collect(node: &Node, secrets: &mut Vec<Span>) -> bool {
     match &node.value {
-        Value::Scalar(_) => {}
-        Value::Map(_) if is_sensitive(node) => secrets.push(node.span),
+        Value::Scalar(_) => false,
+        Value::Map(_) if is_marked(node) => {
+            secrets.push(node.span);
+            true
+        }
         Value::Map(entries) => {
-            for entry in entries {
-                collect(&entry.value, secrets);
+            let mut marked = false;
+            for Entry { key, key_span, value } in entries {
+                if is_secret_key(key) || is_address(value) {
+                    secrets.push(Span::new(key_span.start as usize, value.span.end as usize));
+                }
+                marked |= collect(value, secrets);
             }
+            marked
         }
         Value::Seq(items) => {
-            let defaults = items.iter().find_map(|item| item.lookup("defaults"));
-            let before = secrets.len();
-            for item in items {
-                collect(item, secrets);
-            }
-            match defaults {
-                Some(defaults) if is_sensitive(defaults) => secrets.push(node.span),
-                Some(defaults) if secrets.len() > before => secrets.push(defaults.span),
+            let marked = items.iter().fold(false, |marked, item| collect(item, secrets) | marked);
+            // Items of a list share their `defaults`, and with them the secrets.
+            match items.iter().find_map(|item| item.lookup("defaults")) {
+                Some(defaults) if is_marked(defaults) => secrets.push(node.span),
+                Some(defaults) if marked => secrets.push(defaults.span),
                 _ => {}
             }
+            marked
         }
     }
-}
-
-/// A map that is marked, that has a property whose value is never shown, or an address with a password in it.
-fn is_sensitive(node: &Node) -> bool {
-    let Value::Map(entries) = &node.value else { return false };
-    let is_address =
-        |node: &Node| matches!(&node.value, Value::Scalar(scalar) if holds_credentials(&scalar.text));
-    is_marked(node) || entries.iter().any(|entry| is_secret_key(&entry.key) || is_address(&entry.value))
 }
 
 /// Also one that is misspelt holds what was meant for it.
 fn is_secret_key(key: &String) -> bool {
     secret_keys().contains(key) || closest(key, secret_keys().iter().map(String::as_str)).is_some()
+}
+
+fn is_address(node: &Node) -> bool {
+    matches!(&node.value, Value::Scalar(scalar) if holds_credentials(&scalar.text))
 }
 
 /// The properties, of whatever type, whose values are never shown.

@@ -2,13 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use ccm_expr::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
 use crate::{
-    template::Scope,
+    template::{self, Scope},
     vocabulary::{Duration, Reference},
 };
 
@@ -90,8 +89,10 @@ impl Condition {
             Self::Literal(value) => return Ok(*value),
             Self::Expression(text) => text,
         };
-        let value = Program::compile(text).and_then(|program| scope.evaluate(&program)).map_err(|error| {
-            Error { help: error.help, ..Error::new(format!("{name}: {}", error.message)).on("control") }
+        let parsed = template::Condition::parse(text);
+        let value = parsed.and_then(|condition| condition.evaluate(scope)).map_err(|error| Error {
+            help: error.help,
+            ..Error::new(format!("{name}: {}", error.message)).on("control")
         })?;
         value.as_bool().ok_or_else(|| {
             Error::new(format!("{name} must give a boolean, not {}: `{text}`", value.type_name()))

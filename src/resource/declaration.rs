@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{Common, Error, Kind, Wanted, erased::names, expansion::Secrecy, schema};
 use crate::{
-    document::{Entry, Node, NodeError, Problem, Scalar, Span, Style, Value, closest, from_node},
+    document::{Entry, Excerpt, Node, NodeError, Problem, Scalar, Span, Style, Value, closest, from_node},
     template,
     vocabulary::Reference,
 };
@@ -46,6 +46,8 @@ pub(crate) enum Completeness {
     Whole,
     /// Only what is needed to look at it.
     Identity,
+    /// All but its name, which could not be worked out.
+    Nameless,
 }
 
 impl Declaration {
@@ -67,7 +69,9 @@ impl Declaration {
         let kind = self.kind;
         let mut faults =
             Faults { kind, secrecy, problems: Vec::new(), properties: Vec::new(), late: Vec::new() };
-        if self.name.trim().is_empty() {
+        if completeness == Completeness::Nameless {
+            faults.late.push("name".to_owned());
+        } else if self.name.trim().is_empty() {
             faults.problems.push(Problem::new("it has no name").at(self.name_span));
         }
         let (mut common, mut own) = (Vec::new(), vec![name]);
@@ -78,7 +82,12 @@ impl Declaration {
                 }
                 own.push(entry);
             } else if is_common(self.kind, &entry.key) {
-                common.push(entry);
+                if entry.key != "control" && template::holds_template(&entry.value) {
+                    // It could not be expanded, which is said already.
+                    faults.properties.push(entry.key);
+                } else {
+                    common.push(entry);
+                }
             } else {
                 faults.problems.push(unknown_key(self.kind, &entry));
             }
@@ -90,7 +99,9 @@ impl Declaration {
             faults.problems.extend(unknown_provider(self.kind, common, &places));
         }
         if let (Some(wanted), Completeness::Whole) = (&wanted, completeness) {
-            let provider = common.as_ref().and_then(|common| common.provider.as_deref());
+            // Of a provider that is not known nothing is asked that only some ask for.
+            let unknown = faults.is_known(Some("provider")).then_some("");
+            let provider = common.as_ref().and_then(|common| common.provider.as_deref()).or(unknown);
             let new = wanted.problems(provider).into_iter().filter(|error| !faults.is_known(error.property));
             let new: Vec<Problem> = new.map(|error| places.problem(error)).collect();
             faults.problems.extend(new);
@@ -157,9 +168,15 @@ impl Faults {
 
     /// The problems, each naming the resource, and none showing what must not be seen.
     fn about(mut self, name: &str, places: &Places) -> Vec<Problem> {
-        let secrecy = self.secrecy.with(self.kind, places.properties.iter().map(|(key, _)| key));
+        let secrets = schema::secret(self.kind);
+        let secret = |span: Span| {
+            places.properties.iter().any(|(key, place)| secrets.contains(key) && place.contains(span))
+        };
         for problem in &mut self.problems {
-            secrecy.cover(problem, self.kind, name);
+            self.secrecy.cover(problem, self.kind, name);
+            if problem.span.is_some_and(secret) {
+                problem.excerpt = Excerpt::Hidden;
+            }
         }
         self.problems
     }

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use ccm_expr::Program;
-
-use super::{Declaration, Error, FieldKind, Kind, Resource, Wanted, schema};
+use super::{Completeness, Declaration, Error, FieldKind, Kind, Resource, Wanted, schema};
 use crate::{
     document::{
         Entry, Excerpt, Node, NodeError, Problem, Scalar, Source, Span, Style, Value, closest, from_node,
@@ -25,37 +23,60 @@ impl<'a> Expansion<'a> {
         Self { scope, source, known: HashMap::new() }
     }
 
-    /// Expands the templates in the name and in early properties; those in late ones are only checked.
-    pub(crate) fn expand(&mut self, declaration: &mut Declaration, problems: &mut Vec<Problem>) {
-        let known = problems.len();
-        self.name(declaration, problems);
-        for Entry { key, value, .. } in &mut declaration.properties {
-            if key == "control" {
-                self.check_control(value, problems);
-            } else if template::holds_template(value) {
-                let property = self.property(declaration.kind, key);
-                if let Some(property) = property {
-                    join(value, &property.kind);
-                }
-                if property.is_some_and(|property| property.late) {
-                    template::check(value, self.scope, self.source, problems);
-                } else {
-                    template::expand(value, self.scope, self.source, problems);
-                }
+    /// Expands the templates in the name and in early properties; those in late ones are only checked. Says how much of
+    /// the declaration there is now.
+    pub(crate) fn expand(
+        &mut self,
+        declaration: &mut Declaration,
+        problems: &mut Vec<Problem>,
+    ) -> Completeness {
+        let mut of_name = Vec::new();
+        self.name(declaration, &mut of_name);
+        let completeness = if of_name.is_empty() { Completeness::Whole } else { Completeness::Nameless };
+        let kind = declaration.kind;
+        let mut of_properties = Vec::new();
+        for (at, entry) in declaration.properties.iter_mut().enumerate() {
+            let mut found = Vec::new();
+            self.property(kind, entry, &mut found);
+            if !found.is_empty() {
+                of_properties.push((at, found));
             }
         }
-        if problems.len() == known {
+        // Only now it is known whether it is sensitive.
+        let secrecy = Secrecy::of(&declaration.properties);
+        let mut found = secrecy.uncovered(of_name, |_| {});
+        for (at, faults) in of_properties {
+            let Entry { key, value, .. } = &declaration.properties[at];
+            let of_text = |known: &mut Vec<Problem>| template::check(value, self.scope, self.source, known);
+            found.extend(secrecy.of_property(kind, key).uncovered(faults, of_text));
+        }
+        for problem in &mut found {
+            secrecy.cover(problem, kind, &declaration.name);
+        }
+        problems.extend(found);
+        completeness
+    }
+
+    fn property(
+        &mut self,
+        kind: &dyn Kind,
+        Entry { key, value, .. }: &mut Entry,
+        problems: &mut Vec<Problem>,
+    ) {
+        if key == "control" {
+            return self.check_control(value, problems);
+        }
+        if !template::holds_template(value) {
             return;
         }
-        let secrecy = Secrecy::of(&declaration.properties)
-            .with(declaration.kind, declaration.properties.iter().map(|entry| &entry.key));
-        for problem in &mut problems[known..] {
-            if secrecy == Secrecy::Secret {
-                // Messages of expressions quote what they were given.
-                "a template in it cannot be expanded".clone_into(&mut problem.message);
-                problem.help = None;
-            }
-            secrecy.cover(problem, declaration.kind, &declaration.name);
+        let property = self.expandable(kind, key);
+        if let Some(property) = property {
+            join(value, &property.kind);
+        }
+        if property.is_some_and(|property| property.late) {
+            template::check(value, self.scope, self.source, problems);
+        } else {
+            template::expand_properties(value, self.scope, self.source, problems);
         }
     }
 
@@ -68,7 +89,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn property(&mut self, kind: &dyn Kind, key: &str) -> Option<&schema::Expandable> {
+    fn expandable(&mut self, kind: &dyn Kind, key: &str) -> Option<&schema::Expandable> {
         let known = self.known.entry(kind.name()).or_insert_with(|| schema::expandables(kind));
         known.iter().find(|property| property.key == key)
     }
@@ -80,16 +101,9 @@ impl<'a> Expansion<'a> {
             if from_node::<bool>(&entry.value).is_ok() {
                 continue;
             }
-            let errors = match Program::compile(&scalar.text) {
-                Ok(program) => program.check(self.scope),
-                Err(mut error) => {
-                    if template::holds_template(&entry.value) {
-                        error.help = Some(
-                            "it is an expression already: write it without `${ }` or `{{ }}`".to_owned(),
-                        );
-                    }
-                    vec![error]
-                }
+            let errors = match template::Condition::parse(&scalar.text) {
+                Ok(condition) => condition.check(self.scope),
+                Err(error) => vec![error],
             };
             let place = |error| template_problem(error, scalar, entry.value.span, self.source);
             problems.extend(errors.into_iter().map(place));
@@ -126,14 +140,41 @@ impl Secrecy {
         if matches!(from_node(&entry.value), Ok(false)) { Self::Open } else { Self::Secret }
     }
 
-    /// Also secret when there is a property among these that always is.
-    pub(super) fn with<'k>(self, kind: &dyn Kind, mut keys: impl Iterator<Item = &'k String>) -> Self {
+    /// Whether messages may quote this property: some are always secret, and whether the others are is none itself.
+    fn of_property(self, kind: &dyn Kind, key: &String) -> Self {
         let secrets = schema::secret(kind);
         // Also one that is misspelt holds what was meant for it.
-        let is_secret = |key: &String| {
-            secrets.contains(key) || closest(key, secrets.iter().map(String::as_str)).is_some()
-        };
-        if keys.any(is_secret) { Self::Secret } else { self }
+        let is_misspelt = || closest(key, secrets.iter().map(String::as_str)).is_some();
+        match key.as_str() {
+            "sensitive" => Self::Open,
+            _ if secrets.contains(key) || is_misspelt() => Self::Secret,
+            _ => self,
+        }
+    }
+
+    /// What may be said of templates that cannot be expanded. Values and parts of the text stay out of it; of what the
+    /// text itself shows to be wrong, without a value, there is something left to say.
+    fn uncovered(self, found: Vec<Problem>, of_text: impl FnOnce(&mut Vec<Problem>)) -> Vec<Problem> {
+        if self == Self::Open || found.is_empty() {
+            return found;
+        }
+        let mut known = Vec::new();
+        of_text(&mut known);
+        // Whatever is quoted, is quoted in these.
+        let quotes = |problem: &Problem| problem.message.contains('`');
+        if known.is_empty() || known.iter().any(quotes) {
+            known = found;
+            for problem in &mut known {
+                "a template in it cannot be expanded".clone_into(&mut problem.message);
+            }
+        }
+        for problem in &mut known {
+            problem.excerpt = Excerpt::Hidden;
+            problem.help = Some(
+                "its text may be secret and is not shown: try the expression with `ccm eval`".to_owned(),
+            );
+        }
+        known
     }
 
     /// What is wrong with the value of an entry, without quoting what must not be seen.
@@ -167,7 +208,7 @@ impl Resource {
         let Some(late) = &self.late else { return Ok(None) };
         let mut map = Node { value: Value::Map(late.clone()), span: self.places.name };
         let mut problems = Vec::new();
-        template::expand(&mut map, scope, source, &mut problems);
+        template::expand_properties(&mut map, scope, source, &mut problems);
         if problems.is_empty() {
             match self.kind.read(&map) {
                 Ok(wanted) => {

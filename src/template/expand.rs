@@ -1,16 +1,38 @@
 //! Strings of a document become the values of their expressions.
 
-use ccm_expr::{Template, has_template};
+use ccm_expr::{Environment, Template, has_template};
 
 use super::Scope;
 use crate::document::{Node, Problem, Scalar, Source, Span, Style, Value, from_value};
 
-/// Expands every string below a node, and says what is wrong with those that cannot be.
+/// Expands every string below a node, and says what is wrong with those that cannot be; they stay as they are.
 pub(crate) fn expand(node: &mut Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>) {
+    expand_with(Template::evaluate, node, scope, source, problems);
+}
+
+/// As [`expand`], where nothing is not a value.
+pub(crate) fn expand_properties(
+    node: &mut Node,
+    scope: &Scope,
+    source: &Source,
+    problems: &mut Vec<Problem>,
+) {
+    expand_with(Template::require, node, scope, source, problems);
+}
+
+type Evaluate = fn(&Template, &dyn Environment) -> Result<ccm_expr::Value, ccm_expr::Error>;
+
+fn expand_with(
+    evaluate: Evaluate,
+    node: &mut Node,
+    scope: &Scope,
+    source: &Source,
+    problems: &mut Vec<Problem>,
+) {
     each_template(node, &mut |scalar, span| {
         let expanded = Template::parse(&scalar.text).and_then(|template| match scalar.style {
             Style::Joined => template.render(scope).map(ccm_expr::Value::from),
-            _ => template.evaluate(scope),
+            _ => evaluate(&template, scope),
         });
         match expanded {
             Ok(value) => Some(from_value(&value, span)),

@@ -3,9 +3,13 @@
 //! A [`Scope`] is what expressions can see. Expansion replaces a string by the value of its expressions and marks the
 //! result as literal, so that text which came out of a template is never looked at again.
 
+mod condition;
 mod expand;
 mod functions;
 mod scope;
 
-pub(crate) use expand::{check, expand, holds_template, join, problem as template_problem};
+pub(crate) use condition::Condition;
+pub(crate) use expand::{
+    check, expand, expand_properties, holds_template, join, problem as template_problem,
+};
 pub(crate) use scope::{Foreseen, Missing, Scope};

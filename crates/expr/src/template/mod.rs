@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::program::Program;
 use crate::value::{JsonStyle, NoJson, Value, json};
 
-pub use scan::has_template;
+pub use scan::{has_template, only_expression};
 
 /// The longest text that a template may come to, in bytes.
 const LONGEST: usize = 64 << 20;
@@ -78,6 +78,18 @@ impl Template {
         }
     }
 
+    /// As [`Template::evaluate`], for whom `nil` will not do.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Template::evaluate`], and the expression that has no value.
+    pub fn require(&self, environment: &dyn Environment) -> Result<Value> {
+        match (self.evaluate(environment)?, self.parts.as_slice()) {
+            (Value::Null, [Part::Expression(only)]) => Err(only.missing()),
+            (value, _) => Ok(value),
+        }
+    }
+
     /// The text, also if it is exactly one expression. Lists and maps become JSON.
     ///
     /// # Errors
@@ -140,6 +152,11 @@ impl Expression {
         }
     }
 
+    fn missing(&self) -> Error {
+        Error::new(format!("`{}` has no value", self.source), self.whole.clone())
+            .with_help("give a default with `??`, for example `?? \"\"`")
+    }
+
     fn infinite(&self, fault: &str) -> Error {
         Error::new(format!("`{}` {fault}", self.source), self.whole.clone())
             .with_help("is something divided by zero?")
@@ -150,10 +167,7 @@ impl Expression {
         let room = LONGEST.saturating_sub(out.len());
         let too_long = || Error::new(format!("the text is longer than {LONGEST} bytes"), self.whole.clone());
         let text = match value {
-            Value::Null => {
-                return Err(Error::new(format!("`{}` has no value", self.source), self.whole.clone())
-                    .with_help("give a default with `??`, for example `?? \"\"`"));
-            }
+            Value::Null => return Err(self.missing()),
             Value::List(_) | Value::Map(_) | Value::Object(_) => json(value, JsonStyle::Compact, room)
                 .map_err(|problem| match problem {
                     NoJson::TooLong => too_long(),

@@ -77,6 +77,16 @@ pub(super) fn parts(text: &str) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
+/// Where the expression stands, without its brackets, in a text that is nothing else but blanks.
+#[must_use]
+pub fn only_expression(text: &str) -> Option<Range<usize>> {
+    let before = text.len() - text.trim_start().len();
+    match parts(text.trim()).ok()?.as_slice() {
+        [Part::Expression { inner, .. }] => Some(before + inner.start..before + inner.end),
+        _ => None,
+    }
+}
+
 fn too_many(found: usize) -> Error {
     Error::new("the text has too many `{{` and `${` that never close", found..found + 2)
         .with_help("write `{{{{` and `$${` for those that are meant as text")

@@ -1,6 +1,6 @@
 //! What texts with expressions come to.
 
-use super::{Template, has_template};
+use super::{Template, has_template, only_expression};
 use crate::value::{Map, Value};
 
 fn environment() -> Map {
@@ -75,6 +75,28 @@ fn a_division_by_zero_names_the_expression() {
         assert!(error.message.ends_with("` holds a number that is not finite"), "{error}");
         assert_eq!(error.span.end, text.len());
     }
+}
+
+#[test]
+fn an_expression_alone_is_found_in_its_brackets() {
+    for (text, inner) in [
+        ("${ x }", Some(" x ")),
+        (" {{ x }} ", Some(" x ")),
+        ("${x}\n", Some("x")),
+        ("${ {a: 1}.a }", Some(" {a: 1}.a ")),
+    ] {
+        assert_eq!(only_expression(text).map(|range| &text[range]), inner, "{text}");
+    }
+    for text in ["", "x", "${ x } y", "${ x }${ x }", "$${ x }", "${ x", "{{{{ x }}"] {
+        assert_eq!(only_expression(text), None, "{text}");
+    }
+}
+
+#[test]
+fn nil_is_no_value_for_whom_it_will_not_do() {
+    let error = Template::parse("{{ nothing }}").unwrap().require(&environment()).unwrap_err();
+    assert_eq!((error.message.as_str(), error.span), ("`nothing` has no value", 0..13));
+    assert_eq!(Template::parse("{{ x }}").unwrap().require(&environment()).unwrap(), Value::Int(1));
 }
 
 #[test]

@@ -1,0 +1,40 @@
+//! Conditions: expressions as they are, or in the brackets of a template.
+
+use ccm_expr::{Error, Program, Value, has_template, only_expression};
+
+use super::Scope;
+
+/// An expression that somebody may have put into `{{ }}` or `${ }`, as everywhere else.
+pub(crate) struct Condition {
+    program: Program,
+    /// Where the expression begins in the text.
+    offset: usize,
+}
+
+impl Condition {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let inner = only_expression(text).unwrap_or(0..text.len());
+        let offset = inner.start;
+        match Program::compile(&text[inner.clone()]) {
+            Ok(program) => Ok(Self { program, offset }),
+            Err(error) if inner.len() == text.len() && has_template(text) => {
+                let help = "it is an expression already: write it without `${ }` or `{{ }}`";
+                Err(Error { help: Some(help.to_owned()), ..error })
+            }
+            Err(error) => Err(shifted(error, offset)),
+        }
+    }
+
+    /// All names in it that the scope does not know.
+    pub(crate) fn check(&self, scope: &Scope) -> Vec<Error> {
+        self.program.check(scope).into_iter().map(|error| shifted(error, self.offset)).collect()
+    }
+
+    pub(crate) fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
+        scope.evaluate(&self.program).map_err(|error| shifted(error, self.offset))
+    }
+}
+
+fn shifted(error: Error, offset: usize) -> Error {
+    Error { span: error.span.start + offset..error.span.end + offset, ..error }
+}
