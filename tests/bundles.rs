@@ -53,6 +53,18 @@ fn a_bundle_is_applied_with_its_files_and_leaves_nothing() {
 }
 
 #[test]
+fn the_query_of_an_address_is_never_shown() {
+    let server = Server::start(|_| Reply::body(b"- nonsense: x\n".to_vec()));
+    let world = World::new();
+    for url in [server.url("/site.yaml?token=c4n4ry"), "http://127.0.0.1:1/site.yaml?token=c4n4ry".to_owned()]
+    {
+        let outcome = world.ccm(["apply", &url]).run();
+        outcome.exits(2).complains("/site.yaml?…").never_says("c4n4ry");
+    }
+    assert_eq!(server.requests()[0].path, "/site.yaml?token=c4n4ry");
+}
+
+#[test]
 fn an_expression_reads_the_files_of_a_bundle() {
     let world = world();
     let bundle = packed(&world, "tar -czf b.tar.gz app");

@@ -9,7 +9,7 @@ use crate::{
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node},
     manifest,
     resource::{Declaration, Field, FieldKind, Kind, fields},
-    vocabulary::holds_credentials,
+    vocabulary::holds_secrets,
 };
 
 /// One flag per property, and its negation where it is a switch.
@@ -145,7 +145,7 @@ impl Spelled<'_> {
 
     /// What messages may quote of a value.
     fn shown<'v>(&self, value: &'v str) -> &'v str {
-        if self.secret || self.field.is_secret || holds_credentials(value) { "***" } else { value }
+        if self.secret || self.field.is_secret || holds_secrets(value) { "***" } else { value }
     }
 
     fn pair(&mut self, flag: &str, pair: &str) -> Result<Entry, Failure> {

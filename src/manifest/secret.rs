@@ -1,6 +1,6 @@
 //! What must not be quoted from a manifest.
 //!
-//! A message shows the line it is about, and on that line may stand what a sensitive resource holds, or a password.
+//! A message shows the line it is about, and on that line may stand what a sensitive resource holds, a password, or a signature.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -8,7 +8,7 @@ use crate::{
     document::{Entry, Excerpt, Node, Problem, Span, Typed, Value, closest},
     resource::{Kind, fields},
     types,
-    vocabulary::holds_credentials,
+    vocabulary::holds_secrets,
 };
 
 const MARK: &str = "sensitive";
@@ -34,7 +34,7 @@ pub(super) fn hide(problems: &mut [Problem], root: &Node, text: &str) {
 
 /// Of a text that cannot be read, nobody knows what in it is sensitive.
 pub(super) fn hide_all(problems: &mut [Problem], text: &str) {
-    if text.contains(MARK) || holds_credentials(text) || secret_keys().iter().any(|key| text.contains(key)) {
+    if text.contains(MARK) || holds_secrets(text) || secret_keys().iter().any(|key| text.contains(key)) {
         for problem in problems {
             problem.excerpt = Excerpt::Hidden;
         }
@@ -42,7 +42,7 @@ pub(super) fn hide_all(problems: &mut [Problem], text: &str) {
 }
 
 /// What holds secrets: maps of properties that are marked, properties whose values are never shown, and addresses with a
-/// password in them. Whether something in the node is marked.
+/// password or query in them. Whether something in the node is marked.
 fn collect(node: &Node, secrets: &mut Vec<Span>) -> bool {
     match &node.value {
         Value::Scalar(_) => false,
@@ -79,7 +79,7 @@ fn is_secret_key(key: &String) -> bool {
 }
 
 fn is_address(node: &Node) -> bool {
-    matches!(&node.value, Value::Scalar(scalar) if holds_credentials(&scalar.text))
+    matches!(&node.value, Value::Scalar(scalar) if holds_secrets(&scalar.text))
 }
 
 /// The properties, of whatever type, whose values are never shown.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{NotAWord, Secret};
 
-/// An address that begins with `http://` or `https://`. A user and password in it are used and never shown.
+/// An address that begins with `http://` or `https://`. A user and password in it are used and never shown, and so is its
+/// query, in which servers put signatures.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^https?://"))]
@@ -121,7 +122,7 @@ impl Url {
 
     /// The address as a request needs it: without user and password.
     pub(crate) fn bare(&self) -> String {
-        self.with_credentials("")
+        self.written("", &self.path)
     }
 
     /// The URL that a reference found at this one leads to. Nothing secret is carried over.
@@ -166,17 +167,19 @@ impl Url {
         Self { path, ..self }
     }
 
-    fn with_credentials(&self, credentials: &str) -> String {
+    fn written(&self, credentials: &str, path: &str) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
-        format!("{}://{credentials}{}{port}{}", self.scheme.word(), self.host, self.path)
+        format!("{}://{credentials}{}{port}{path}", self.scheme.word(), self.host)
     }
 }
 
-/// Whether a text may be an address with a user or password in it, well-formed or not.
-pub(crate) fn holds_credentials(text: &str) -> bool {
-    let after_scheme = || text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+/// Whether a text may hold an address with a user, password or query in it, well-formed or not.
+pub(crate) fn holds_secrets(text: &str) -> bool {
+    let has_query =
+        |rest: &str| rest.split(char::is_whitespace).next().is_some_and(|word| word.contains('?'));
+    let is_secret = |rest: &str| rest.contains('@') || has_query(rest);
     let is_address = |word: &str| word.contains('@') && word.contains([':', '/']);
-    after_scheme()
+    text.split("://").skip(1).any(is_secret)
         || text.starts_with("http") && text.contains('@')
         || text.split_whitespace().any(is_address)
 }
@@ -242,10 +245,11 @@ impl From<Url> for String {
 }
 
 impl fmt::Display for Url {
-    /// With a mask in place of user and password.
+    /// With a mask in place of user and password, and without the query.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let mask = if self.credentials.is_some() { format!("{}@", Secret::MASK) } else { String::new() };
-        f.write_str(&self.with_credentials(&mask))
+        let query = if self.path.contains('?') { "?…" } else { "" };
+        f.write_str(&self.written(&mask, &format!("{}{query}", self.path())))
     }
 }
 
@@ -268,7 +272,7 @@ mod tests {
         let url = url("HTTPS://Example.COM:8443/a%20b/app.tar.gz?x=/y#z");
         assert_eq!((url.scheme(), url.host(), url.port()), (Scheme::Https, "example.com", 8443));
         assert_eq!((url.path(), url.file_name().as_str()), ("/a%20b/app.tar.gz", "app.tar.gz"));
-        assert_eq!(url.to_string(), "https://example.com:8443/a%20b/app.tar.gz?x=/y");
+        assert_eq!(url.bare(), "https://example.com:8443/a%20b/app.tar.gz?x=/y");
         assert_eq!(super::Url::parse("http://[::1]:81/x").unwrap().port(), 81);
         assert_eq!(super::Url::parse("http://h").unwrap().bare(), "http://h/");
     }
@@ -287,6 +291,25 @@ mod tests {
     }
 
     #[test]
+    fn a_query_is_sent_and_never_shown() {
+        let signed = url("https://h/x?token=hunter2");
+        let json = serde_json::to_string(&signed).unwrap();
+        assert_eq!(format!("{signed} {signed:?} {json}"), r#"https://h/x?… https://h/x?… "https://h/x?…""#);
+        assert_eq!(signed.bare(), "https://h/x?token=hunter2");
+        assert_eq!(url("https://h/x").to_string(), "https://h/x");
+    }
+
+    #[test]
+    fn text_that_may_hold_a_secret_address_is_recognised() {
+        for text in ["http://u@h/", "a: https://h/x?t", "http://h http://h?x", "ftp://u:p w@h"] {
+            assert!(holds_secrets(text), "{text}");
+        }
+        for text in ["", "a@b", "x?y", "https://h/x", "https://h/x - really?"] {
+            assert!(!holds_secrets(text), "{text}");
+        }
+    }
+
+    #[test]
     fn references_lead_where_browsers_go_and_take_no_credentials_along() {
         let base = url("https://u:p@h:8/a/b?q");
         for (reference, target) in [
@@ -296,7 +319,7 @@ mod tests {
             ("x", "https://h:8/a/x"),
             ("?y", "https://h:8/a/b?y"),
         ] {
-            assert_eq!(base.join(reference).unwrap().to_string(), target, "{reference}");
+            assert_eq!(base.join(reference).unwrap().bare(), target, "{reference}");
         }
     }
 

@@ -9,9 +9,12 @@ use crate::support::{
 };
 
 /// Occur nowhere but in what must not be shown.
-const CANARIES: [&str; 4] = ["c4n4ry-pass", "c4n4ry-head", "c4n4ry-user", NUMBER];
+const CANARIES: [&str; 5] = ["c4n4ry-pass", "c4n4ry-head", "c4n4ry-user", "c4n4ry-sign", NUMBER];
 /// One that YAML does not take for text.
 const NUMBER: &str = "867530986753";
+
+/// A path with a query as servers sign it.
+const SIGNED: &str = "/app.tar.gz?signature=c4n4ry-sign&x=y";
 
 #[track_caller]
 fn kept(world: &World, outcome: &Outcome) {
@@ -58,12 +61,13 @@ const MODES: &[&[&str]] = &[
 fn secrets_reach_the_server_and_nothing_else() {
     for flags in MODES {
         let server = Server::start(|_| Reply::body(app("1")));
-        let url = server.url_with(CANARIES[2], "/app.tar.gz");
+        let url = server.url_with(CANARIES[2], SIGNED);
         let world = World::new().manifest(&manifest(&url, "        extract_parent: $W/opt\n"));
         kept(&world, world.apply_with(flags).exits(0));
         for request in server.requests() {
             assert_eq!(request.header("authorization"), Some("Basic bWU6YzRuNHJ5LXBhc3M="));
             assert_eq!(request.header("x-token"), Some(CANARIES[1]));
+            assert_eq!(request.path, SIGNED);
         }
     }
 }
@@ -77,7 +81,7 @@ fn a_server_that_a_redirect_leads_to_is_not_told() {
         }
         None => Reply::status(400),
     });
-    let world = World::new().manifest(&manifest(&server.url_with(CANARIES[2], "/app.tar.gz"), ""));
+    let world = World::new().manifest(&manifest(&server.url_with(CANARIES[2], SIGNED), ""));
     kept(&world, world.apply().exits(0));
     let asked = server.requests();
     assert_eq!(asked.len(), 2);
@@ -97,13 +101,12 @@ fn failures_do_not_show_them_either() {
     for answer in answers {
         for flags in [&[][..], &["--json"]] {
             let server = Server::start(move |request| answer(&request.path));
-            let url = server.url_with(CANARIES[2], "/app.tar.gz");
+            let url = server.url_with(CANARIES[2], SIGNED);
             let world = World::new().manifest(&manifest(&url, "        extract_parent: $W/opt\n"));
             kept(&world, world.apply_with(flags).exits(1));
         }
     }
-    let world =
-        World::new().manifest(&manifest(&format!("http://{}@127.0.0.1:1/app.tar.gz", CANARIES[2]), ""));
+    let world = World::new().manifest(&manifest(&format!("http://{}@127.0.0.1:1{SIGNED}", CANARIES[2]), ""));
     kept(&world, world.apply().exits(1));
 }
 
@@ -122,6 +125,8 @@ fn problems_of_a_manifest_do_not_quote_them() {
             "ftp",
         ),
         (format!("- archive: [{{ /app.tar.gz: {{ password: {}, ulr: x }} }}]", CANARIES[0]), "ulr"),
+        (format!("- archive: [{{ /app.tar.gz: {{ url: 'https://h{SIGNED}', ulr: x }} }}]"), "ulr"),
+        (format!("- archive: [{{ /app.tar.gz: {{ url: 'https://h{SIGNED}', checksum: [ }} }}]"), ""),
         (format!("- archive: [{{ /app.tar.gz: {{ password: [{}] }} }}]", CANARIES[0]), "password"),
         (format!("- archive: [{{ /app.tar.gz: {{ headers: {{ X: [{}] }} }} }}]", CANARIES[1]), "headers"),
         (format!("- archive: [{{ /app.tar.gz: {{ headers: {} }} }}]", CANARIES[1]), "headers"),
@@ -197,7 +202,7 @@ fn answers_to_programs_do_not_show_them_either() {
 #[test]
 fn flags_do_not_show_them_either() {
     let world = World::new().beside("secret", CANARIES[0]);
-    let url = format!("http://me:{}@127.0.0.1:1/app.tar.gz", CANARIES[2]);
+    let url = format!("http://me:{}@127.0.0.1:1{SIGNED}", CANARIES[2]);
     let header = format!("X={}", CANARIES[1]);
     let base = ["ensure", "archive", "$W/app.tar.gz", "--url", &url, "--headers", &header, "--tries", "1"];
     // Owner and group are missing: a problem is shown with the command line.

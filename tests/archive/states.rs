@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{EXTRACT, app, changed, failed, sha256, sha512, stable, tarball, world, zipped};
+use super::{EXTRACT, app, changed, failed, manifest, sha256, sha512, stable, tarball, world, zipped};
 use crate::support::{
     NOBODY, World,
     http::{Reply, Server},
@@ -221,7 +221,7 @@ fn the_checksum_comes_from_a_list_when_it_is_needed() {
     let body = app("1");
     let list = format!("{}  other.zip\n{}  app.tar.gz\n", sha256(b"x"), sha256(&body));
     let server = Server::start(move |request| match request.path.as_str() {
-        "/SHA256SUMS" => Reply::body(list.clone().into_bytes()),
+        "/SHA256SUMS" | "/SHA256SUMS?token=2" => Reply::body(list.clone().into_bytes()),
         "/BAD" => Reply::body(format!("{}  app.tar.gz\n", sha256(b"x")).into_bytes()),
         "/NONE" => {
             Reply::body(format!("{}  other.zip\n{}  more.zip\n", sha256(b"x"), sha256(b"y")).into_bytes())
@@ -240,6 +240,11 @@ fn the_checksum_comes_from_a_list_when_it_is_needed() {
     assert_eq!(server.requests().len(), 2);
     let good = good.file("app.tar.gz", "tampered");
     changed(&good.apply(), "downloaded (checksum_url)");
+    // It is remembered whether an address is the same, also of the part that is not shown.
+    let url = server.url("/SHA256SUMS?token=2");
+    let good = good.manifest(&manifest(&server.url("/app.tar.gz"), &format!("checksum_url: \"{url}\"")));
+    changed(&good.apply(), "downloaded (checksum_url)");
+    stable(&good.apply());
     failed(&with("/BAD").apply(), "the download has the checksum");
     failed(&with("/NONE").apply(), "/NONE holds no checksum of \"app.tar.gz\"");
     failed(

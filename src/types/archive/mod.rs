@@ -42,7 +42,7 @@ pub(crate) struct Properties {
     /// Whether the archive is to be there (and unpacked, if asked for) or its file to be gone. What was unpacked stays.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// Where to download it from, http or https. A user and password in it are never shown. Required unless `ensure` is
+    /// Where to download it from, http or https. A user, password and query in it are never shown. Required unless `ensure` is
     /// `absent`. Redirects are followed, but never from https to http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<Url>,
