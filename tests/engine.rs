@@ -401,6 +401,28 @@ fn what_is_rendered_can_be_applied_and_is_rendered_the_same() {
 }
 
 #[test]
+fn what_came_out_of_a_template_is_rendered_as_text() {
+    let world = World::new().manifest(
+        "data: { evil: '{{{{ 1 + 1 }} $${ 1 } $$${ 1 } {{{{{' }\nccm:\n  pre_message: 'x ${ Data.evil }'\n  resources:\n    \
+         - file:\n        - defaults: { $OWN, mode: '0644' }\n        - \"$W/${ Data.evil }\": { content: a, alias: '${ Data.evil }' }\n        \
+         - $W/b: { content: b, require: ['file#${ Data.evil }'], control: { if: '${ 1 == 1 }' } }\n        \
+         - $W/late: { content: \"${ file('w/b') } $${ 1 } {{{{ 1 }}\" }\n    \
+         - exec: { ls: { command: ls, creates: \"${ Environ.PWD }/x\", environment: ['A=${ 1 }'] } }\n",
+    );
+    let evil = "{{ 1 + 1 }} ${ 1 } $${ 1 } {{{";
+    let rendered = world.apply_with(&["--render"]).exits(0).stdout.clone();
+    assert!(rendered.contains("creates: ${ Environ.PWD }/x"), "{rendered}");
+    let world = world.beside("rendered.yaml", &rendered);
+    assert_eq!(world.ccm(["apply", "rendered.yaml", "--render"]).run().exits(0).stdout, rendered);
+    let outcome = world.ccm(["apply", "rendered.yaml", "--noop"]).env("PWD", "/nowhere").run();
+    outcome.exits(0).says(&format!("x {evil}\n")).counts([4, 0, 0, 0]);
+    let outcome = world.ccm(["apply", "rendered.yaml"]).env("PWD", world.base().display().to_string()).run();
+    outcome.exits(0);
+    assert_eq!(world.read(evil), "a");
+    assert_eq!(world.read("late"), "b ${ 1 } {{ 1 }}");
+}
+
+#[test]
 fn a_rendered_relative_source_still_means_the_same_file() {
     let world = World::new().beside("site/data", "content");
     let manifest = world.fill("- file: [{ $W/x: { source: data, $OWN, mode: '0644' } }]");

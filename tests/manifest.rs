@@ -99,6 +99,19 @@ fn a_property_of_an_item_replaces_the_default_whole() {
     let outcome = world.apply_with(&["--json"]);
     assert_eq!(outcome.exits(0).event("/c")["properties"]["require"], serde_json::json!(["file#b"]));
     assert_eq!(outcome.event("/d")["properties"]["require"], serde_json::json!(["file#a", "file#b"]));
+    // Whichever way each of them spells it.
+    for (default, own) in [("content", "contents"), ("contents", "content"), ("contents", "contents")] {
+        let world = World::new().manifest(&format!(
+            "- file:\n  - defaults: {{ {default}: default, $OWN, mode: '0644' }}\n  - $W/a: {{ {own}: own }}\n  - $W/b:\n"
+        ));
+        world.apply().exits(0).counts([2, 0, 0, 0]);
+        assert_eq!((world.read("a"), world.read("b")), ("own".to_owned(), "default".to_owned()));
+    }
+    let world = World::new().manifest(
+        "- exec:\n  - defaults: { refresh_only: true }\n  - a: { command: 'true', refreshonly: false }\n  - b: { command: 'true' }\n",
+    );
+    world.apply().exits(0).counts([1, 1, 0, 0]);
+    refused("- file:\n  - $W/a: { content: a, contents: b, $OWN, mode: '0644' }\n").complains("content");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::{
     engine::{self, Diffs, Exclusion, Finished, Ledger, OnFailure, Options, RunMode},
     host::{Host, process::close_inherited},
     manifest::{self, Manifest},
-    resource::Resource,
+    resource::{Resource, escape},
     session::Session,
     state::{Debts, Held, Patience, RunLock, StateDirectory},
     template::Scope,
@@ -198,6 +198,7 @@ pub(super) fn exit(finished: &Finished, matches: &ArgMatches) -> Exit {
 fn render(manifest: &Manifest, matches: &ArgMatches, output: &mut Output) -> Result<(), Failure> {
     let entries: Vec<Value> = manifest.resources.iter().map(rendered).collect();
     let mut document = json!({ "ccm": manifest.settings });
+    escape(&mut document);
     document["ccm"]["resources"] = entries.into();
     output.text(&to_text(&document, Format::of(matches))?);
     Ok(())
@@ -205,9 +206,8 @@ fn render(manifest: &Manifest, matches: &ArgMatches, output: &mut Output) -> Res
 
 /// A resource as an entry of a manifest.
 fn rendered(resource: &Resource) -> Value {
-    let mut properties = resource.to_json(resource.wanted.as_ref());
-    properties.shift_remove("name");
-    let named = Map::from_iter([(resource.name.clone(), Value::Object(properties))]);
+    let (name, properties) = resource.rendered();
+    let named = Map::from_iter([(name, Value::Object(properties))]);
     Value::Object(Map::from_iter([(resource.kind.name().to_owned(), json!([named]))]))
 }
 

@@ -3,10 +3,12 @@
 //! A resource entry is one key, the type, over a list of single-key maps (one of which may be `defaults`), over one map
 //! with a `name` key, or over a map from names to properties.
 
+use std::sync::LazyLock;
+
 use super::references;
 use crate::{
     document::{Entry, Node, Problem, Span, Value, closest},
-    resource::{Completeness, Declaration, Expansion, Kind, Resource},
+    resource::{Completeness, Declaration, Expansion, Kind, Resource, spellings},
     types,
 };
 
@@ -181,8 +183,9 @@ impl Found<'_> {
             let problem = Problem::new(message).at(name.key_span).with_help("the key above is the name");
             return self.problem(problem);
         }
-        properties
-            .extend(inherited.iter().filter(|default| own.iter().all(|own| own.key != default.key)).cloned());
+        let is_own =
+            |default: &&Entry| own.iter().any(|own| property(kind, &own.key) == property(kind, &default.key));
+        properties.extend(inherited.iter().filter(|default| !is_own(default)).cloned());
         let declaration =
             Declaration { kind, name: entry.key.clone(), name_span: entry.key_span, properties };
         self.push(declaration, defaults);
@@ -205,6 +208,19 @@ impl Found<'_> {
             }
         }
     }
+}
+
+/// The property that a key of a type means, whichever way it is spelled.
+fn property<'k>(kind: &dyn Kind, key: &'k str) -> &'k str {
+    static SPELLINGS: LazyLock<Vec<(&str, &str, &str)>> = LazyLock::new(|| {
+        let of = |kind: &&'static dyn Kind| {
+            let name = kind.name();
+            spellings(*kind).into_iter().map(move |(other, key)| (name, other, key))
+        };
+        types::TYPES.iter().flat_map(of).collect()
+    });
+    let found = SPELLINGS.iter().find(|(name, other, _)| *name == kind.name() && *other == key);
+    found.map_or(key, |(.., property)| property)
 }
 
 fn not_an_item(kind: &dyn Kind, item: &Node) -> Problem {

@@ -15,6 +15,7 @@ mod error;
 mod expansion;
 #[cfg(test)]
 mod manual;
+mod rendered;
 mod schema;
 
 use std::{fmt, path::Path};
@@ -30,7 +31,10 @@ pub(crate) use error::{Error, Retry};
 pub(crate) use expansion::Expansion;
 #[cfg(test)]
 pub(crate) use manual::reference_page;
-pub(crate) use schema::{Field, FieldKind, declaration_schema, document, fields, keys, written};
+pub(crate) use rendered::escape;
+pub(crate) use schema::{
+    Field, FieldKind, declaration_schema, document, fields, keys, spellings, written,
+};
 
 use crate::host::Host;
 

@@ -113,6 +113,23 @@ pub(super) fn expandables(kind: &dyn Kind) -> Vec<Expandable> {
     expandables
 }
 
+/// Other spellings of a type's properties, each with the one that the schema knows.
+pub(crate) fn spellings(kind: &dyn Kind) -> Vec<(&'static str, &'static str)> {
+    let schema = kind.properties_schema();
+    let known = |key: &str| schema.get("properties").is_some_and(|properties| properties.get(key).is_some());
+    let mut spellings = Vec::new();
+    let mut property = "";
+    for key in kind.keys() {
+        if known(key) {
+            property = key;
+        } else {
+            // It stands behind the one that the schema knows.
+            spellings.push((*key, property));
+        }
+    }
+    spellings
+}
+
 /// The properties of a type that hold secrets, whatever the resource says.
 pub(super) fn secret(kind: &dyn Kind) -> Vec<String> {
     let schema = kind.properties_schema();

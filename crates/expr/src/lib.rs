@@ -60,5 +60,5 @@ pub use error::Error;
 pub use path::{Missing, Path};
 pub use program::Program;
 pub use suggest::closest;
-pub use template::{Template, has_template, only_expression};
+pub use template::{Template, escape, has_template, only_expression};
 pub use value::{Map, Named, Object, Value};

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::program::Program;
 use crate::value::{JsonStyle, NoJson, Value, json};
 
-pub use scan::{has_template, only_expression};
+pub use scan::{escape, has_template, only_expression};
 
 /// The longest text that a template may come to, in bytes.
 const LONGEST: usize = 64 << 20;

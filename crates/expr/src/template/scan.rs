@@ -29,6 +29,28 @@ pub fn has_template(text: &str) -> bool {
         .any(|(at, _)| bytes.get(at + 1) == Some(&b'{') || (at > 0 && bytes[at - 1] == b'$'))
 }
 
+/// The text as it has to be written to come to itself.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(brace) = rest.find('{') {
+        let (before, after) = rest.split_at(brace);
+        let (opener, end) = if before.ends_with('$') {
+            // One `$` stands in `before` already.
+            ("${", 1)
+        } else if after.starts_with("{{") {
+            ("{{{{", 2)
+        } else {
+            ("{", 1)
+        };
+        written.push_str(before);
+        written.push_str(opener);
+        rest = &after[end..];
+    }
+    written + rest
+}
+
 /// How many bytes may be looked at in vain, besides a few times the text: each opener that never closes makes
 /// the rest of the text be read once more.
 const VAIN: usize = 16 << 20;

@@ -78,6 +78,42 @@ fn a_division_by_zero_names_the_expression() {
 }
 
 #[test]
+fn escaped_text_comes_to_itself() {
+    for text in [
+        "",
+        "plain",
+        "{",
+        "{{",
+        "{{{",
+        "{{{{",
+        "{{{{{",
+        "${",
+        "$${",
+        "$$${",
+        "${{",
+        "${{{",
+        "${{{{",
+        "${${",
+        "{${",
+        "{{${",
+        "{$",
+        "${ x }",
+        "{{ x }}",
+        "a {{ x }} b ${ x } c $${ x } d",
+        "$",
+        "$$",
+        "}}",
+        "{{ '}}' }}",
+        "\u{e9}{{\u{e9}${",
+    ] {
+        let written = super::escape(text);
+        let template = Template::parse(&written).unwrap();
+        assert_eq!(template.render(&environment()).unwrap(), text, "{written}");
+        assert!(template.expressions().next().is_none(), "{written}");
+    }
+}
+
+#[test]
 fn an_expression_alone_is_found_in_its_brackets() {
     for (text, inner) in [
         ("${ x }", Some(" x ")),
