@@ -419,6 +419,49 @@ ccm: 7 problems in site.yaml
 }
 
 #[test]
+fn what_is_wrong_with_the_document_hides_nothing_that_is_wrong_with_what_it_says() {
+    for (broken, place, message) in [
+        ("/a: { ensure: absent, ensure: absent }", "4:33", "the key `ensure` is given twice"),
+        ("/a: { ensure: absent, [x]: 1 }", "4:33", "a key must be text, this is a list"),
+        ("/a: { ensure: !wish absent }", "4:25", "the tag `!wish` is not known here"),
+        ("/a: { ensure: absent, <<: 1 }", "4:37", "the merge key `<<` takes a map or a list of maps"),
+    ] {
+        refused(&format!(
+            "ccm:\n  resources:\n    - file:\n        - {broken}\n        - /b: {{ force: 1, ensure: absent }}\n    - packge: []\n"
+        ))
+        .complains(&format!("site.yaml:{place}\n"))
+        .complains(message)
+        .complains("site.yaml:5:24\n")
+        .complains("unknown type `packge`")
+        .complains("3 problems in site.yaml");
+    }
+    refused("{\"data\": {}, \"data\": {}, \"ccm\": {\"resources\": [{\"fiel\": []}]}}")
+        .complains("the key `data` is given twice")
+        .complains("unknown type `fiel`")
+        .complains("2 problems");
+    let world = World::new().beside("data.yaml", "data: { a: 1, a: 2 }\ndta: {}\n").manifest("[]");
+    let outcome = world.apply_with(&["--hiera", "data.yaml"]);
+    outcome.exits(2).complains("the key `a` is given twice").complains("unknown section `dta`");
+}
+
+#[test]
+fn of_a_key_given_twice_the_first_counts() {
+    refused("- file:\n  - /a: { ensure: absent, force: true, force: sure }\n").complains("1 problem in");
+    refused("- file:\n    /a: { ensure: absent }\n    /a: { ensure: gone }\n").complains("1 problem in");
+}
+
+#[test]
+fn what_follows_from_a_problem_of_the_document_is_not_told() {
+    for manifest in [
+        "- file:\n  - /a: { content: x, owner: '0', group: '0', mode: {{ data.mode }} }\n",
+        "- file:\n  - {{ data.path }}: { ensure: absent }\n",
+        "- file:\n  - /a: { ensure: absent, force: !maybe perhaps }\n",
+    ] {
+        refused(manifest).complains("1 problem in site.yaml");
+    }
+}
+
+#[test]
 fn documents_that_would_cost_without_bound_are_refused_quickly() {
     let laughs: String = ('b'..='j')
         .map(|letter| {

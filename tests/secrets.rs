@@ -105,6 +105,7 @@ fn messages_about_a_manifest_do_not_quote_a_secret() {
         "- file:\n  - /x:\n      sensitive: true\n      content: !!int SECRET\n",
         // On the line of another resource's mistake.
         "- file: [{ /x: { content: 'SECRET', sensitive: true, ensure: absent } }, { /y: {} }]",
+        "- file: { /y: {}, /x: { ensure: absent }, /x: { sensitive: true, content: SECRET } }",
         // What cannot be read at all.
         "- file: [{ /x: { sensitive: true, content: SECRET",
         "- file:\n  - /x:\n      sensitive: true\n      content: \"SECRET\n",

@@ -1,15 +1,15 @@
 //! JSON with positions. YAML's flow syntax is almost, not quite, a superset of it: surrogate pairs and tabs differ.
 
+use super::keys::drop_duplicates;
 use super::limits::{MAX_DEPTH, too_deep};
-use super::parse::duplicates;
 use super::{Entry, Node, Problem, Scalar, Span, Style, Value};
 
 /// Why a text is not accepted as JSON.
 pub(super) enum Refusal {
     /// It is not JSON: something else may still read it.
     NotJson(Problem),
-    /// It is JSON, and wrong.
-    Problems(Vec<Problem>),
+    /// It is JSON, and what follows cannot be told.
+    Problem(Problem),
 }
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -22,7 +22,8 @@ pub(super) fn may_be_json(text: &str) -> bool {
 
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-pub(super) fn parse(text: &str) -> Result<Node, Refusal> {
+/// The document, and what is wrong with it all the same.
+pub(super) fn parse(text: &str) -> Result<(Node, Vec<Problem>), Refusal> {
     let at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let mut reader = Reader { text, at, depth: 0, problems: Vec::new() };
     let node = reader.value()?;
@@ -30,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Refusal> {
     if reader.at < text.len() {
         return Err(reader.not_json("expected the end of the document"));
     }
-    if reader.problems.is_empty() { Ok(node) } else { Err(Refusal::Problems(reader.problems)) }
+    Ok((node, reader.problems))
 }
 
 struct Reader<'a> {
@@ -56,7 +57,7 @@ impl Reader<'_> {
 
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<Value, Refusal>) -> Result<Value, Refusal> {
         if self.depth >= MAX_DEPTH {
-            return Err(Refusal::Problems(vec![too_deep(Span::new(self.at, self.at + 1))]));
+            return Err(Refusal::Problem(too_deep(Span::new(self.at, self.at + 1))));
         }
         self.depth += 1;
         self.at += 1;
@@ -82,7 +83,7 @@ impl Reader<'_> {
             Ok(())
         })?;
         entries.shrink_to_fit();
-        self.problems.extend(duplicates(&entries));
+        self.problems.extend(drop_duplicates(&mut entries));
         Ok(Value::Map(entries))
     }
 
@@ -146,7 +147,7 @@ impl Reader<'_> {
         let text = self.text[start..self.at].to_owned();
         if text.parse().is_ok_and(f64::is_infinite) {
             let problem = Problem::new("this number is too large").at(Span::new(start, self.at));
-            return Err(Refusal::Problems(vec![problem]));
+            return Err(Refusal::Problem(problem));
         }
         Ok(Value::Scalar(Scalar { text, style: Style::Plain }))
     }

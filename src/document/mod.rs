@@ -7,6 +7,7 @@
 
 mod deserialize;
 mod json;
+mod keys;
 mod limits;
 mod pair;
 mod parse;
@@ -22,7 +23,7 @@ mod value;
 
 pub(crate) use deserialize::{NodeError, RAW_SCALAR, from_node};
 pub(crate) use pair::{Pair, pair};
-pub(crate) use parse::parse;
+pub(crate) use parse::{Parsed, parse, read};
 pub(crate) use problem::{Colour, Excerpt, Problem, closest, render};
 pub(crate) use scalar::{Scalar, Style, Typed};
 pub(crate) use source::{Source, Span};

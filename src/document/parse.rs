@@ -5,22 +5,39 @@
 //! or a list of maps: their entries stand where `<<` stood, written keys win, and so do earlier maps of the list;
 //! a quoted `"<<"` is an ordinary key.
 
+use super::keys::{Key, drop_duplicates, resolve_merge};
 use super::limits::{Copies, MAX_DEPTH, Weight, check_length, too_deep};
 use super::{Entry, Node, Problem, Scalar, Source, Span, Style, Typed, Value, json, syntax};
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-/// The one document of a source. A text with nothing in it is a null node.
+/// A document in spite of what is wrong with it.
+pub(crate) struct Parsed {
+    /// All that could be read; of a key that is given twice, the first.
+    pub(crate) root: Node,
+    pub(crate) problems: Vec<Problem>,
+    /// Where the tree does not hold what was meant: what else is found wrong with a value around such a place follows
+    /// from a problem that is already told.
+    pub(crate) gaps: Vec<Span>,
+}
+
+/// The one document of a source, without problems. A text with nothing in it is a null node.
 pub(crate) fn parse(source: &Source) -> Result<Node, Vec<Problem>> {
+    let Parsed { root, problems, .. } = read(source)?;
+    if problems.is_empty() { Ok(root) } else { Err(problems) }
+}
+
+/// The one document of a source, unless something is wrong that leaves the rest of it without meaning.
+pub(crate) fn read(source: &Source) -> Result<Parsed, Vec<Problem>> {
     let text = source.text.as_str();
     check_length(text).map_err(|problem| vec![problem])?;
     if !json::may_be_json(text) {
         return yaml(text);
     }
     match json::parse(text) {
-        Ok(node) => Ok(node),
-        Err(json::Refusal::Problems(problems)) => Err(problems),
+        Ok((root, problems)) => Ok(Parsed { root, problems, gaps: Vec::new() }),
+        Err(json::Refusal::Problem(problem)) => Err(vec![problem]),
         // Braces are YAML as well. When it is neither, the reader that understood more of it has the better message.
         Err(json::Refusal::NotJson(problem)) => yaml(text).map_err(|problems| {
             let furthest = |problem: &Problem| problem.span.map_or(0, |span| span.start);
@@ -30,19 +47,17 @@ pub(crate) fn parse(source: &Source) -> Result<Node, Vec<Problem>> {
     }
 }
 
-fn yaml(text: &str) -> Result<Node, Vec<Problem>> {
+fn yaml(text: &str) -> Result<Parsed, Vec<Problem>> {
     if let Some(problem) = syntax::unknown_directive(text) {
         return Err(vec![problem]);
     }
     let mut builder = Builder::new(text);
     if let Err(problem) = builder.run() {
         builder.problems.push(problem);
+        return Err(builder.problems);
     }
-    if builder.problems.is_empty() {
-        Ok(builder.root.unwrap_or_else(|| Node::null(Span::default())))
-    } else {
-        Err(builder.problems)
-    }
+    let Builder { root, problems, gaps, .. } = builder;
+    Ok(Parsed { root: root.unwrap_or_else(|| Node::null(Span::default())), problems, gaps })
 }
 
 /// A list or map whose end has not been reached.
@@ -56,7 +71,7 @@ struct Open {
 /// Where its items begin among those of all that is open.
 enum Items {
     Seq { first: usize },
-    Map { first: usize, key: Key, merge: Option<usize> },
+    Map { first: usize, key: Key, merge: Option<Span> },
 }
 
 /// Whether a list or map is in brackets, and so has an end that can be seen.
@@ -64,14 +79,6 @@ enum Items {
 enum Written {
     Flow,
     Block,
-}
-
-/// The key whose value comes next.
-enum Key {
-    Awaited,
-    Text(String, Span),
-    /// A problem was reported; its value is read and dropped.
-    Refused,
 }
 
 struct Anchored {
@@ -91,6 +98,7 @@ struct Builder<'a> {
     anchors: HashMap<usize, Anchored>,
     copies: Copies,
     problems: Vec<Problem>,
+    gaps: Vec<Span>,
     /// Where the last value ended: the end of the block that it closes.
     last_end: u32,
 }
@@ -107,6 +115,7 @@ impl<'a> Builder<'a> {
             anchors: HashMap::new(),
             copies: Copies::default(),
             problems: Vec::new(),
+            gaps: Vec::new(),
             last_end: 0,
         }
     }
@@ -188,7 +197,7 @@ impl<'a> Builder<'a> {
             if let Err(problem) =
                 retype(&mut scalar, &tag, &self.text[tag_span.start as usize..tag_span.end as usize])
             {
-                self.problems.push(problem.at(tag_span));
+                self.miss(problem.at(tag_span), span);
             }
         }
         self.last_end = span.end;
@@ -220,8 +229,8 @@ impl<'a> Builder<'a> {
             if let (Some(tag), Some(place)) = (tag, properties.tag) {
                 let fitting = if matches!(items, Items::Seq { .. }) { "seq" } else { "map" };
                 if core_tag(&tag) != Some(fitting) {
-                    self.problems
-                        .push(unknown_tag(&self.text[place.start as usize..place.end as usize]).at(place));
+                    let written = &self.text[place.start as usize..place.end as usize];
+                    self.miss(unknown_tag(written).at(place), Span::empty(start));
                 }
             }
         }
@@ -247,15 +256,11 @@ impl<'a> Builder<'a> {
             Items::Seq { first } => Value::Seq(self.items.drain(first..).collect()),
             Items::Map { first, merge, .. } => {
                 let mut entries: Vec<Entry> = self.entries.drain(first..).collect();
-                self.problems.extend(duplicates(&entries));
-                if let Some(at) = merge {
-                    match merged(entries, at) {
-                        Ok(all) => entries = all,
-                        Err(problem) => {
-                            self.problems.push(problem);
-                            entries = Vec::new();
-                        }
-                    }
+                self.problems.extend(drop_duplicates(&mut entries));
+                if let Some(merge) = merge
+                    && let Err(problem) = resolve_merge(&mut entries, merge)
+                {
+                    self.miss(problem, merge);
                 }
                 Value::Map(entries)
             }
@@ -286,90 +291,35 @@ impl<'a> Builder<'a> {
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.root = Some(node),
             Some(Items::Seq { .. }) => self.items.push(node),
-            Some(Items::Map { first, key, merge }) => match std::mem::replace(key, Key::Awaited) {
+            Some(Items::Map { key, merge, .. }) => match std::mem::replace(key, Key::Awaited) {
                 Key::Text(key, key_span) => self.entries.push(Entry { key, key_span, value: node }),
                 Key::Refused => {}
                 Key::Awaited => {
                     if matches!(&node.value, Value::Scalar(Scalar { text, style: Style::Plain }) if text == "<<")
                     {
-                        merge.get_or_insert(self.entries.len() - *first);
+                        merge.get_or_insert(node.span);
                     }
-                    *key = key_of(node).unwrap_or_else(|problem| {
-                        self.problems.push(problem);
-                        Key::Refused
-                    });
+                    let place = node.span;
+                    match Key::of(node) {
+                        Ok(text) => *key = text,
+                        Err(problem) => {
+                            *key = Key::Refused;
+                            self.miss(problem, place);
+                        }
+                    }
                 }
             },
         }
         Ok(())
     }
-}
 
-fn key_of(node: Node) -> Result<Key, Problem> {
-    let span = node.span;
-    match node.value {
-        Value::Scalar(scalar) if !scalar.is_null() => Ok(Key::Text(scalar.text, span)),
-        Value::Scalar(_) => {
-            Err(Problem::new("a key is missing").at(span).with_help("quote a key that is empty or `null`"))
-        }
-        value @ (Value::Seq(_) | Value::Map(_)) => {
-            let problem = Problem::new(format!("a key must be text, this is {}", value.kind())).at(span);
-            Err(problem.with_help("quote it if it is text, as in `\"{{ name }}\": ...`"))
-        }
+    /// Notes a problem because of which the tree lacks what was meant at a place.
+    fn miss(&mut self, problem: Problem, gap: Span) {
+        // Of `{{ x }}` without quotes, a map within a map where a key belongs, the outer one says it all.
+        while self.problems.pop_if(|inner| inner.span.is_some_and(|place| gap.contains(place))).is_some() {}
+        self.gaps.push(gap);
+        self.problems.push(problem);
     }
-}
-
-/// Up to this many entries it is quicker to compare each with each than to hash them.
-const FEW: usize = 12;
-
-/// A problem for every entry whose key was there before.
-pub(super) fn duplicates(entries: &[Entry]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut report = |first: &Entry, second: &Entry| {
-        let problem = Problem::new(format!("the key `{}` is given twice", second.key)).at(second.key_span);
-        problems.push(problem.with_label("given again").with_also(first.key_span, "first given here"));
-    };
-    if entries.len() <= FEW {
-        for (at, second) in entries.iter().enumerate() {
-            if let Some(first) = entries[..at].iter().find(|first| first.key == second.key) {
-                report(first, second);
-            }
-        }
-    } else {
-        let mut seen = HashMap::<&str, &Entry>::with_capacity(entries.len());
-        for entry in entries {
-            let first = *seen.entry(entry.key.as_str()).or_insert(entry);
-            if !std::ptr::eq(first, entry) {
-                report(first, entry);
-            }
-        }
-    }
-    problems
-}
-
-/// The entries of a map whose entry number `at` is a merge key.
-fn merged(mut entries: Vec<Entry>, at: usize) -> Result<Vec<Entry>, Problem> {
-    if at >= entries.len() {
-        return Ok(entries);
-    }
-    let after = entries.split_off(at + 1);
-    let Some(merge) = entries.pop() else { return Ok(after) };
-    let span = merge.value.span;
-    let refuse = |found: &Node| {
-        let message = format!("the merge key `<<` takes a map or a list of maps, not {}", found.kind());
-        Problem::new(message).at(found.span)
-    };
-    let sources = match merge.value.value {
-        Value::Seq(items) => items,
-        value => vec![Node { value, span }],
-    };
-    let mut known: HashSet<String> = entries.iter().chain(&after).map(|entry| entry.key.clone()).collect();
-    for source in sources {
-        let Value::Map(more) = source.value else { return Err(refuse(&source)) };
-        entries.extend(more.into_iter().filter(|entry| known.insert(entry.key.clone())));
-    }
-    entries.extend(after);
-    Ok(entries)
 }
 
 /// Applies a tag to a scalar.

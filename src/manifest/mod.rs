@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::{self, Entry, Node, Pair, Problem, Source, Value, closest, from_node},
+    document::{self, Entry, Node, Pair, Parsed, Problem, Source, Value, closest, from_node},
     hiera::{self, deep, set},
     host::Host,
     resource::{Declaration, Expansion, Resource},
@@ -159,13 +159,14 @@ impl External {
     fn read(location: &Location, scope: &Scope, host: &Host) -> Result<Self, LoadError> {
         let Origin { source, folder, bundle: _bundle } =
             location.read(host).map_err(LoadError::Unreadable)?;
-        let root = match document::parse(&source) {
-            Ok(root) => root,
+        let parsed = match document::read(&source) {
+            Ok(parsed) => parsed,
             Err(mut problems) => {
                 secret::hide_all(&mut problems, &source.text);
                 return Err(LoadError::Invalid(vec![(source, problems)]));
             }
         };
+        let root = &parsed.root;
         let mut problems = Vec::new();
         let data = if root.is_null() {
             ccm_expr::Map::new().into()
@@ -177,11 +178,10 @@ impl External {
             problems.push(Problem::new(message).at(root.span));
             ccm_expr::Value::Null
         };
+        combine(&mut problems, &parsed, &source);
         if problems.is_empty() {
-            return Ok(Self { source, root, data });
+            return Ok(Self { source, root: parsed.root, data });
         }
-        problems.sort_by_key(Problem::start);
-        secret::hide(&mut problems, &root, &source.text);
         Err(LoadError::Invalid(vec![(source, problems)]))
     }
 
@@ -208,14 +208,41 @@ fn read(
     external: Option<&External>,
     problems: &mut Vec<Problem>,
 ) -> Result<Option<Read>, LoadError> {
-    let mut root = match document::parse(source) {
-        Ok(root) => root,
+    let mut parsed = match document::read(source) {
+        Ok(parsed) => parsed,
         Err(found) => {
             *problems = found;
             secret::hide_all(problems, &source.text);
             return Ok(None);
         }
     };
+    let read = read_tree(&mut parsed.root, source, scope, surroundings, external, problems)?;
+    combine(problems, &parsed, source);
+    Ok(read)
+}
+
+/// Joins what is wrong with a document as such and what is wrong with what it says, in the written order.
+fn combine(problems: &mut Vec<Problem>, Parsed { root, problems: found, gaps }: &Parsed, source: &Source) {
+    let follows =
+        |problem: &Problem| problem.span.is_some_and(|span| gaps.iter().any(|gap| span.contains(*gap)));
+    problems.retain(|problem| !follows(problem));
+    problems.extend(found.iter().cloned());
+    problems.sort_by_key(Problem::start);
+    if found.is_empty() {
+        secret::hide(problems, root, &source.text);
+    } else {
+        secret::hide_all(problems, &source.text);
+    }
+}
+
+fn read_tree(
+    root: &mut Node,
+    source: &Source,
+    scope: &Scope,
+    surroundings: &Surroundings,
+    external: Option<&External>,
+    problems: &mut Vec<Problem>,
+) -> Result<Option<Read>, LoadError> {
     let own = match root.as_map() {
         Some(entries) => {
             check_sections(entries, problems);
@@ -223,7 +250,7 @@ fn read(
         }
         None if root.is_null() || root.as_seq().is_some() => ccm_expr::Map::new().into(),
         None => {
-            problems.push(not_a_manifest(&root));
+            problems.push(not_a_manifest(root));
             return Ok(None);
         }
     };
@@ -235,12 +262,10 @@ fn read(
     let scope = scope.with_data(merged);
     let (list, settings) = match &mut root.value {
         Value::Map(entries) => ccm_section(entries, &scope, source, problems),
-        _ => (Some(&root), Settings::default()),
+        _ => (Some(&*root), Settings::default()),
     };
     let mut expansion = Expansion::new(&scope, source);
     let resources = list.map(|list| entries::resources(list, &mut expansion, problems)).unwrap_or_default();
-    problems.sort_by_key(Problem::start);
-    secret::hide(problems, &root, &source.text);
     Ok(Some((resources, settings, scope)))
 }
 
