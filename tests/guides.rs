@@ -3,13 +3,15 @@
 //! A block with a language and a name (```` ```yaml site.yaml ````) is a file. In a `console` block each line that begins
 //! with `$ ` is a command, run by `sh -e` in a folder that holds the page's files, and the lines up to the next one are
 //! what it prints. There, `? N` behind the command is its exit code, `[..]` stands for anything within a line and, alone
-//! on the last line, for all the rest; lengths of time are not compared. Every block that looks like a manifest is valid.
+//! on the last line, for all the rest; lengths of time are not compared. Every block that looks like a manifest is valid,
+//! and the schema says so too.
 //! A page with the line `<!-- needs: lab -->` is for machines that a test may change: its commands are not run here.
 
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::LazyLock,
 };
 
 use crate::support::{World, finish, has, sh};
@@ -175,6 +177,25 @@ impl Desk {
     }
 }
 
+/// The schema of manifests that the program prints.
+fn schema() -> &'static jsonschema::Validator {
+    static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+        let schema = World::new().ccm(["schema", "manifest"]).run().exits(0).json();
+        jsonschema::validator_for(&schema).unwrap()
+    });
+    &SCHEMA
+}
+
+/// A document in YAML as it is written: nothing in facts is expanded.
+fn tree(text: &str) -> serde_json::Value {
+    let facts: String = text
+        .lines()
+        .map(|line| format!("  {line}\n"))
+        .fold("document:\n".to_owned(), |all, line| all + &line);
+    let world = World::new().beside("facts.yaml", facts);
+    world.ccm(["facts", "document", "--facts", "facts.yaml"]).run().exits(0).json()
+}
+
 /// What is wrong with a page.
 fn mistakes(page: &str) -> Vec<String> {
     let mut mistakes = Vec::new();
@@ -184,6 +205,8 @@ fn mistakes(page: &str) -> Vec<String> {
         let (printed, code) = desk.run("ccm validate page.yaml");
         if code != 0 {
             mistakes.push(format!("line {}: not a valid manifest\n{printed}", block.line));
+        } else if let Err(error) = schema().validate(&tree(&block.text)) {
+            mistakes.push(format!("line {}: not what the schema says: {error}", block.line));
         }
     }
     if page.lines().any(|line| line == NEEDS_LAB) {
@@ -220,6 +243,17 @@ fn every_page_is_true() {
         all.extend(mistakes(&page).into_iter().map(|mistake| format!("{shown}: {mistake}")));
     }
     assert!(all.is_empty(), "\n{}", all.join("\n\n"));
+}
+
+#[test]
+fn the_schema_accepts_every_example() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let manifests = sh("find . -name '*.yaml' | sort", &examples);
+    assert!(manifests.lines().count() > 3, "{manifests}");
+    for manifest in manifests.lines() {
+        let text = fs::read_to_string(examples.join(manifest)).unwrap();
+        schema().validate(&tree(&text)).unwrap_or_else(|error| panic!("{manifest}: {error}"));
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use source::Origin;
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -40,7 +41,7 @@ pub(crate) struct Manifest {
 }
 
 /// What a manifest says about the run as a whole.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Settings {
     /// Stop at the first failed resource.

@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{resource::declaration_schema, types::TYPES};
+use super::Settings;
+use crate::{
+    resource::{declaration_schema, inlined},
+    types::TYPES,
+};
 
 /// The schema of a whole manifest.
 pub(crate) fn manifest_schema() -> Value {
@@ -10,13 +14,20 @@ pub(crate) fn manifest_schema() -> Value {
     let mut definitions = Map::new();
     let mut entries = Map::new();
     for kind in TYPES {
-        definitions.insert(kind.name().to_owned(), declaration_schema(*kind));
+        let mut declaration = declaration_schema(*kind);
+        // Conditions are expressions as they are.
+        let templated = properties_of(&mut declaration).filter(|(key, _)| *key != "control");
+        templated.for_each(|(_, property)| allow_templates(property));
+        definitions.insert(kind.name().to_owned(), declaration);
         entries.insert(kind.name().to_owned(), forms(kind.name()));
     }
     definitions.insert(
         "resource".to_owned(),
         json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false, "properties": entries }),
     );
+    let template =
+        json!({ "type": "string", "pattern": r"\{\{|\$\{", "description": "Text with a template in it." });
+    definitions.insert("template".to_owned(), template);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ccm manifest",
@@ -30,7 +41,10 @@ pub(crate) fn manifest_schema() -> Value {
 }
 
 fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<String, Value> {
-    let text = |description: &str| json!({ "type": "string", "description": description });
+    let mut ccm = inlined::<Settings>().to_value();
+    properties_of(&mut ccm).for_each(|(_, setting)| allow_templates(setting));
+    ccm["properties"]["resources"] = json!({ "anyOf": [resources, { "type": "null" }] });
+    let maps = json!({ "type": "object" });
     definitions.insert(
         "manifest".to_owned(),
         json!({
@@ -38,22 +52,49 @@ fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<
             "additionalProperties": false,
             "properties": {
                 "data": { "type": ["object", "null"], "description": "Data that resources are made from." },
-                "hierarchy": { "type": "object", "description": "In which order overrides apply to the data." },
-                "overrides": { "type": "object", "description": "Data that replaces other data on some machines." },
-                "ccm": {
-                    "type": ["object", "null"],
+                "hierarchy": {
+                    "type": "object",
+                    "description": "In which order overrides apply to the data.",
                     "additionalProperties": false,
                     "properties": {
-                        "fail_on_error": { "type": "boolean", "description": "Stop at the first failed resource." },
-                        "pre_message": text("Printed before the run."),
-                        "post_message": text("Printed after the run when nothing failed."),
-                        "resources": resources,
+                        "order": { "type": "array", "items": { "type": "string" } },
+                        "merge": { "enum": ["first", "deep"] },
                     },
                 },
+                "overrides": {
+                    "type": "object",
+                    "description": "Data that replaces other data on some machines.",
+                    "additionalProperties": maps,
+                },
+                "ccm": { "type": ["object", "null"], "additionalProperties": false, "properties": ccm["properties"] },
             },
         }),
     );
     definitions
+}
+
+fn properties_of(schema: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
+    schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
+}
+
+/// Accepts, where not any text is, a text with a template in it: what will come out of it nobody knows yet.
+fn allow_templates(schema: &mut Value) {
+    for part in ["items", "additionalProperties"] {
+        schema.get_mut(part).filter(|part| part.is_object()).map(allow_templates);
+    }
+    let Some(given) = schema.as_object_mut() else { return };
+    let is_free_text = !given.contains_key("pattern")
+        && given.get("type").is_some_and(|of| {
+            *of == "string" || of.as_array().is_some_and(|all| all.contains(&"string".into()))
+        });
+    if is_free_text {
+        return;
+    }
+    let (about, value): (Map<_, _>, Map<_, _>) = std::mem::take(given)
+        .into_iter()
+        .partition(|(key, _)| ["description", "default", "deprecated"].contains(&key.as_str()));
+    *given = about;
+    given.insert("anyOf".to_owned(), json!([value, { "$ref": "#/$defs/template" }]));
 }
 
 /// The three ways to write resources of a type.

@@ -33,7 +33,7 @@ pub(crate) use expansion::Expansion;
 pub(crate) use manual::reference_page;
 pub(crate) use rendered::escape;
 pub(crate) use schema::{
-    Field, FieldKind, declaration_schema, document, fields, keys, spellings, written,
+    Field, FieldKind, declaration_schema, document, fields, inlined, keys, spellings, written,
 };
 
 use crate::host::Host;

@@ -187,9 +187,18 @@ pub(crate) fn declaration_schema(kind: &dyn Kind) -> Value {
             properties.extend(more.clone());
         }
     }
+    let mut first = None;
     for key in kind.keys() {
-        // Another spelling of a property is known to the reader but not to the schema.
-        properties.entry(*key).or_insert_with(|| json!({ "deprecated": true }));
+        // Another spelling stands behind the one that the schema knows.
+        match (properties.get(*key), &first) {
+            (Some(schema), _) => first = Some(schema.clone()),
+            (None, Some(first)) => {
+                let mut other = first.clone();
+                other["deprecated"] = true.into();
+                properties.insert((*key).to_owned(), other);
+            }
+            (None, None) => {}
+        }
     }
     if !kind.refreshes() {
         properties.shift_remove("subscribe");
