@@ -11,7 +11,7 @@ fn not_attempted(bad: &str, place: &str, message: &str, help: &str) {
         .manifest(&format!("- file: [{{ $W/good: {{ content: x, $OWN, mode: '0644' }} }}]\n{bad}\n"));
     let before = world.tree();
     let outcome = world.apply();
-    outcome.exits(2).complains(message).complains(&format!(" --> site.yaml:{place}\n")).complains(help);
+    outcome.exits(2).complains(message).complains(&format!("--> site.yaml:{place}\n")).complains(help);
     assert_eq!(world.tree(), before, "{outcome}");
 }
 
@@ -112,6 +112,33 @@ fn both_content_and_source() {
 fn content_of_a_directory() {
     let bad = "- file: [{ /a: { ensure: directory, content: x, owner: '0', group: '0', mode: '0644' } }]";
     not_attempted(bad, "2:46", "a directory has no `content`", "");
+}
+
+#[test]
+fn a_template_does_not_hide_what_cannot_go_together() {
+    let own = "owner: '0', group: '0', mode: '0644'";
+    let template = "\"{{ 'x' }}\"";
+    let together = "`content` and `source` cannot be given together";
+    for (properties, place, message) in [
+        (format!("content: {template}, source: y"), "2:48", together),
+        (format!("content: x, source: {template}"), "2:38", together),
+        (format!("ensure: directory, content: {template}"), "2:46", "a directory has no `content`"),
+        (format!("ensure: directory, source: {template}"), "2:45", "a directory has no `source`"),
+        (format!("content: {template}, contents: x"), "2:40", "`content` is given twice, under two names"),
+        (format!("contents: x, content: {template}"), "2:31", "`content` is given twice, under two names"),
+    ] {
+        not_attempted(&format!("- file: [{{ /a: {{ {properties}, {own} }} }}]"), place, message, "");
+    }
+    let password = "password: \"{{ 'x' }}\", url: 'http://a/b.tgz', owner: root, group: root";
+    not_attempted(
+        &format!("- archive: [{{ /b.tgz: {{ {password} }} }}]"),
+        "2:35",
+        "`password` needs `username`",
+        "",
+    );
+    // What comes out of a template is not known yet.
+    let world = World::new().manifest("- exec: [{ a: { command: \"{{ 'true' }} '{{ 'x' }}\" } }]");
+    world.validate().exits(0);
 }
 
 #[test]

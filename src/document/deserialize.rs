@@ -5,7 +5,7 @@
 mod access;
 mod error;
 
-pub(crate) use error::NodeError;
+pub(crate) use error::{Fault, NodeError};
 
 use super::{Node, Scalar, Typed, Value};
 use access::{Entries, Items, Variant};

@@ -21,7 +21,7 @@ mod syntax;
 mod tests;
 mod value;
 
-pub(crate) use deserialize::{NodeError, RAW_SCALAR, from_node};
+pub(crate) use deserialize::{Fault, NodeError, RAW_SCALAR, from_node};
 pub(crate) use pair::{Pair, pair};
 pub(crate) use parse::{Parsed, parse, read};
 pub(crate) use problem::{Colour, Excerpt, Problem, closest, render};

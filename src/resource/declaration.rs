@@ -7,7 +7,9 @@ use serde_json::{Map, Value as Json};
 
 use super::{Common, Error, Kind, Wanted, erased::names, expansion::Secrecy, schema};
 use crate::{
-    document::{Entry, Excerpt, Node, NodeError, Problem, Scalar, Span, Style, Value, closest, from_node},
+    document::{
+        Entry, Excerpt, Fault, Node, NodeError, Problem, Scalar, Span, Style, Value, closest, from_node,
+    },
     template,
     vocabulary::Reference,
 };
@@ -102,9 +104,8 @@ impl Declaration {
             // Of a provider that is not known nothing is asked that only some ask for.
             let unknown = faults.is_known(Some("provider")).then_some("");
             let provider = common.as_ref().and_then(|common| common.provider.as_deref()).or(unknown);
-            let new = wanted.problems(provider).into_iter().filter(|error| !faults.is_known(error.property));
-            let new: Vec<Problem> = new.map(|error| places.problem(error)).collect();
-            faults.problems.extend(new);
+            let new = faults.new_in(wanted.problems(), wanted.problems_with(provider));
+            faults.problems.extend(new.into_iter().map(|error| places.problem(error)));
         }
         match (common, wanted) {
             (Some(common), Some(wanted)) if faults.problems.is_empty() => {
@@ -129,7 +130,14 @@ struct Faults {
 impl Faults {
     /// Whether nothing more needs to be said of a property.
     fn is_known(&self, property: Option<&str>) -> bool {
-        self.properties.iter().chain(&self.late).any(|known| Some(known.as_str()) == property)
+        self.properties.iter().any(|known| Some(known.as_str()) == property)
+    }
+
+    /// Of what is wrong with a combination and with values, what is not known already and can be known now.
+    fn new_in(&self, combination: Vec<Error>, values: Vec<Error>) -> Vec<Error> {
+        let is_late = |error: &Error| self.late.iter().any(|late| Some(late.as_str()) == error.property);
+        let known_now = values.into_iter().filter(|error| !is_late(error));
+        combination.into_iter().chain(known_now).filter(|error| !self.is_known(error.property)).collect()
     }
 
     /// Reads a map, leaving out the entries at fault, so that every faulty property is reported and not only the first.
@@ -151,7 +159,7 @@ impl Faults {
             let entry = at.map(|at| entries.remove(at));
             match &entry {
                 None if self.is_known(Some("name")) => return None,
-                Some(entry) if self.late.contains(&entry.key) => {
+                Some(entry) if error.fault == Fault::Value && self.late.contains(&entry.key) => {
                     self.properties.push(entry.key.clone());
                     continue;
                 }

@@ -39,7 +39,8 @@ pub(crate) trait Kind: Sync {
 /// The desired state of one resource, whatever its type.
 pub(crate) trait Wanted: Any + Send + Sync {
     fn ensure(&self) -> String;
-    fn problems(&self, provider: Option<&str>) -> Vec<Error>;
+    fn problems(&self) -> Vec<Error>;
+    fn problems_with(&self, provider: Option<&str>) -> Vec<Error>;
     fn to_json(&self) -> Map<String, Value>;
     fn inspect(&self, on: &Provider, cx: &Context) -> Result<Observed, Error>;
     fn compare(&self, have: &Observed, cue: Cue) -> Result<Option<Pending>, Error>;
@@ -188,10 +189,12 @@ impl<T: ResourceType> Wanted for Desired<T> {
         self.0.ensure()
     }
 
-    fn problems(&self, provider: Option<&str>) -> Vec<Error> {
-        let mut problems = self.0.problems();
-        problems.extend(self.0.problems_with(provider));
-        problems
+    fn problems(&self) -> Vec<Error> {
+        self.0.problems()
+    }
+
+    fn problems_with(&self, provider: Option<&str>) -> Vec<Error> {
+        self.0.problems_with(provider)
     }
 
     fn to_json(&self) -> Map<String, Value> {

@@ -212,7 +212,8 @@ impl Resource {
         if problems.is_empty() {
             match self.kind.read(&map) {
                 Ok(wanted) => {
-                    let mut errors = wanted.problems(self.common.provider.as_deref());
+                    let provider = self.common.provider.as_deref();
+                    let mut errors = [wanted.problems(), wanted.problems_with(provider)].concat();
                     self.conceal(wanted.as_ref(), &mut errors, &mut []);
                     return if errors.is_empty() { Ok(Some(wanted)) } else { Err(errors) };
                 }

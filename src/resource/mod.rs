@@ -128,9 +128,10 @@ pub(crate) trait Properties:
 {
     /// The desired state in one word.
     fn ensure(&self) -> String;
-    /// What is wrong with the combination of properties, each being right on its own.
+    /// What is wrong with the combination of properties, each being right on its own. It is known before templates are
+    /// expanded, so it must not depend on a text that can hold one.
     fn problems(&self) -> Vec<Error>;
-    /// What is wrong for one provider only; `None` is the first of them.
+    /// Values that are wrong for one provider only; `None` is the first of them.
     fn problems_with(&self, _provider: Option<&str>) -> Vec<Error> {
         Vec::new()
     }

@@ -16,6 +16,14 @@ pub(crate) struct NodeError {
     /// The first map key below the root on the way to the place: the property.
     pub(crate) key: Option<String>,
     pub(crate) help: Option<String>,
+    pub(crate) fault: Fault,
+}
+
+/// What is wrong: a value, whatever key it is under, or the key, whatever its value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Value,
+    Key,
 }
 
 impl NodeError {
@@ -38,6 +46,10 @@ impl NodeError {
     fn with_help(self, help: Option<String>) -> Self {
         NodeError { help, ..self }
     }
+
+    fn of_key(message: String) -> Self {
+        NodeError { fault: Fault::Key, ..NodeError::custom(message) }
+    }
 }
 
 impl From<NodeError> for Problem {
@@ -48,7 +60,14 @@ impl From<NodeError> for Problem {
 
 impl Error for NodeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        NodeError { message: message.to_string(), wanted: None, span: None, key: None, help: None }
+        NodeError {
+            message: message.to_string(),
+            wanted: None,
+            span: None,
+            key: None,
+            help: None,
+            fault: Fault::Value,
+        }
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -74,15 +93,15 @@ impl Error for NodeError {
             None if fields.is_empty() => "no key is known here".to_owned(),
             None => format!("known keys are {}", list(fields)),
         };
-        NodeError::custom(format!("unknown key `{found}`")).with_help(Some(help))
+        NodeError::of_key(format!("unknown key `{found}`")).with_help(Some(help))
     }
 
     fn missing_field(field: &'static str) -> Self {
-        NodeError::custom(format!("the key `{field}` is missing"))
+        NodeError::of_key(format!("the key `{field}` is missing"))
     }
 
     fn duplicate_field(field: &'static str) -> Self {
-        NodeError::custom(format!("`{field}` is given twice, under two names"))
+        NodeError::of_key(format!("`{field}` is given twice, under two names"))
     }
 }
 
