@@ -218,7 +218,7 @@ fn paths_have_to_be_absolute_and_clean() {
         ("$W/./x", "must be absolute and clean: write"),
         ("$W//x", "must be absolute and clean: write"),
         ("$W/x/", "must be absolute and clean: write"),
-        ("\"\"", "must be absolute"),
+        ("\"\"", "it has no name"),
         ("\"$W/a\\0b\"", "contains a null byte"),
     ] {
         let world = World::new().manifest(&format!("- file: [{{ {path}: {{ ensure: absent }} }}]"));

@@ -387,6 +387,12 @@ error: file#etc/motd: path \"etc/motd\" must be absolute: start it with /
 6 |         - etc/motd: { mode: \"0999\", owner: [root] }
   |           ^^^^^^^^
 
+error: file#etc/motd: `group` is missing: a file needs owner, group and mode
+ --> site.yaml:6:11
+  |
+6 |         - etc/motd: { mode: \"0999\", owner: [root] }
+  |           ^^^^^^^^
+
 error: file#etc/motd: mode: \"0999\" is not a mode: write it in octal digits (0 to 7), such as \"0644\"
  --> site.yaml:6:29
   |
@@ -413,7 +419,7 @@ error: unknown type `packge`
   |
   = help: known types: archive, exec, file, service
 
-ccm: 7 problems in site.yaml
+ccm: 8 problems in site.yaml
 "
     );
 }
@@ -459,6 +465,35 @@ fn what_follows_from_a_problem_of_the_document_is_not_told() {
     ] {
         refused(manifest).complains("1 problem in site.yaml");
     }
+}
+
+/// What is wrong with one resource, one line each.
+#[track_caller]
+fn faults(resource: &str) -> Vec<String> {
+    let outcome = refused(&format!("- {resource}"));
+    outcome.stderr.lines().filter_map(|line| line.strip_prefix("error: ").map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_name_at_fault_does_not_hide_what_else_is_wrong() {
+    let together = "`content` and `source` cannot be given together";
+    let found = faults("file: { rel: { content: x, source: y, owner: a, group: b } }");
+    assert!(found[0].contains("must be absolute") && found.len() == 3, "{found:#?}");
+    assert!(found.iter().any(|fault| fault.contains(together)), "{found:#?}");
+    assert!(found.iter().any(|fault| fault.contains("`mode` is missing")), "{found:#?}");
+    let found = faults("archive: { rel.tgz: { cleanup: true, url: 'http://a/b.tgz', owner: a, group: b } }");
+    assert!(found[0].contains("must be absolute") && found.len() == 3, "{found:#?}");
+    let found = faults("file: { '': { ensure: absent } }");
+    assert_eq!(found, ["file#: it has no name"]);
+}
+
+#[test]
+fn what_is_not_wrong_is_not_told() {
+    assert_eq!(faults("file: { /: { ensure: absent } }"), ["file#/: the root directory cannot be removed"]);
+    let found = faults("file: { /a: { ensure: absnt } }");
+    assert!(found[0].contains("ensure: expected one of") && found.len() == 1, "{found:#?}");
+    let found = faults("file: { /a: { ensure: absnt, content: x, source: y } }");
+    assert!(found.len() == 2 && found[1].contains("cannot be given together"), "{found:#?}");
 }
 
 #[test]

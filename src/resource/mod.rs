@@ -13,6 +13,7 @@ mod declaration;
 mod erased;
 mod error;
 mod expansion;
+mod faults;
 #[cfg(test)]
 mod manual;
 mod rendered;

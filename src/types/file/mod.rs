@@ -95,12 +95,14 @@ impl resource::Properties for Properties {
             problems
                 .push(Error::new("`source` is empty").on("source").with_help("name the file to copy from"));
         }
+        let is_root = self.name.as_path().parent().is_none();
         match self.ensure {
-            Ensure::Absent if self.name.as_path().parent().is_none() => {
-                problems.push(Error::new("the root directory cannot be removed").on("ensure"));
+            Ensure::Absent => {
+                problems
+                    .extend(is_root.then(|| Error::new("the root directory cannot be removed").on("ensure")));
+                return problems;
             }
-            Ensure::Absent => return problems,
-            Ensure::Present if self.name.as_path().parent().is_none() => {
+            Ensure::Present if is_root => {
                 problems.push(Error::new("the root directory cannot be a file").on("ensure"));
             }
             Ensure::Directory => problems.extend(self.content_of_a_directory()),

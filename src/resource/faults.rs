@@ -1,0 +1,169 @@
+//! Everything that is wrong with a declaration, and nothing that only follows from it.
+
+use super::{
+    Common, Error, FieldKind, Kind, Wanted, declaration::Places, erased::names, expansion::Secrecy, fields,
+    schema,
+};
+use crate::{
+    document::{Entry, Excerpt, Fault, Node, NodeError, Problem, Scalar, Span, Style, Value, closest},
+    template,
+};
+
+/// The name as a property.
+pub(super) fn named(name: &str, span: Span) -> Entry {
+    let scalar = Scalar { text: name.to_owned(), style: Style::Literal };
+    Entry { key: "name".to_owned(), key_span: span, value: Node { value: Value::Scalar(scalar), span } }
+}
+
+/// With one of these in place of a name at fault, the rest of a declaration can be judged, whatever its type.
+const STAND_INS: [&str; 2] = ["/name", "name"];
+
+/// What is wrong with a declaration.
+pub(super) struct Faults {
+    kind: &'static dyn Kind,
+    secrecy: Secrecy,
+    pub(super) problems: Vec<Problem>,
+    /// The properties that could not be read.
+    pub(super) properties: Vec<String>,
+    /// The properties whose values are not known yet: what they look like now says nothing.
+    pub(super) late: Vec<String>,
+}
+
+impl Faults {
+    pub(super) fn new(kind: &'static dyn Kind, secrecy: Secrecy) -> Self {
+        Self { kind, secrecy, problems: Vec::new(), properties: Vec::new(), late: Vec::new() }
+    }
+
+    /// The properties that every resource has, and those of the type.
+    pub(super) fn sort(&mut self, properties: Vec<Entry>) -> (Vec<Entry>, Vec<Entry>) {
+        let (mut common, mut own) = (Vec::new(), Vec::new());
+        for entry in properties {
+            if self.kind.keys().contains(&entry.key.as_str()) {
+                if template::holds_template(&entry.value) {
+                    self.late.push(entry.key.clone());
+                }
+                own.push(entry);
+            } else if is_common(self.kind, &entry.key) {
+                if entry.key != "control" && template::holds_template(&entry.value) {
+                    // It could not be expanded, which is said already.
+                    self.properties.push(entry.key);
+                } else {
+                    common.push(entry);
+                }
+            } else {
+                self.problems.push(unknown_key(self.kind, &entry));
+            }
+        }
+        (common, own)
+    }
+
+    /// Whether nothing more needs to be said of a property.
+    pub(super) fn is_known(&self, property: Option<&str>) -> bool {
+        self.properties.iter().any(|known| Some(known.as_str()) == property)
+    }
+
+    /// Of what is wrong with a combination and with values, what is not known already and can be known now.
+    pub(super) fn new_in(&self, combination: Vec<Error>, values: Vec<Error>) -> Vec<Error> {
+        let is_late = |error: &Error| self.late.iter().any(|late| Some(late.as_str()) == error.property);
+        let known_now = values.into_iter().filter(|error| !is_late(error));
+        combination.into_iter().chain(known_now).filter(|error| !self.is_known(error.property)).collect()
+    }
+
+    /// What is wrong with the combination of properties; if the desired state is at fault, with any that could be meant.
+    pub(super) fn combination(&self, wanted: &dyn Wanted, own: &Node) -> Vec<Error> {
+        if !self.is_known(Some("ensure")) {
+            return wanted.problems();
+        }
+        let states =
+            fields(self.kind).into_iter().find(|field| field.name == "ensure").map(|field| field.kind);
+        let Some(FieldKind::Choice(states)) = states else { return Vec::new() };
+        let problems = |state: &String| {
+            let ensure = Entry { key: "ensure".to_owned(), ..named(state, own.span) };
+            let map = Value::Map([own.as_map()?, &[ensure]].concat());
+            Some(self.kind.read(&Node { value: map, span: own.span }).ok()?.problems())
+        };
+        let mut each = states.iter().filter_map(problems);
+        let mut all = each.next().unwrap_or_default();
+        each.for_each(|other| all.retain(|error| other.contains(error)));
+        all
+    }
+
+    /// Reads a map, leaving out the entries at fault, so that every faulty property is reported and not only the first.
+    pub(super) fn read<T>(
+        &mut self,
+        map: &mut Node,
+        read: impl Fn(&Node) -> Result<T, NodeError>,
+    ) -> Option<T> {
+        let mut stand_ins = STAND_INS.into_iter();
+        loop {
+            let mut error = match read(map) {
+                Ok(value) => return Some(value),
+                Err(error) => error,
+            };
+            let Value::Map(entries) = &mut map.value else { return None };
+            let key = error.key.as_ref();
+            let at = key.and_then(|key| entries.iter().position(|entry| entry.key == *key));
+            let entry = at.map(|at| entries.remove(at));
+            let Some(entry) = entry else {
+                if !self.is_known(Some("name")) {
+                    self.problems.push(error.into());
+                }
+                return None;
+            };
+            if entry.key == "name" {
+                entries.extend(stand_ins.next().map(|name| named(name, entry.key_span)));
+            }
+            if self.is_known(Some(&entry.key)) {
+                continue;
+            }
+            if error.fault == Fault::Key || !self.late.contains(&entry.key) {
+                if entry.key != "name" {
+                    error = self.secrecy.of_value(self.kind, &entry, error);
+                    error.message = format!("{}: {}", entry.key, error.message);
+                }
+                self.problems.push(error.into());
+            }
+            self.properties.push(entry.key);
+        }
+    }
+
+    /// The problems, each naming the resource, and none showing what must not be seen.
+    pub(super) fn about(mut self, name: &str, places: &Places) -> Vec<Problem> {
+        let secrets = schema::secret(self.kind);
+        let secret = |span: Span| {
+            places.properties.iter().any(|(key, place)| secrets.contains(key) && place.contains(span))
+        };
+        for problem in &mut self.problems {
+            self.secrecy.cover(problem, self.kind, name);
+            if problem.span.is_some_and(secret) {
+                problem.excerpt = Excerpt::Hidden;
+            }
+        }
+        self.problems
+    }
+}
+
+fn is_common(kind: &dyn Kind, key: &str) -> bool {
+    schema::keys::<Common>().contains(&key) && (key != "subscribe" || kind.refreshes())
+}
+
+fn unknown_key(kind: &dyn Kind, entry: &Entry) -> Problem {
+    let mut known: Vec<&str> = kind.keys().iter().copied().filter(|key| *key != "name").collect();
+    known.extend(schema::keys::<Common>().iter().copied().filter(|key| is_common(kind, key)));
+    let help = match closest(&entry.key, known.iter().copied()) {
+        _ if entry.key == "subscribe" => format!("a {} is not refreshed by others; use require", kind.name()),
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known properties: {}", known.join(", ")),
+    };
+    Problem::new(format!("unknown property `{}`", entry.key)).at(entry.key_span).with_help(help)
+}
+
+pub(super) fn unknown_provider(kind: &dyn Kind, common: &Common, places: &Places) -> Option<Problem> {
+    let asked = common.provider.as_deref()?;
+    let known = kind.providers();
+    if known.iter().any(|(name, _)| *name == asked) {
+        return None;
+    }
+    let error = Error::new(format!("{} has no provider \"{asked}\"", kind.name())).on("provider");
+    Some(places.problem(error.with_help(format!("known providers: {}", names(&known)))))
+}
