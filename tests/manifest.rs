@@ -135,6 +135,33 @@ fn a_mistake_in_defaults_is_told_once() {
 }
 
 #[test]
+fn defaults_are_checked_whoever_takes_them() {
+    for manifest in [
+        "- file:\n  - defaults: { mode: '0999', contnt: x, owner: \"{{ nobody }}\" }\n",
+        "- file:\n  - /a: { $OWN, mode: '0644' }\n  - defaults: { mode: '0999', contnt: x, owner: \"{{ nobody }}\" }\n",
+        "- file:\n  - /a:\n  - /b:\n  - defaults: { $OWN, mode: '0999', contnt: x, force: \"{{ nobody }}\" }\n",
+    ] {
+        refused(manifest)
+            .complains("file#defaults: mode: \"0999\" is not a mode")
+            .complains("file#defaults: unknown property `contnt`")
+            .complains("file#defaults: unknown variable `nobody`")
+            .complains("3 problems in");
+    }
+    // What only goes wrong together with an item is the item's.
+    let outcome = refused(
+        "- file:\n  - defaults: { $OWN, mode: '0644', source: x }\n  - /a: { content: a }\n  - /b: { content: b }\n",
+    );
+    outcome.complains("file#/a: `content` and").complains("file#/b: `content` and").complains("2 problems");
+    refused("- file:\n  - defaults: { name: /a, ensure: absent }\n  - /a:\n")
+        .complains("the `defaults` of file cannot hold a name")
+        .complains("1 problem in");
+    World::new()
+        .manifest("- file: [{ defaults: { content: x } }]\n- service: [{ defaults: }]")
+        .validate()
+        .exits(0);
+}
+
+#[test]
 fn a_manifest_comes_from_a_file_a_folder_or_standard_input() {
     let text = "- file:\n  - $W/a: { content: x, $OWN, mode: '0644' }\n";
     let world = World::new();

@@ -94,6 +94,7 @@ fn messages_about_a_manifest_do_not_quote_a_secret() {
         "- file: { /x: { sensitive: true, content: 'SECRET' } }",
         "- file: [{ defaults: { sensitive: true } }, { /x: { content: 'SECRET' } }]",
         "- file: [{ defaults: { content: 'SECRET', mode: 999 } }, { /x: { sensitive: true } }]",
+        "- file: [{ defaults: { owner: 'SECRET x', sensitive: false } }, { /x: {} }, { /y: { sensitive: true } }]",
         // The mistake itself.
         "- file: [{ /x: { sensitive: true, content: ['SECRET'] } }]",
         "- file: [{ /x: { sensitive: true, contnet: 'SECRET' } }]",

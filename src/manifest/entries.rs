@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use super::references;
 use crate::{
-    document::{Entry, Node, Problem, Span, Value, closest},
+    document::{Entry, Node, Problem, Span, Value, closest, from_node},
     resource::{Completeness, Declaration, Expansion, Kind, Resource, spellings},
     types,
 };
@@ -18,30 +18,20 @@ pub(super) fn resources(
     expansion: &mut Expansion,
     problems: &mut Vec<Problem>,
 ) -> Vec<Resource> {
-    let mut declared = declared(list, problems);
-    for Declared { declaration, completeness, .. } in &mut declared {
-        *completeness = expansion.expand(declaration, problems);
+    let Found { mut declarations, defaults, .. } = Found::of(list, problems);
+    let told = check_defaults(defaults, expansion, problems);
+    for Declared { declaration, completeness, defaults } in &mut declarations {
+        let mut found = Vec::new();
+        *completeness = expansion.expand(declaration, &mut found);
+        problems.extend(found.into_iter().filter(|problem| !repeats(problem, *defaults, &told)));
     }
-    references::check(&declared, problems);
-    resolve(declared, problems)
+    references::check(&declarations, problems);
+    resolve(declarations, &told, problems)
 }
 
 /// The declarations of a list of entries.
 pub(super) fn declarations(list: &Node, problems: &mut Vec<Problem>) -> Vec<Declaration> {
-    declared(list, problems).into_iter().map(|declared| declared.declaration).collect()
-}
-
-fn declared(list: &Node, problems: &mut Vec<Problem>) -> Vec<Declared> {
-    let mut found = Found { declarations: Vec::new(), problems };
-    match list.as_seq() {
-        Some(items) => items.iter().for_each(|item| found.entry(item)),
-        None if list.is_null() => {}
-        None => {
-            let message = format!("resources must be a list, not {}", list.kind());
-            found.problem(Problem::new(message).at(list.span).with_help("write each entry as `- TYPE:`"));
-        }
-    }
-    found.declarations
+    Found::of(list, problems).declarations.into_iter().map(|declared| declared.declaration).collect()
 }
 
 /// A declaration, and where the defaults stand that some of its properties come from.
@@ -51,36 +41,68 @@ pub(super) struct Declared {
     defaults: Option<Span>,
 }
 
-fn resolve(declarations: Vec<Declared>, problems: &mut Vec<Problem>) -> Vec<Resource> {
+/// What is wrong in `defaults` is wrong for every item that takes them, and also when none does: it is said once. Gives
+/// the places of what was said.
+fn check_defaults(
+    defaults: Vec<Declared>,
+    expansion: &mut Expansion,
+    problems: &mut Vec<Problem>,
+) -> Vec<Option<Span>> {
+    let mut told = Vec::new();
+    for Declared { mut declaration, defaults, completeness } in defaults {
+        let mut found = Vec::new();
+        expansion.expand(&mut declaration, &mut found);
+        found.extend(declaration.resolve(completeness).err().unwrap_or_default());
+        found.retain(|problem| is_within(problem, defaults));
+        told.extend(found.iter().map(|problem| problem.span));
+        problems.append(&mut found);
+    }
+    told
+}
+
+fn resolve(declarations: Vec<Declared>, told: &[Option<Span>], problems: &mut Vec<Problem>) -> Vec<Resource> {
     let mut resources = Vec::with_capacity(declarations.len());
-    // What is wrong in `defaults` is wrong for every item that takes them, and said once.
-    let mut said: Vec<Option<Span>> = Vec::new();
     for Declared { declaration, completeness, defaults } in declarations {
         match declaration.resolve(completeness) {
             Ok(resource) => resources.push(resource),
             Err(more) => {
-                for problem in more {
-                    let inherited = problem.span.zip(defaults).is_some_and(|(span, of)| of.contains(span));
-                    if inherited && said.contains(&problem.span) {
-                        continue;
-                    }
-                    if inherited {
-                        said.push(problem.span);
-                    }
-                    problems.push(problem);
-                }
+                problems.extend(more.into_iter().filter(|problem| !repeats(problem, defaults, told)));
             }
         }
     }
     resources
 }
 
+/// Whether the defaults alone were found to have the problem.
+fn repeats(problem: &Problem, defaults: Option<Span>, told: &[Option<Span>]) -> bool {
+    is_within(problem, defaults) && told.contains(&problem.span)
+}
+
+fn is_within(problem: &Problem, place: Option<Span>) -> bool {
+    problem.span.zip(place).is_some_and(|(span, place)| place.contains(span))
+}
+
 struct Found<'a> {
     declarations: Vec<Declared>,
+    /// What items share, as declarations that nobody is named by.
+    defaults: Vec<Declared>,
     problems: &'a mut Vec<Problem>,
 }
 
-impl Found<'_> {
+impl<'p> Found<'p> {
+    fn of(list: &Node, problems: &'p mut Vec<Problem>) -> Self {
+        let mut found = Self { declarations: Vec::new(), defaults: Vec::new(), problems };
+        match list.as_seq() {
+            Some(items) => items.iter().for_each(|item| found.entry(item)),
+            None if list.is_null() => {}
+            None => {
+                let message = format!("resources must be a list, not {}", list.kind());
+                found.problem(Problem::new(message).at(list.span).with_help("write each entry as `- TYPE:`"));
+            }
+        }
+        found
+    }
+
     fn problem(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
@@ -140,7 +162,15 @@ impl Found<'_> {
             }
         }
         let inherited = defaults.and_then(|defaults| self.properties(defaults)).unwrap_or_default();
+        if let Some(name) = inherited.iter().find(|entry| entry.key == "name") {
+            let problem = Problem::new(format!("the `defaults` of {} cannot hold a name", kind.name()));
+            self.problem(problem.at(name.key_span).with_help("each resource has a name of its own"));
+        }
         let place = defaults.map(|defaults| defaults.value.span);
+        if let Some(defaults) = defaults {
+            let declaration = shared(kind, defaults, inherited, &named);
+            self.defaults.push(Declared { declaration, completeness: Completeness::Shared, defaults: place });
+        }
         for entry in named {
             self.declare(kind, entry, inherited, place);
         }
@@ -185,7 +215,8 @@ impl Found<'_> {
         }
         let is_own =
             |default: &&Entry| own.iter().any(|own| property(kind, &own.key) == property(kind, &default.key));
-        properties.extend(inherited.iter().filter(|default| !is_own(default)).cloned());
+        let is_missing = |default: &&Entry| default.key != "name" && !is_own(default);
+        properties.extend(inherited.iter().filter(is_missing).cloned());
         let declaration =
             Declaration { kind, name: entry.key.clone(), name_span: entry.key_span, properties };
         self.push(declaration, defaults);
@@ -221,6 +252,18 @@ fn property<'k>(kind: &dyn Kind, key: &'k str) -> &'k str {
     });
     let found = SPELLINGS.iter().find(|(name, other, _)| *name == kind.name() && *other == key);
     found.map_or(key, |(.., property)| property)
+}
+
+/// What items share. It is as secret as the most secret of them.
+fn shared(kind: &'static dyn Kind, defaults: &Entry, inherited: &[Entry], items: &[&Entry]) -> Declaration {
+    let is_mark = |entry: &&Entry| entry.key == "sensitive" && !matches!(from_node(&entry.value), Ok(false));
+    let marks = || items.iter().filter_map(|item| item.value.as_map()).flatten().filter(is_mark);
+    let mut properties = inherited.to_vec();
+    if let Some(mark) = marks().next() {
+        properties.retain(|entry| entry.key != mark.key);
+        properties.push(mark.clone());
+    }
+    Declaration { kind, name: defaults.key.clone(), name_span: defaults.key_span, properties }
 }
 
 fn not_an_item(kind: &dyn Kind, item: &Node) -> Problem {

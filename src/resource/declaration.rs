@@ -52,6 +52,8 @@ pub(crate) enum Completeness {
     Identity,
     /// All but its name, which could not be worked out.
     Nameless,
+    /// Whatever several resources share, under no name.
+    Shared,
 }
 
 impl Declaration {
@@ -65,6 +67,8 @@ impl Declaration {
         let mut faults = Faults::new(kind, Secrecy::of(&properties));
         if completeness == Completeness::Nameless {
             faults.late.push("name".to_owned());
+        } else if completeness == Completeness::Shared {
+            faults.properties.push("name".to_owned());
         } else if name.trim().is_empty() {
             faults.problems.push(Problem::new("it has no name").at(name_span));
             faults.properties.push("name".to_owned());
