@@ -18,10 +18,10 @@ use crate::{
     engine::{self, Diffs, Exclusion, Finished, Ledger, OnFailure, Options, RunMode},
     host::{Host, process::close_inherited},
     manifest::{self, Manifest},
-    resource::{Resource, escape},
+    resource::{HIDDEN, Resource},
     session::Session,
     state::{Debts, Held, Patience, RunLock, StateDirectory},
-    template::Scope,
+    template::{Scope, escape},
 };
 
 pub(super) fn command() -> Command {
@@ -196,19 +196,25 @@ pub(super) fn exit(finished: &Finished, matches: &ArgMatches) -> Exit {
 
 /// Prints the manifest as it would be applied.
 fn render(manifest: &Manifest, matches: &ArgMatches, output: &mut Output) -> Result<(), Failure> {
-    let entries: Vec<Value> = manifest.resources.iter().map(rendered).collect();
-    let mut document = json!({ "ccm": manifest.settings });
-    escape(&mut document);
-    document["ccm"]["resources"] = entries.into();
-    output.text(&to_text(&document, Format::of(matches))?);
+    let (mut resources, mut hides) = (Vec::new(), false);
+    for resource in &manifest.resources {
+        let properties = resource.rendered(&manifest.scope, &manifest.source);
+        hides |= properties.values().any(|value| value == HIDDEN);
+        let named = Map::from_iter([(ccm_expr::escape(&resource.name), Value::Object(properties))]);
+        resources.push(json!({ resource.kind.name(): [named] }));
+    }
+    let (mut settings, mut data) = (json!(manifest.settings), json!(manifest.scope.data()));
+    [&mut settings, &mut data].into_iter().for_each(escape);
+    settings["resources"] = resources.into();
+    let mut document = Map::new();
+    if hides {
+        warn("the data is left out: what is hidden may come from it");
+    } else if data != json!({}) {
+        document.insert("data".to_owned(), data);
+    }
+    document.insert("ccm".to_owned(), settings);
+    output.text(&to_text(&document.into(), Format::of(matches))?);
     Ok(())
-}
-
-/// A resource as an entry of a manifest.
-fn rendered(resource: &Resource) -> Value {
-    let (name, properties) = resource.rendered();
-    let named = Map::from_iter([(name, Value::Object(properties))]);
-    Value::Object(Map::from_iter([(resource.kind.name().to_owned(), json!([named]))]))
 }
 
 /// A document as YAML, or as JSON where that was asked for.

@@ -16,7 +16,7 @@ mod expansion;
 mod faults;
 #[cfg(test)]
 mod manual;
-mod rendered;
+mod rendering;
 mod schema;
 
 use std::{fmt, path::Path};
@@ -32,7 +32,7 @@ pub(crate) use error::{Error, Retry};
 pub(crate) use expansion::Expansion;
 #[cfg(test)]
 pub(crate) use manual::reference_page;
-pub(crate) use rendered::escape;
+pub(crate) use rendering::HIDDEN;
 pub(crate) use schema::{
     Field, FieldKind, declaration_schema, document, fields, inlined, keys, spellings, written,
 };

@@ -62,8 +62,12 @@ impl Scope {
     }
 
     fn read(&self, path: &str) -> Result<String, CallError> {
+        let is_reached = self.reaches(path);
         let path = self.working_directory.join(path);
         let failed = |reason: String| CallError::at(0, format!("cannot read {}: {reason}", path.display()));
+        if !is_reached {
+            return Err(failed("it may be written before it is read".to_owned()));
+        }
         match self.foreseen(&path) {
             Some(Foreseen::Text(text)) => return Ok(text),
             Some(Foreseen::Nothing) => return Err(failed("it would not exist".to_owned())),

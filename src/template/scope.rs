@@ -19,6 +19,7 @@ pub(crate) struct Scope {
     environ: Value,
     pub(super) working_directory: PathBuf,
     missing: Missing,
+    reach: Reach,
     /// The value that a rule is about, where there is one.
     subject: Option<Value>,
     /// In a dry run, the texts that earlier resources would have left; nothing where they would have removed one.
@@ -49,6 +50,14 @@ pub(crate) enum Missing {
 const UNMADE: &str = "is not available while the data is being made";
 const MADE_FROM: &str = "data is made from Facts and Environ";
 
+/// Which files expressions can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    Machine,
+    /// Those that come with the manifest, under relative paths: others may be written before they are to be read.
+    Manifest,
+}
+
 const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template"];
 
 impl Scope {
@@ -60,6 +69,7 @@ impl Scope {
             environ,
             working_directory,
             missing: Missing::Error,
+            reach: Reach::Machine,
             subject: None,
             foreseen: RefCell::default(),
             paths: RefCell::default(),
@@ -88,15 +98,26 @@ impl Scope {
         Self { working_directory: working_directory.to_owned(), ..self.like() }
     }
 
+    /// The same scope as long as nothing was applied.
+    pub(crate) fn before_run(&self) -> Self {
+        Self { reach: Reach::Manifest, ..self.like() }
+    }
+
     fn like(&self) -> Self {
         Self {
             data: self.data.clone(),
             missing: self.missing,
+            reach: self.reach,
             subject: self.subject.clone(),
             depth: self.depth.clone(),
             calls: self.calls.clone(),
             ..Self::new(self.facts.clone(), self.environ.clone(), self.working_directory.clone())
         }
+    }
+
+    /// Whether a file can be read now.
+    pub(super) fn reaches(&self, path: &str) -> bool {
+        self.reach == Reach::Machine || FilePath::new(path).is_relative()
     }
 
     pub(crate) fn data(&self) -> &Value {

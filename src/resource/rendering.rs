@@ -1,0 +1,66 @@
+//! A resource as a manifest says it once its templates are expanded.
+
+use serde_json::{Map, Value as Json};
+
+use super::{Resource, schema};
+use crate::{
+    document::{Entry, Node, Source, Value, to_value},
+    template::{self, Scope, escape},
+    vocabulary::Secret,
+};
+
+/// Stands for what must not be seen. It names nothing that exists, so that nobody applies it by mistake.
+pub(crate) const HIDDEN: &str = "${ hidden }";
+
+impl Resource {
+    /// Its properties without the name. A template stays where it cannot be expanded before the run.
+    pub(crate) fn rendered(&self, scope: &Scope, source: &Source) -> Map<String, Json> {
+        let (mut properties, left) = self.settled(&scope.before_run(), source);
+        properties.shift_remove("name");
+        properties.values_mut().for_each(escape);
+        properties.extend(left.into_iter().map(|entry| (entry.key, json(&entry.value))));
+        let secret = schema::secret(self.kind);
+        for (key, value) in &mut properties {
+            let is_secret = secret.contains(key) || self.common.sensitive && key != "ensure";
+            if is_secret || is_masked(value) {
+                *value = HIDDEN.into();
+            }
+        }
+        let mut common = schema::object(&self.common);
+        common.iter_mut().filter(|(key, _)| *key != "control").for_each(|(_, value)| escape(value));
+        properties.extend(common);
+        properties
+    }
+
+    /// What is known before the run, and what is left of the properties.
+    fn settled(&self, scope: &Scope, source: &Source) -> (Map<String, Json>, Vec<Entry>) {
+        let Some(late) = &self.late else { return (self.wanted.to_json(), Vec::new()) };
+        let mut expanded = late.clone();
+        let mut left = Vec::new();
+        for (at, entry) in late.iter().enumerate().rev() {
+            let mut problems = Vec::new();
+            template::expand_properties(&mut expanded[at].value, scope, source, &mut problems);
+            if !problems.is_empty() {
+                expanded.remove(at);
+                left.insert(0, entry.clone());
+            }
+        }
+        let read = |entries| self.kind.read(&Node { value: Value::Map(entries), span: self.places.name });
+        if let Ok(wanted) = read(expanded) {
+            return (wanted.to_json(), left);
+        }
+        // What comes out does not fit: that is for the run to tell.
+        let (left, known) = late.iter().cloned().partition(|entry| template::holds_template(&entry.value));
+        (read(known).map(|wanted| wanted.to_json()).unwrap_or_default(), left)
+    }
+}
+
+/// Whether it is an address of which a part is not shown.
+fn is_masked(value: &Json) -> bool {
+    let is_masked = |text: &str| text.contains(&format!("://{}@", Secret::MASK)) || text.ends_with("?…");
+    value.as_str().is_some_and(is_masked)
+}
+
+fn json(node: &Node) -> Json {
+    serde_json::to_value(to_value(node)).unwrap_or_default()
+}
