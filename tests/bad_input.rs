@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{NOBODY, World, is_root, sh};
+use crate::support::{NOBODY, World, has, is_root, sh};
 
 /// A manifest that nothing is attempted of: a good resource before the bad one is not applied either.
 #[track_caller]
@@ -235,6 +235,51 @@ fn a_read_only_file_system() {
         world.apply_with(flags).exits(1).counts([0, 0, 1, 0]).says("is on a read-only file system");
     }
     assert_eq!(world.tree(), before);
+}
+
+/// A tree that cannot be removed whole: a dry run says so too, and a real run removes nothing of it.
+#[track_caller]
+fn stays_whole(world: World, uid: u32, problem: &str, help: &str) {
+    let world = world.manifest("- file: [{ $W/tree: { ensure: absent, force: true } }]");
+    let before = world.tree();
+    for flags in [&["--noop"][..], &[]] {
+        let outcome = world.ccm(["apply", "site.yaml"].iter().chain(flags)).uid(uid).run();
+        outcome.exits(1).says(&world.fill(problem)).says(help).counts([0, 0, 1, 0]);
+        assert_eq!(world.tree(), before, "{outcome}");
+    }
+}
+
+#[test]
+fn something_protected_deep_in_a_tree_that_is_to_go() {
+    if !is_root() || !has("chattr") {
+        return;
+    }
+    for (flag, word) in [('i', "immutable"), ('a', "append-only")] {
+        for name in ["tree/a/b/file", "tree/a/b"] {
+            let world = World::new().file("tree/other", "x").file("tree/a/b/file", "x");
+            sh(&format!("chattr +{flag} {name}"), &world.path(""));
+            stays_whole(world, 0, &format!("\"$W/{name}\" is {word}"), &format!("chattr -{flag}"));
+        }
+    }
+}
+
+#[test]
+fn something_mounted_deep_in_a_tree_that_is_to_go() {
+    let world = World::new().file("tree/other", "x");
+    let Some(world) = world.tmpfs("tree/a/b", "size=64k") else { return };
+    stays_whole(world, 0, "\"$W/tree/a/b\" is the root of another file system", "unmount it first");
+}
+
+#[test]
+fn somebody_else_s_directory_deep_in_a_tree_that_is_to_go() {
+    if !is_root() {
+        return;
+    }
+    let world = World::new().file("tree/other", "x").file("tree/a/b/file", "x");
+    let world = ["", "tree", "tree/a", "tree/other"]
+        .iter()
+        .fold(world, |world, name| world.owner(name, NOBODY, NOBODY));
+    stays_whole(world, NOBODY, "permission denied at \"$W/tree/a/b/file\"", "run it as root");
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    os::fd::OwnedFd,
     path::Path,
 };
 
 use rustix::{
-    fs::{Access, AtFlags, OFlags, accessat},
+    fs::{Access, AtFlags, FileType, OFlags, StatxAttributes, accessat, fstat, statat},
     io::Errno,
     process::{getegid, geteuid, getgroups},
 };
@@ -14,10 +15,12 @@ use rustix::{
 use super::{
     attributes::{self, Attributes},
     directory::Parents,
-    entry::{Entry, Kind},
+    entry::{Entry, Kind, Stopped},
     error::{FileError, Operation, Problem},
     listing::list,
-    trust::Trust,
+    place::file_attributes,
+    remove::{self, Deed},
+    trust::{STICKY, Trust},
     walk::{self, Place, Walked},
 };
 
@@ -33,14 +36,15 @@ pub(crate) enum Intent {
     MakeDirectory(Attributes, Parents),
     /// [`remove`](super::remove)
     Remove,
-    /// [`remove_tree`](super::remove_tree), as far as its root goes
+    /// [`remove_tree`](super::remove_tree)
     RemoveTree,
 }
 
 /// Whether a real run could do this, as far as reading tells: the way is safe, its directories exist, permissions,
 /// mounts and protecting attributes allow it. What only trying tells (space, quota, a disk that fails) stays open.
 pub(crate) fn check(path: &Path, intent: Intent) -> Result<(), FileError> {
-    foresee(path, intent, None).map_err(|problem| FileError::new(intent.operation(), path, problem))
+    foresee(path, intent, None, &|_| false)
+        .map_err(|problem| FileError::new(intent.operation(), path, problem))
 }
 
 impl Intent {
@@ -64,8 +68,14 @@ impl Intent {
     }
 }
 
-/// Whether it could be done. The trust is what the way would deserve by then, when that is not what is on disk.
-pub(super) fn foresee(path: &Path, intent: Intent, trust: Option<Trust>) -> Result<(), Problem> {
+/// Whether it could be done. The trust is what the way would deserve by then, when that is not what is on disk; `changed`
+/// tells what would be different below the path.
+pub(super) fn foresee(
+    path: &Path,
+    intent: Intent,
+    trust: Option<Trust>,
+    changed: &dyn Fn(&Path) -> bool,
+) -> Result<(), Problem> {
     let (parent, name) = walk::split(path)?;
     let Walked { place, missing } = walk::walk(parent)?;
     let place = match trust {
@@ -73,7 +83,7 @@ pub(super) fn foresee(path: &Path, intent: Intent, trust: Option<Trust>) -> Resu
         None => place,
     };
     match (intent, missing.front()) {
-        (_, None) => foresee_entry(&place, name, intent),
+        (_, None) => foresee_entry(&place, name, intent, changed),
         (Intent::Remove | Intent::RemoveTree, Some(_)) => Ok(()),
         (Intent::Write(_) | Intent::SetAttributes(_), Some(first)) => Err(place.lacks(first)),
         (Intent::MakeDirectory(wanted, parents), Some(first)) => {
@@ -92,7 +102,12 @@ pub(super) fn foresee(path: &Path, intent: Intent, trust: Option<Trust>) -> Resu
     }
 }
 
-fn foresee_entry(place: &Place, name: &OsStr, intent: Intent) -> Result<(), Problem> {
+fn foresee_entry(
+    place: &Place,
+    name: &OsStr,
+    intent: Intent,
+    changed: &dyn Fn(&Path) -> bool,
+) -> Result<(), Problem> {
     if let Some(wanted) = intent.attributes() {
         place.permits(wanted.uid)?;
         may_give(&place.at(name), wanted)?;
@@ -100,7 +115,8 @@ fn foresee_entry(place: &Place, name: &OsStr, intent: Intent) -> Result<(), Prob
     let at = || place.at(name);
     match (intent, place.entry(name)?) {
         (Intent::Remove | Intent::RemoveTree, None) => Ok(()),
-        (Intent::Remove | Intent::RemoveTree, Some(found)) => may_remove(place, name, &found, intent),
+        (Intent::Remove, Some(found)) => may_remove(place, name, &found),
+        (Intent::RemoveTree, Some(found)) => may_remove_tree(place, name, &found, changed, &mut || Ok(())),
         (Intent::SetAttributes(_), None) => Err(Problem::Changed { at: at() }),
         (Intent::Write(_) | Intent::MakeDirectory(..), None) => may_write(place, name, None),
         (Intent::Write(_), Some(Entry { kind: Kind::Directory, .. })) => {
@@ -119,20 +135,65 @@ fn foresee_entry(place: &Place, name: &OsStr, intent: Intent) -> Result<(), Prob
     }
 }
 
-fn may_remove(place: &Place, name: &OsStr, found: &Entry, intent: Intent) -> Result<(), Problem> {
-    let at = || place.at(name);
-    if found.kind == Kind::Directory && intent == Intent::RemoveTree && place.is_mount_point(name) {
-        return Err(Problem::OtherFileSystem { at: at() });
-    }
+fn may_remove(place: &Place, name: &OsStr, found: &Entry) -> Result<(), Problem> {
     may_write(place, name, Some(found))?;
-    if found.kind == Kind::Directory && intent == Intent::Remove {
+    if found.kind == Kind::Directory {
         let opened = place.open(name, OFlags::RDONLY | OFlags::DIRECTORY);
         // What may not be listed is left to the attempt.
         if opened.and_then(list).is_ok_and(|mut names| names.next().is_some()) {
-            return Err(Problem::from_errno(Errno::NOTEMPTY, &at()));
+            return Err(Problem::from_errno(Errno::NOTEMPTY, &place.at(name)));
         }
     }
     Ok(())
+}
+
+/// Whether an entry and everything below it can be removed.
+pub(super) fn may_remove_tree(
+    place: &Place,
+    name: &OsStr,
+    found: &Entry,
+    changed: &dyn Fn(&Path) -> bool,
+    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+) -> Result<(), Problem> {
+    let is_directory = found.kind == Kind::Directory;
+    if is_directory && place.is_mount_point(name) {
+        return Err(Problem::OtherFileSystem { at: place.at(name) });
+    }
+    may_write(place, name, Some(found))?;
+    if is_directory { remove::empty(place, name, &Rehearsal { changed }, tick) } else { Ok(()) }
+}
+
+/// The removal of a tree in which every name stays.
+struct Rehearsal<'a> {
+    changed: &'a dyn Fn(&Path) -> bool,
+}
+
+impl Deed for Rehearsal<'_> {
+    fn take(&self, directory: &OwnedFd, name: &OsStr, flags: AtFlags) -> Result<(), Errno> {
+        accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?;
+        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if is_directory && !flags.contains(AtFlags::REMOVEDIR) {
+            return Err(Errno::ISDIR);
+        }
+        let protects = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+        let [own, above] = [name, OsStr::new(".")].map(|name| file_attributes(directory, name));
+        if (own | above).intersects(protects) {
+            return Err(Errno::PERM);
+        }
+        if own.contains(StatxAttributes::MOUNT_ROOT) {
+            return Err(Errno::BUSY);
+        }
+        let me = geteuid();
+        let above = fstat(directory)?;
+        let is_sticky = above.st_mode & STICKY != 0;
+        let is_strangers = ![stat.st_uid, above.st_uid].contains(&me.as_raw());
+        if is_sticky && is_strangers && !me.is_root() { Err(Errno::PERM) } else { Ok(()) }
+    }
+
+    fn passes_over(&self, at: &Path) -> bool {
+        (self.changed)(at)
+    }
 }
 
 /// Whether a name can be made or, where an entry is under it, replaced or removed.

@@ -163,7 +163,8 @@ impl Foresight {
         }
         let first = way.missing.front().map_or_else(|| at.to_owned(), |name| way.directory.join(name));
         if matches!(self.known(&first), Known::Disk) {
-            return check::foresee(at, intent, Some(way.trust.clone()));
+            let changed = |below: &Path| self.0.contains_key(below);
+            return check::foresee(at, intent, Some(way.trust.clone()), &changed);
         }
         if let Some(wanted) = intent.attributes() {
             way.trust.permits(wanted.uid)?;

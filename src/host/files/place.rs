@@ -1,6 +1,10 @@
 //! What can be asked of a directory that was reached: its entries, and what stands in the way of changing them.
 
-use std::{ffi::OsStr, os::fd::OwnedFd, path::PathBuf};
+use std::{
+    ffi::OsStr,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
 
 use rustix::{
     fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fsync, openat, readlinkat, statat, statx},
@@ -85,27 +89,12 @@ impl Place {
 
     /// The attribute, if any, that keeps what is here under this name as it is.
     pub(super) fn protection_of_entry(&self, name: &OsStr) -> Option<Problem> {
-        let attributes = self.file_attributes(name);
-        let flag = if attributes.contains(StatxAttributes::IMMUTABLE) {
-            Flag::Immutable
-        } else if attributes.contains(StatxAttributes::APPEND) {
-            Flag::AppendOnly
-        } else {
-            return None;
-        };
-        let at = if name == "." { self.path().to_owned() } else { self.at(name) };
-        Some(Problem::Protected { at, flag, source: Errno::PERM })
+        protection(self.directory(), self.path(), name)
     }
 
     /// Whether another file system, or another part of one, is mounted on what is here under this name.
     pub(super) fn is_mount_point(&self, name: &OsStr) -> bool {
-        self.file_attributes(name).contains(StatxAttributes::MOUNT_ROOT)
-    }
-
-    fn file_attributes(&self, name: &OsStr) -> StatxAttributes {
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-        statx(self.directory(), name, flags, StatxFlags::empty())
-            .map_or(StatxAttributes::empty(), |found| found.stx_attributes)
+        file_attributes(self.directory(), name).contains(StatxAttributes::MOUNT_ROOT)
     }
 
     /// Refuses anything but a plain entry of the kinds that attributes are managed on.
@@ -118,6 +107,26 @@ impl Place {
             _ => Err(Problem::Special { at: self.at(name) }),
         }
     }
+}
+
+/// The attribute, if any, that keeps what is in a directory under this name as it is; `.` is the directory itself.
+pub(super) fn protection(directory: &OwnedFd, path: &Path, name: &OsStr) -> Option<Problem> {
+    let attributes = file_attributes(directory, name);
+    let flag = if attributes.contains(StatxAttributes::IMMUTABLE) {
+        Flag::Immutable
+    } else if attributes.contains(StatxAttributes::APPEND) {
+        Flag::AppendOnly
+    } else {
+        return None;
+    };
+    let at = if name == "." { path.to_owned() } else { path.join(name) };
+    Some(Problem::Protected { at, flag, source: Errno::PERM })
+}
+
+pub(super) fn file_attributes(directory: &OwnedFd, name: &OsStr) -> StatxAttributes {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    statx(directory, name, flags, StatxFlags::empty())
+        .map_or(StatxAttributes::empty(), |found| found.stx_attributes)
 }
 
 /// What stands between a change of names and the report that it is done.

@@ -12,9 +12,11 @@ use rustix::{
 };
 
 use super::{
+    check::may_remove_tree,
     entry::{Kind, Stopped},
     error::{FileError, Operation, Problem},
     listing::{Listed, list},
+    place::protection,
     walk::{self, Place},
 };
 
@@ -29,13 +31,19 @@ pub(crate) fn remove(path: &Path) -> Result<(), FileError> {
     })
 }
 
-/// Removes what is at `path` with everything below it, following no link and entering no other file system. Nothing
-/// there is fine. `tick` is asked between entries whether to go on.
+/// Removes what is at `path` with everything below it, following no link and entering no other file system, unless
+/// something in it can be seen to stay: then all of it does. Nothing there is fine. `tick` is asked between entries
+/// whether to go on.
 pub(crate) fn remove_tree(
     path: &Path,
     tick: &mut dyn FnMut() -> Result<(), Stopped>,
 ) -> Result<(), FileError> {
-    removing(path, |place, name| tree(place, name, tick))
+    removing(path, |place, name| {
+        if let Some(found) = place.entry(name)? {
+            may_remove_tree(place, name, &found, &|_| false, tick)?;
+        }
+        tree(place, name, tick)
+    })
 }
 
 fn removing(path: &Path, work: impl FnOnce(&Place, &OsStr) -> Result<(), Problem>) -> Result<(), FileError> {
@@ -70,17 +78,46 @@ pub(super) fn tree(
         Some(entry) if entry.kind != Kind::Directory => return unlink(place, name, &entry.kind),
         Some(_) => {}
     }
-    let at = place.at(name);
-    match enter(place.directory(), name) {
-        Ok(directory) => Removal::of(directory, at.clone())?.run(tick)?,
-        Err(errno) => return Err(place.explain(errno, name)),
-    }
+    empty(place, name, &Unlink, tick)?;
     unlink(place, name, &Kind::Directory)
+}
+
+/// Goes through everything in a directory, the innermost first.
+pub(super) fn empty(
+    place: &Place,
+    name: &OsStr,
+    deed: &dyn Deed,
+    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+) -> Result<(), Problem> {
+    let directory = enter(place.directory(), name).map_err(|errno| place.explain(errno, name))?;
+    Removal::of(directory, place.at(name), deed)?.run(tick)
+}
+
+/// What is done with each name in a tree.
+pub(super) trait Deed {
+    /// Takes a name out of a directory, or says why it cannot be.
+    fn take(&self, directory: &OwnedFd, name: &OsStr, flags: AtFlags) -> Result<(), Errno>;
+    /// Whether the name is none of its business.
+    fn passes_over(&self, at: &Path) -> bool;
+}
+
+/// The real thing.
+struct Unlink;
+
+impl Deed for Unlink {
+    fn take(&self, directory: &OwnedFd, name: &OsStr, flags: AtFlags) -> Result<(), Errno> {
+        unlinkat(directory, name, flags)
+    }
+
+    fn passes_over(&self, _: &Path) -> bool {
+        false
+    }
 }
 
 /// The emptying of one directory. A tree can be deeper than there are descriptors or stack, so only the directory in
 /// hand is open: the way back up is `..`, taken when it leads to the very directory that was left.
-struct Removal {
+struct Removal<'a> {
+    deed: &'a dyn Deed,
     /// The directory in hand.
     directory: OwnedFd,
     identity: Identity,
@@ -104,10 +141,10 @@ struct Identity {
     ino: u64,
 }
 
-impl Removal {
-    fn of(directory: OwnedFd, path: PathBuf) -> Result<Removal, Problem> {
+impl<'a> Removal<'a> {
+    fn of(directory: OwnedFd, path: PathBuf, deed: &'a dyn Deed) -> Result<Self, Problem> {
         let identity = identify(&directory).map_err(|errno| Problem::from_errno(errno, &path))?;
-        Ok(Removal { directory, identity, path, below: Vec::new(), above: Vec::new(), rereads: 0 })
+        Ok(Removal { deed, directory, identity, path, below: Vec::new(), above: Vec::new(), rereads: 0 })
     }
 
     fn run(mut self, tick: &mut dyn FnMut() -> Result<(), Stopped>) -> Result<(), Problem> {
@@ -130,15 +167,18 @@ impl Removal {
         for listed in names {
             tick().map_err(|Stopped| Problem::Stopped)?;
             let Listed { name, kind } = listed.map_err(|errno| self.problem(errno))?;
+            if self.deed.passes_over(&self.path.join(&name)) {
+                continue;
+            }
             if kind == FileType::Directory {
                 self.below.push(name);
                 continue;
             }
-            match unlinkat(&self.directory, &name, AtFlags::empty()) {
+            match self.deed.take(&self.directory, &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 // Not every file system says in the listing what is a directory.
                 Err(Errno::ISDIR) => self.below.push(name),
-                Err(errno) => return Err(Problem::from_errno(errno, &self.path.join(name))),
+                Err(errno) => return Err(self.refusal(errno, &name)),
             }
         }
         Ok(())
@@ -177,15 +217,24 @@ impl Removal {
         self.path.pop();
         (self.directory, self.identity, self.below) = (parent, level.identity, level.below);
         self.rereads = level.rereads;
-        match unlinkat(&self.directory, &left, AtFlags::REMOVEDIR) {
+        match self.deed.take(&self.directory, &left, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) if self.rereads < REREADS => {
                 self.rereads += 1;
                 self.below.clear();
                 self.clear(tick)
             }
-            Err(errno) => Err(Problem::from_errno(errno, &self.path.join(left))),
+            Err(errno) => Err(self.refusal(errno, &left)),
         }
+    }
+
+    /// Why a name in the directory in hand stays.
+    fn refusal(&self, errno: Errno, name: &OsStr) -> Problem {
+        let protected = || {
+            [name, OsStr::new(".")].into_iter().find_map(|name| protection(&self.directory, &self.path, name))
+        };
+        let plain = || Problem::from_errno(errno, &self.path.join(name));
+        if errno == Errno::PERM { protected().unwrap_or_else(plain) } else { plain() }
     }
 
     fn problem(&self, errno: Errno) -> Problem {

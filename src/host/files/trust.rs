@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 
 use super::error::{LinkRisk, Problem};
 
-const STICKY: u32 = 0o1000;
+pub(super) const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
 pub(super) const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
 
