@@ -28,6 +28,7 @@ mod exec_running;
 mod exec_secrets;
 mod facts;
 mod faults;
+mod file_reading;
 mod file_rules;
 mod file_states;
 mod guides;

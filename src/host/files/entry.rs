@@ -60,8 +60,15 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Digested {
     pub(crate) entry: Entry,
-    /// SHA-256 in lower-case hex; `None` when the entry is no regular file.
+    /// SHA-256 in lower-case hex; `None` when the entry is no regular file, or was not read.
     pub(crate) sha256: Option<String>,
+}
+
+impl Digested {
+    /// Whether this is foreseen of a file whose content nobody would have touched.
+    pub(crate) fn is_as_on_disk(&self) -> bool {
+        self.entry.kind == Kind::File && self.sha256.is_none()
+    }
 }
 
 /// Says that the caller wants no more of a long operation: time is up, or a signal came.

@@ -8,6 +8,9 @@ use crate::resource::{Change, Difference, Error};
 
 /// The action that brings what was found to what is wanted, or why none can.
 pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Change<Action>>, Error> {
+    if let Err(error) = &have.target {
+        return Err(error.clone());
+    }
     let path = &want.name;
     let kind = |action| Ok(Some(Change { action, differences: Vec::new(), refreshes: false }));
     let in_the_way = |what: &str| {
@@ -33,11 +36,15 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
         (Ensure::Present, Found::Nothing) => kind(Action::CreateFile),
         (Ensure::Present, Found::File) => {
             let attributes = attribute_differences(want, have);
-            if have.target.checksum.is_some() && have.target.checksum != have.metadata.checksum {
-                let content = Difference::of(if want.source.is_some() { "source" } else { "content" });
-                return Ok(update(Action::UpdateFile, [vec![content], attributes].concat()));
+            let content = Difference::of(if want.source.is_some() { "source" } else { "content" });
+            match (have.checksum_wanted(), &have.metadata.checksum) {
+                // Written anew it can be read; as it is to be, it would be written anew for ever.
+                (Some(_), None) if attributes.is_empty() => Err(unreadable(want)),
+                (Some(wanted), found) if found.as_ref() != Some(wanted) => {
+                    Ok(update(Action::UpdateFile, [vec![content], attributes].concat()))
+                }
+                _ => Ok(update(Action::SetFileAttributes, attributes)),
             }
-            Ok(update(Action::SetFileAttributes, attributes))
         }
         (Ensure::Present, Found::Directory { .. }) => Err(in_the_way("a directory")),
         (Ensure::Present, Found::Symlink { .. }) if want.manages_content() => kind(Action::ReplaceLink),
@@ -49,13 +56,18 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
     }
 }
 
+fn unreadable(want: &Properties) -> Error {
+    let message = format!("cannot read {}, and so not tell whether its content is right", want.name);
+    Error::new(message).with_help("run ccm as a user who may read it")
+}
+
 fn update(action: Action, differences: Vec<Difference>) -> Option<Change<Action>> {
     (!differences.is_empty()).then_some(Change { action, differences, refreshes: false })
 }
 
 /// Owner, group and mode that differ, in this order. Set-id and sticky bits on disk are differences too.
 fn attribute_differences(want: &Properties, have: &FileState) -> Vec<Difference> {
-    let (Some(target), Some(entry)) = (&have.target.attributes, &have.entry) else { return Vec::new() };
+    let (Some(target), Some(entry)) = (have.attributes_wanted(), &have.entry) else { return Vec::new() };
     let metadata = &have.metadata;
     let shown = |value: &Option<String>| value.clone().unwrap_or_default();
     let wanted = |account: &Option<crate::vocabulary::Account>| {

@@ -4,7 +4,7 @@ use std::{io::Read, path::Path, time::Duration};
 
 use similar::{Algorithm, TextDiff};
 
-use super::{Action, Properties, posix::source_file};
+use super::{Action, Properties, posix::source_file, state::FileState};
 use crate::{
     host::files,
     resource::{Context, Error},
@@ -16,9 +16,20 @@ const LARGEST: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The unified diff between what is on disk and what is wanted.
-pub(super) fn preview(want: &Properties, action: Action, cx: &Context) -> Result<Option<String>, Error> {
+pub(super) fn preview(
+    want: &Properties,
+    have: &FileState,
+    action: Action,
+    cx: &Context,
+) -> Result<Option<String>, Error> {
     let old = match action {
         Action::CreateFile | Action::ReplaceLink => Some(Vec::new()),
+        Action::UpdateFile if have.metadata.checksum.is_none() => {
+            let path = &want.name;
+            return Ok(Some(format!(
+                "--- {path}\n+++ {path}\nthe files differ; the old one cannot be read\n"
+            )));
+        }
         Action::UpdateFile => read_old(want.name.as_path())?,
         _ => return Ok(None),
     };

@@ -30,7 +30,8 @@ pub(crate) struct Properties {
     #[serde(default)]
     pub(crate) ensure: Ensure,
     /// The content of the file as text. Without `content` and `source` only existence and attributes are managed: a
-    /// file that is absent is created empty, and the bytes of an existing one stay.
+    /// file that is absent is created empty, and the bytes of an existing one stay. Unless ccm runs as root, the owner
+    /// must be allowed to read the file by then: nobody else could tell whether its content is right.
     #[serde(alias = "contents", default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-file-flag" = "content-file"))]
     pub(crate) content: Option<String>,
@@ -132,6 +133,12 @@ impl Properties {
     fn manages_content(&self) -> bool {
         self.content.is_some() || self.source.is_some()
     }
+
+    /// Whether somebody asks for the content that is there: to compare it, or to look at the file and nothing else.
+    fn content_matters(&self) -> bool {
+        let only_looks = self.ensure != Ensure::Absent && self.mode.is_none();
+        self.manages_content() || only_looks
+    }
 }
 
 /// What has to happen to a path.
@@ -227,7 +234,7 @@ impl ResourceType for File {
 
     fn preview(
         want: &Properties,
-        _: &FileState,
+        have: &FileState,
         action: &Action,
         on: &Posix,
         cx: &Context,
@@ -235,7 +242,7 @@ impl ResourceType for File {
         if on.only_foresees(want, cx) {
             return Ok(None);
         }
-        diff::preview(want, *action, cx)
+        diff::preview(want, have, *action, cx)
     }
 
     fn rehearse(want: &Properties, have: &FileState, action: &Action, on: &Posix) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use rustix::fs::OFlags;
+use rustix::{fs::OFlags, process::geteuid};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{
     host::files::{
-        self, Attributes, Batch, Digested, FileError, Foreseen, Foresight, Intent, Kind, Parents, Stopped,
+        self, Attributes, Batch, Digested, FileError, Foreseen, Foresight, Intent, Kind, Parents, Problem,
+        Stopped,
     },
     resource::{Context, Error},
 };
@@ -47,10 +48,10 @@ pub(crate) struct Posix {
 impl Posix {
     /// What is at the path, and what the wish comes down to on this machine.
     pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<FileState, Error> {
-        let target = self.target(want, cx)?;
+        let target = self.target(want, cx);
         let mut metadata =
             Metadata { name: want.name.to_string(), provider: "posix".to_owned(), ..Metadata::default() };
-        let Some(Digested { entry, sha256 }) = self.look(want.name.as_path(), cx)? else {
+        let Some(Digested { entry, sha256 }) = self.look(want, cx)? else {
             return Ok(FileState { metadata, found: Found::Nothing, entry: None, target });
         };
         metadata.describe(&entry, &cx.host.users);
@@ -64,12 +65,27 @@ impl Posix {
         Ok(FileState { metadata, found, entry: Some(entry), target })
     }
 
-    fn look(&self, path: &Path, cx: &Context) -> Result<Option<Digested>, Error> {
-        match self.foresight().inspect(path)? {
-            Some(Foreseen::Nothing) => Ok(None),
-            Some(Foreseen::Entry(digested)) => Ok(Some(digested)),
-            None => files::digest(path, &mut || stop(cx)).map_err(|error| blame(error, cx)),
-        }
+    /// What is at the path. The content is read only where it matters, and may turn out not to be readable.
+    fn look(&self, want: &Properties, cx: &Context) -> Result<Option<Digested>, Error> {
+        let path = want.name.as_path();
+        let foreseen = match self.foresight().inspect(path)? {
+            Some(Foreseen::Nothing) => return Ok(None),
+            Some(Foreseen::Entry(digested)) if !digested.is_as_on_disk() => return Ok(Some(digested)),
+            Some(Foreseen::Entry(digested)) => Some(digested),
+            None => None,
+        };
+        let digested = if want.content_matters() {
+            match files::digest(path, &mut || stop(cx)) {
+                Err(FileError { problem: Problem::Denied { .. }, .. }) => inspected(path)?,
+                digested => digested.map_err(|error| blame(error, cx))?,
+            }
+        } else {
+            inspected(path)?
+        };
+        Ok(match (foreseen, digested) {
+            (Some(foreseen), Some(Digested { sha256, .. })) => Some(Digested { sha256, ..foreseen }),
+            (_, digested) => digested,
+        })
     }
 
     /// Whether anything is in the directory, which matters only to who wants it gone.
@@ -85,7 +101,11 @@ impl Posix {
         if want.ensure == Ensure::Absent {
             return Ok(Target::default());
         }
-        Ok(Target { attributes: attributes(want, cx)?, checksum: self.wanted_checksum(want, cx)? })
+        let attributes = attributes(want, cx)?;
+        if let Some(attributes) = attributes.filter(|_| want.manages_content()) {
+            must_be_readable(attributes)?;
+        }
+        Ok(Target { attributes, checksum: self.wanted_checksum(want, cx)? })
     }
 
     fn wanted_checksum(&self, want: &Properties, cx: &Context) -> Result<Option<String>, Error> {
@@ -94,6 +114,7 @@ impl Posix {
             (None, Some(source)) => {
                 match self.foresight().source(&cx.resolve(source))? {
                     None => {}
+                    Some(Foreseen::Entry(digested)) if digested.is_as_on_disk() => {}
                     Some(Foreseen::Entry(Digested { sha256: Some(sha256), .. })) => return Ok(Some(sha256)),
                     Some(Foreseen::Nothing) => {
                         return Err(source_error(&io::ErrorKind::NotFound.into(), source, cx));
@@ -118,7 +139,7 @@ impl Posix {
         let sha256 = if action == Action::CreateFile && !want.manages_content() {
             Some(files::hex(&Sha256::digest(b"")))
         } else {
-            have.target.checksum.clone().or_else(|| have.metadata.checksum.clone())
+            have.checksum_wanted().or(have.metadata.checksum.as_ref()).cloned()
         };
         Ok(self.foresight().rehearse(want.name.as_path(), intent, sha256)?)
     }
@@ -179,7 +200,7 @@ impl Posix {
         }
         let have = self.inspect(want, cx).ok()?;
         let action = decision::compare(want, &have).ok()??.action;
-        let Target { attributes, checksum } = have.target;
+        let Target { attributes, checksum } = have.target.ok()?;
         action.stores().then_some(Plan {
             path: want.name.as_path(),
             content,
@@ -198,11 +219,11 @@ impl Posix {
     ) -> Result<(), Error> {
         let path = want.name.as_path();
         note(path, action, cx);
-        let done = match (action, have.target.attributes, &have.entry) {
+        let done = match (action, have.attributes_wanted(), &have.entry) {
             (Action::RemoveDirectory, ..) if want.force => files::remove_tree(path, &mut || stop(cx)),
             (Action::RemoveFile | Action::RemoveDirectory, ..) => files::remove(path),
             (action, Some(attributes), _) if action.stores() => {
-                let sha256 = have.target.checksum.as_deref().unwrap_or_default();
+                let sha256 = have.checksum_wanted().map_or("", String::as_str);
                 let prepared = self.batch().publish(path, attributes, sha256);
                 return prepared.map_or_else(|| store(want, attributes, cx), |done| Ok(done?));
             }
@@ -252,7 +273,7 @@ fn note(path: &Path, action: Action, cx: &Context) {
 }
 
 fn intent(have: &FileState, action: Action) -> Option<Intent> {
-    let attributes = have.target.attributes;
+    let attributes = have.attributes_wanted();
     match action {
         Action::RemoveFile => Some(Intent::Remove),
         // Whether it has to be empty was decided on what is foreseen in it.
@@ -283,6 +304,22 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Err
     let gid = users.group_id(group).ok_or_else(|| missing("group", group.as_str()).on("group"))?;
     Ok(Some(Attributes { uid, gid, mode: mode.bits() }))
 }
+
+fn inspected(path: &Path) -> Result<Option<Digested>, Error> {
+    Ok(files::inspect(path)?.map(|entry| Digested { entry, sha256: None }))
+}
+
+/// Content that only root could read again could never be compared with what it is to be.
+fn must_be_readable(Attributes { mode, .. }: Attributes) -> Result<(), Error> {
+    if mode & OWNER_READS != 0 || geteuid().is_root() {
+        return Ok(());
+    }
+    let message =
+        format!("with mode {mode:04o} its owner could not read it, nor tell whether its content is right");
+    Err(Error::new(message).on("mode").with_help("let the owner read it (0400), or run ccm as root"))
+}
+
+const OWNER_READS: u32 = 0o400;
 
 /// Writes the wanted content.
 fn store(want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), Error> {

@@ -11,10 +11,10 @@ use crate::{
         files::{Attributes, Entry, Kind},
         users::Users,
     },
-    resource::State,
+    resource::{Error, State},
 };
 
-/// What is at a path, and what the user's wish comes down to on this machine.
+/// What is at a path.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FileState {
     /// What is known about the path.
@@ -24,8 +24,19 @@ pub(crate) struct FileState {
     /// The entry behind `found`, where there is one on disk.
     #[serde(skip)]
     pub(super) entry: Option<Entry>,
+    /// What the user's wish comes down to on this machine, or why it cannot be told.
     #[serde(skip)]
-    pub(super) target: Target,
+    pub(super) target: Result<Target, Error>,
+}
+
+impl FileState {
+    pub(super) fn attributes_wanted(&self) -> Option<Attributes> {
+        self.target.as_ref().ok()?.attributes
+    }
+
+    pub(super) fn checksum_wanted(&self) -> Option<&String> {
+        self.target.as_ref().ok()?.checksum.as_ref()
+    }
 }
 
 /// What is known about the path.
@@ -33,7 +44,7 @@ pub(crate) struct FileState {
 pub(crate) struct Metadata {
     /// The path.
     pub(super) name: String,
-    /// SHA-256 of the content in hex; regular files only.
+    /// SHA-256 of the content in hex; of regular files that can be read, and left out where the content is not managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) checksum: Option<String>,
     /// The user that owns it: the name, or the number when it has none.
