@@ -47,6 +47,17 @@ fn a_missing_end_of_line_is_shown() {
 }
 
 #[test]
+fn ends_of_lines_that_differ_can_be_told_apart() {
+    let changed = world("a\r\nb\n", "a\nb\n");
+    changed.apply_with(&["--noop"]).exits(0).says("-a\\r\n+a\n b\n");
+    let within = world("a\rb\n", "ab\n");
+    within.apply_with(&["--noop"]).exits(0).says("-a\\rb\n+ab\n");
+    assert!(diff(&within).ends_with("-a\rb\n+ab\n"), "{:?}", diff(&within));
+    let last = world("a\r", "a\n");
+    last.apply_with(&["--noop"]).exits(0).says("-a\\r\n\\ No newline at end of file\n+a\n");
+}
+
+#[test]
 fn what_is_not_text_or_too_large_is_only_said_to_differ() {
     let binary = World::new().file("x", b"\0\xff").files("- $W/x: { content: a }");
     assert!(diff(&binary).ends_with("the files differ; not text\n"));

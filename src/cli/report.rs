@@ -124,7 +124,7 @@ impl<'a> Printer<'a> {
                 self.output.styled(&format!("      help: {}", indented(help)));
             }
         }
-        for line in report.event.diff.as_deref().unwrap_or_default().lines() {
+        for line in report.event.diff.as_deref().unwrap_or_default().split_terminator('\n') {
             let style = match line.as_bytes().first() {
                 Some(b'+') => INFO,
                 Some(b'-') => REMOVED,

@@ -1,6 +1,6 @@
 //! The change of a file's content for people to read.
 
-use std::{io::Read, path::Path, time::Duration};
+use std::{borrow::Cow, io::Read, path::Path, time::Duration};
 
 use similar::{Algorithm, TextDiff};
 
@@ -51,8 +51,20 @@ pub(super) fn preview(
 }
 
 fn unified(old: &str, new: &str, from: &str, to: &str) -> String {
-    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(PATIENCE).diff_lines(old, new);
+    let (old, new) = (lines(old), lines(new));
+    let old: Vec<&str> = old.iter().map(AsRef::as_ref).collect();
+    let new: Vec<&str> = new.iter().map(AsRef::as_ref).collect();
+    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(PATIENCE).diff_slices(&old, &new);
     diff.unified_diff().context_radius(3).header(from, to).to_string()
+}
+
+/// The lines of a text. Only a line feed ends one: a carriage return is part of it and may be all that differs.
+fn lines(text: &str) -> Vec<Cow<'_, str>> {
+    let whole = text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
+        Some(line) => Cow::Borrowed(line),
+        None => Cow::Owned(format!("{line}\n\\ No newline at end of file")),
+    });
+    whole.collect()
 }
 
 fn read_old(path: &Path) -> Result<Option<Vec<u8>>, Error> {
