@@ -109,7 +109,7 @@ fn a_directory_in_the_way_of_a_file_is_an_error_and_never_a_deletion() {
 #[test]
 fn a_file_in_the_way_of_a_directory_is_replaced() {
     let world = one(World::new().file("x", "old"), DIRECTORY);
-    changes(&world).says("replaced a file with the directory");
+    changes(&world).says("created directory in place of a file");
     assert!(world.tree().item("x").unwrap().is_directory());
 }
 
@@ -119,7 +119,7 @@ fn present_with_content_replaces_the_link_itself() {
         [("$W/target", "kept"), ("target", "kept"), ("$W/nowhere", "kept"), ("$W", "kept"), ("x", "kept")]
     {
         let world = one(World::new().file("target", beside).link("x", target), CONTENT);
-        changes(&world).says("replaced a symbolic link with the file");
+        changes(&world).says("created the file in place of a symbolic link");
         assert_eq!((world.read("x").as_str(), world.read("target").as_str()), ("new", "kept"), "{target}");
         assert!(world.tree().item("x").unwrap().content().is_some());
     }

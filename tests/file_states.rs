@@ -79,7 +79,7 @@ fn wanted_directory_is_present_the_file_is_replaced() {
     let world = converges(
         World::new().file("x", "old"),
         DIRECTORY,
-        "replaced a file with the directory",
+        "created directory in place of a file",
         "directory",
     );
     assert!(world.tree().item("x").unwrap().is_directory());

@@ -171,9 +171,9 @@ impl fmt::Display for Action {
         f.write_str(match self {
             Self::CreateFile => "created the file",
             Self::UpdateFile | Self::SetFileAttributes => "updated the file",
-            Self::ReplaceLink => "replaced a symbolic link with the file",
+            Self::ReplaceLink => "created the file in place of a symbolic link",
             Self::CreateDirectory => "created directory",
-            Self::ReplaceFileWithDirectory => "replaced a file with the directory",
+            Self::ReplaceFileWithDirectory => "created directory in place of a file",
             Self::SetDirectoryAttributes => "updated directory",
             Self::RemoveFile => "removed the file",
             Self::RemoveDirectory => "removed the directory",
