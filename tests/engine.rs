@@ -196,6 +196,18 @@ fn a_signal_stops_the_run_after_the_resource_in_hand_and_the_report_is_printed()
 }
 
 #[test]
+fn a_signal_counts_although_the_shell_had_it_ignored_for_the_background() {
+    let world = World::new().files(
+        "- $W/a: { content: x }\n- $W/no/x: { content: x, tries: 1000, try_sleep: 1h }\n- $W/b: { content: x }",
+    );
+    let in_background = ["/bin/sh", "-c", "trap '' INT; exec \"$0\" \"$@\""];
+    let mut child = world.ccm(["apply", "site.yaml"]).under(in_background).start();
+    first_line(child.stdout.as_mut().unwrap());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    finish(child, "ccm apply".to_owned()).exits(1).says("stopped by SIGINT: ");
+}
+
+#[test]
 fn a_signal_in_the_middle_of_a_copy_leaves_the_old_state_and_no_temporary_file() {
     let world = World::new().file("x", "old");
     fs::File::create(world.base().join("large")).unwrap().set_len(64 << 30).unwrap();

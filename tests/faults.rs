@@ -174,3 +174,20 @@ fn a_quota_that_is_used_up() {
         refuses(start, "write", ".ccm-", "EDQUOT", "the disk quota on the file system of");
     }
 }
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_not_the_end() {
+    let content = "x".repeat(100_000);
+    let world = World::new().file("x", "old").manifest(&format!(
+        "- file: [{{ $W/x: {{ content: '{content}', $OWN, mode: '0644' }} }}]\n\
+         - exec: [{{ ignored: {{ command: \"sh -c 'grep SigIgn: /proc/self/status > $W/signals'\" }} }}]\n"
+    ));
+    let limited = ["/bin/sh", "-c", "ulimit -f 20; exec \"$0\" \"$@\""];
+    let outcome = world.ccm(["apply", "site.yaml"]).under(limited).run();
+    outcome.exits(1).says("too large").says("ulimit -f").counts([1, 0, 1, 0]);
+    assert_eq!(world.read("x"), "old");
+    assert_eq!(world.tree().names(), ["signals", "x"], "no temporary file is left");
+    // A command is ended by the signal like any other program.
+    let ignored = u64::from_str_radix(world.read("signals").split_whitespace().last().unwrap(), 16).unwrap();
+    assert_eq!(ignored & (1 << (rustix::process::Signal::XFSZ.as_raw() - 1)), 0, "{ignored:x}");
+}

@@ -232,6 +232,9 @@ impl Problem {
             Problem::NoSpace { .. } => "free some space or inodes (df, df -i)".to_owned(),
             Problem::Quota { .. } => "raise the quota or free some space (quota, repquota)".to_owned(),
             Problem::LinkLoop { link } => format!("look where {link:?} leads (namei -l)"),
+            Problem::System { source: Errno::FBIG, .. } => {
+                "raise the limit on the size of files (ulimit -f)".to_owned()
+            }
             Problem::System { source: Errno::MFILE | Errno::NFILE, .. } => {
                 "raise the limit of open files (ulimit -n)".to_owned()
             }
