@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Outcome, World};
+use crate::support::{NOBODY, Outcome, World, is_root, sh};
 
 const OWN: [&str; 6] = ["--owner", "$UID", "--group", "$GID", "--mode", "0644"];
 
@@ -416,4 +416,31 @@ fn a_reader_that_goes_away_is_no_failure_but_leaves_no_session_that_nobody_knows
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
     }
     assert!(!world.base().join("other").exists());
+}
+
+#[test]
+fn commands_that_only_look_need_no_place_for_memory() {
+    if !is_root() {
+        return;
+    }
+    let world =
+        World::new().manifest("- file: [{ $W/x: { ensure: absent } }]").beside("data.yaml", "data: {}");
+    let homeless = |arguments: &[&str]| {
+        let without = ["env", "-u", "HOME", "-u", "XDG_STATE_HOME", "-u", "CCM_STATE_DIR"];
+        world.ccm(arguments).under(without).uid(NOBODY).run()
+    };
+    for arguments in [
+        &["validate", "site.yaml"][..],
+        &["status", "file", "$W/x"],
+        &["status", "archive", "$W/x.tgz"],
+        &["eval", "1 + 1", "--manifest", "site.yaml"],
+        &["hiera", "parse", "data.yaml"],
+    ] {
+        let outcome = homeless(arguments);
+        outcome.exits(0);
+        assert_eq!(outcome.stderr, "", "{outcome}");
+    }
+    homeless(&["apply", "site.yaml"]).exits(2).complains("no state directory: set HOME");
+    sh("tar -czf b.tgz --transform 's/site/manifest/' site.yaml", world.base());
+    homeless(&["validate", "b.tgz"]).exits(2).complains("no state directory to unpack it in: set HOME");
 }

@@ -5,7 +5,7 @@ use std::{env, path::Path};
 use ccm_expr::{Program, Value};
 use clap::{Arg, ArgMatches, Command};
 
-use super::{Exit, failure::Failure, host, output::Output, state_directory, surroundings};
+use super::{Exit, failure::Failure, host_to_look_at, output::Output, surroundings};
 use crate::{
     document::{Problem, Source, Span},
     manifest,
@@ -31,7 +31,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let surroundings = surroundings::surroundings(matches)?;
-    let host = host(state_directory(matches)?, &output.progress)?;
+    let host = host_to_look_at(matches, &output.progress)?;
     // Kept whole: with it goes the folder of a bundle, in which the expression may read.
     let manifest;
     let alone;

@@ -10,9 +10,9 @@ use super::{
     eval::print,
     facts,
     failure::{Failure, warn},
-    host,
+    host_to_look_at,
     output::Output,
-    state_argument, state_directory, surroundings, switch,
+    state_argument, surroundings, switch,
 };
 use crate::manifest::Surroundings;
 
@@ -62,7 +62,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     };
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let file = matches.get_one::<String>("file").map_or("-", String::as_str);
-    let host = host(state_directory(matches)?, &output.progress)?;
+    let host = host_to_look_at(matches, &output.progress)?;
     let mut data = surroundings.data_of(&surroundings::location(file)?, &folder, &host)?;
     if let Some(query) = matches.get_one::<String>("query") {
         let path =

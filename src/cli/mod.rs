@@ -138,6 +138,11 @@ fn host(state: StateDirectory, progress: &Rc<Progress>) -> Result<Host, Failure>
     Ok(Host { interrupt, users: Users::default(), http, unfinished: state.unfinished(), state })
 }
 
+/// The machine for a command that only looks at it, and can do without memory.
+fn host_to_look_at(matches: &ArgMatches, progress: &Rc<Progress>) -> Result<Host, Failure> {
+    host(state_directory(matches).unwrap_or_else(|_| StateDirectory::nowhere()), progress)
+}
+
 /// A machine whose memory is in this folder.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn host_at(state: PathBuf) -> Option<Host> {

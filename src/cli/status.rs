@@ -6,8 +6,8 @@ use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser};
 use serde_json::Value;
 
 use super::{
-    Exit, apply::to_text, failure::Failure, flags, host, output::Output, report::Format, state_argument,
-    state_directory, switch,
+    Exit, apply::to_text, failure::Failure, flags, host_to_look_at, output::Output, report::Format,
+    state_argument, switch,
 };
 use crate::{
     resource::{Completeness, Context},
@@ -37,7 +37,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let resource = declaration
         .resolve(Completeness::Identity)
         .map_err(|problems| Failure::problems(source, problems))?;
-    let host = host(state_directory(matches)?, &output.progress)?;
+    let host = host_to_look_at(matches, &output.progress)?;
     let mut silent = |_: &str| {};
     let observed = kind.provider(None, &host).and_then(|provider| {
         let cx = Context::new(&host, Path::new("/"), None, &mut silent);

@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 
 use super::{
-    Exit, apply::manifest_argument, failure::Failure, host, output::Output, state_directory, surroundings,
+    Exit, apply::manifest_argument, failure::Failure, host_to_look_at, output::Output, surroundings,
 };
 use crate::manifest;
 
@@ -15,7 +15,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let surroundings = surroundings::surroundings(matches)?;
-    let host = host(state_directory(matches)?, &output.progress)?;
+    let host = host_to_look_at(matches, &output.progress)?;
     let mut exit = Exit::AsAsked;
     for argument in matches.get_many::<String>("manifest").into_iter().flatten() {
         match manifest::load(&surroundings::location(argument)?, &surroundings, &host) {

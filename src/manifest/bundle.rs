@@ -31,7 +31,7 @@ impl Bundle {
 
     /// Downloads a bundle and unpacks it.
     pub(super) fn download(url: &Url, kind: Kind, host: &Host) -> Result<Self, Unreadable> {
-        let folder = folder(host);
+        let folder = folder(host, url.to_string())?;
         host.unfinished.note(&folder);
         let broken = |reason: String| Unreadable::Bundle { name: url.to_string(), reason };
         // It never gets its name: it is read through its descriptor and gone with it.
@@ -55,7 +55,7 @@ impl Bundle {
 
     fn unpack(archive: &File, kind: Kind, name: &str, host: &Host) -> Result<Self, Unreadable> {
         let refused = |reason: String| Unreadable::Bundle { name: name.to_owned(), reason };
-        let folder = folder(host);
+        let folder = folder(host, name.to_owned())?;
         host.unfinished.note(&folder);
         let mut staging = Staging::new(&folder.join("unpacked"), Attributes::own(0o700))
             .map_err(|error| refused(error.to_string()))?;
@@ -80,6 +80,10 @@ impl Bundle {
 }
 
 /// Where bundles are unpacked.
-fn folder(host: &Host) -> PathBuf {
-    host.state.path().join("bundles")
+fn folder(host: &Host, name: String) -> Result<PathBuf, Unreadable> {
+    if host.state.is_nowhere() {
+        let reason = "no state directory to unpack it in: set HOME, XDG_STATE_HOME or --state-dir".to_owned();
+        return Err(Unreadable::Bundle { name, reason });
+    }
+    Ok(host.state.path().join("bundles"))
 }

@@ -51,6 +51,15 @@ impl StateDirectory {
         Self(path)
     }
 
+    /// None, for whoever only looks: nothing is there, and nothing can be put there.
+    pub(crate) fn nowhere() -> Self {
+        Self(PathBuf::from(NOWHERE))
+    }
+
+    pub(crate) fn is_nowhere(&self) -> bool {
+        self.0 == Path::new(NOWHERE)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -88,6 +97,9 @@ fn make_private(path: &Path) -> Result<(), StateError> {
     }
     Ok(files::make_directory(path, wanted, Parents::Make)?)
 }
+
+/// Systems give this home to users who have none.
+const NOWHERE: &str = "/nonexistent/ccm";
 
 /// What the program itself puts into its state directory.
 const NAMES: [&str; 6] = ["lock", "debts.json", "debts.lock", "unfinished", "archives", "bundles"];
