@@ -444,3 +444,34 @@ fn commands_that_only_look_need_no_place_for_memory() {
     sh("tar -czf b.tgz --transform 's/site/manifest/' site.yaml", world.base());
     homeless(&["validate", "b.tgz"]).exits(2).complains("no state directory to unpack it in: set HOME");
 }
+
+#[test]
+fn another_spelling_of_a_property_is_a_flag_too() {
+    let world = World::new();
+    ensure(&world, &[&["$W/x", "--contents", "text"], &OWN[..]].concat()).exits(0);
+    assert_eq!(world.read("x"), "text");
+    ensure(&world, &["$W/x", "--contents", "a", "--content", "b"]).exits(2).complains("multiple times");
+    let arguments = ["ensure", "exec", "touch $W/y", "--refreshonly", "--no-refreshonly"];
+    world.ccm(arguments).run().exits(0);
+    assert!(world.path("y").exists());
+    world.ccm(["ensure", "file", "--help"]).run().exits(0).never_says("--contents");
+}
+
+#[test]
+fn content_can_come_from_standard_input() {
+    let world = World::new();
+    let arguments = ["ensure", "file", "$W/x", "--content-file", "-"].iter().chain(&OWN);
+    world.ccm(arguments.clone()).input("piped\n").run().exits(0);
+    assert_eq!(world.read("x"), "piped\n");
+    world.ccm(arguments).input([0xff]).run().exits(2).complains("--content-file: - is not UTF-8 text");
+}
+
+#[test]
+fn help_is_a_command_as_well() {
+    let world = World::new();
+    let help = |arguments: &[&str]| world.ccm(arguments).run().exits(0).stdout.clone();
+    assert_eq!(help(&["help"]), help(&["--help"]));
+    assert_eq!(help(&["help", "apply"]), help(&["apply", "--help"]));
+    assert_eq!(help(&["help", "ensure", "file"]), help(&["ensure", "file", "--help"]));
+    world.ccm(["help", "nothing"]).run().exits(2);
+}

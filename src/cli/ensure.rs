@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     engine::{Exclusion, OnFailure},
+    host::interrupt::Stdin,
     resource::{Expansion, FieldKind, Kind, fields},
     types,
 };
@@ -64,7 +65,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
     let host = host(state_directory(matches)?, &output.progress)?;
     let scope = surroundings::of_folder(matches, &folder)?.without_manifest(&folder, &host)?;
-    let (source, mut declaration) = flags::declaration(kind, matches)?;
+    let (source, mut declaration) = flags::declaration(kind, matches, Stdin(&host.interrupt))?;
     let mut problems = Vec::new();
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut problems);
     let resource = match declaration.resolve(completeness) {

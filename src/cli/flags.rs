@@ -1,12 +1,13 @@
 //! Flags made from a type's properties, and the declaration that they spell.
 
-use std::{fmt::Write, fs};
+use std::{fmt::Write, fs, io::Read};
 
 use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser};
 
 use super::failure::Failure;
 use crate::{
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node},
+    host::interrupt::Stdin,
     manifest,
     resource::{Declaration, Field, FieldKind, Kind, fields},
     vocabulary::holds_secrets,
@@ -27,7 +28,8 @@ fn flags(field: &Field) -> Vec<Arg> {
     let default = field.default.as_ref().filter(|_| field.kind != FieldKind::Boolean);
     let default = default.map(|value| format!(" [default: {value}]")).unwrap_or_default();
     let help = field.description.replace('\n', " ") + &default;
-    let arg = Arg::new(field.name.clone()).long(flag.clone()).help(help);
+    let others = field.aliases.iter().map(|other| self::flag(other));
+    let arg = Arg::new(field.name.clone()).long(flag.clone()).aliases(others.clone()).help(help);
     let value = field.name.to_uppercase();
     match &field.kind {
         FieldKind::Boolean => {
@@ -36,6 +38,7 @@ fn flags(field: &Field) -> Vec<Arg> {
                 arg.action(ArgAction::SetTrue).overrides_with(no.clone()),
                 Arg::new(no.clone())
                     .long(no)
+                    .aliases(others.map(|other| format!("no-{other}")))
                     .action(ArgAction::SetTrue)
                     .overrides_with(field.name.clone())
                     .help(format!("The opposite of --{flag}")),
@@ -48,7 +51,7 @@ fn flags(field: &Field) -> Vec<Arg> {
         }
         FieldKind::Text | FieldKind::Number => {
             let from_file = field.file_flag.as_ref().map(|name| {
-                let help = format!("A file to take --{flag} from");
+                let help = format!("A file to take --{flag} from, or - for standard input");
                 Arg::new(name.clone())
                     .long(name.clone())
                     .value_name("FILE")
@@ -77,6 +80,7 @@ pub(super) fn identity(kind: &'static dyn Kind, name: &str) -> (Source, Declarat
 pub(super) fn declaration(
     kind: &'static dyn Kind,
     matches: &ArgMatches,
+    stdin: Stdin,
 ) -> Result<(Source, Declaration), Failure> {
     let name = matches.get_one::<String>("name").cloned().unwrap_or_default();
     let mut line = Line::begin("ensure", kind, &name);
@@ -87,7 +91,7 @@ pub(super) fn declaration(
     }
     let secret = matches.get_flag("sensitive");
     for field in fields(kind).iter().filter(|field| field.name != "name" && field.name != "ensure") {
-        let mut spelled = Spelled { line: &mut line, field, matches, secret };
+        let mut spelled = Spelled { line: &mut line, field, matches, stdin, secret };
         properties.extend(spelled.property()?.map(|value| entry(&field.name, value)));
     }
     let name_span = line.name;
@@ -99,6 +103,7 @@ struct Spelled<'a> {
     line: &'a mut Line,
     field: &'a Field,
     matches: &'a ArgMatches,
+    stdin: Stdin<'a>,
     secret: bool,
 }
 
@@ -160,8 +165,12 @@ impl Spelled<'_> {
     fn in_file(&mut self) -> Result<Option<Node>, Failure> {
         let Some(flag) = &self.field.file_flag else { return Ok(None) };
         let Some(path) = self.matches.get_one::<String>(flag) else { return Ok(None) };
-        let content =
-            fs::read(path).map_err(|error| Failure::new(format!("--{flag}: cannot read {path}: {error}")))?;
+        let mut content = Vec::new();
+        let read = match path.as_str() {
+            "-" => self.stdin.read_to_end(&mut content),
+            path => fs::File::open(path).and_then(|mut file| file.read_to_end(&mut content)),
+        };
+        read.map_err(|error| Failure::new(format!("--{flag}: cannot read {path}: {error}")))?;
         let content = String::from_utf8(content).map_err(|_| {
             Failure::new(format!("--{flag}: {path} is not UTF-8 text; use --source to copy any file"))
         })?;

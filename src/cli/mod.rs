@@ -89,7 +89,6 @@ fn command() -> Command {
         .about(env!("CARGO_PKG_DESCRIPTION").trim_end_matches('.'))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .disable_help_subcommand(true)
         .subcommands([
             apply::command(),
             validate::command(),

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{command, flags};
 use crate::{
+    host::interrupt::{Interrupt, Stdin},
     manifest::declarations,
     resource::{Completeness, Resource},
     types::TYPES,
@@ -15,7 +16,8 @@ fn resource(words: &[String]) -> Resource {
     let matches = matches.subcommand_matches("ensure").unwrap();
     let (kind, matches) = matches.subcommand().unwrap();
     let kind = crate::types::find(kind).unwrap();
-    let (_, declaration) = flags::declaration(kind, matches).unwrap_or_else(|_| panic!("{words:?}"));
+    let (_, declaration) = flags::declaration(kind, matches, Stdin(&Interrupt::never().unwrap()))
+        .unwrap_or_else(|_| panic!("{words:?}"));
     declaration.resolve(Completeness::Whole).unwrap_or_else(|problems| panic!("{words:?}\n{problems:?}"))
 }
 

@@ -121,6 +121,7 @@ impl Interrupt {
 }
 
 /// Standard input, read until it ends or the program is asked to stop.
+#[derive(Clone, Copy)]
 pub(crate) struct Stdin<'a>(pub(crate) &'a Interrupt);
 
 impl io::Read for Stdin<'_> {

@@ -14,6 +14,8 @@ use super::{Common, Kind};
 /// One property as flags, help and manual see it.
 pub(crate) struct Field {
     pub(crate) name: String,
+    /// Other spellings of the name.
+    pub(crate) aliases: Vec<&'static str>,
     /// Its doc comment.
     pub(crate) description: String,
     pub(crate) kind: FieldKind,
@@ -54,8 +56,27 @@ impl fmt::Display for FieldKind {
 /// Every property that a resource of this type can have, its own first.
 pub(crate) fn fields(kind: &dyn Kind) -> Vec<Field> {
     let mut fields = own_fields(&kind.properties_schema());
+    for (key, known) in spellings(kind) {
+        if let Some(field) = fields.iter_mut().find(|field| field.name == known) {
+            field.aliases.push(key);
+        }
+    }
     fields.extend(common_fields(kind));
     fields
+}
+
+/// The keys of a struct, each with the one under which the schema has it: another spelling stands behind that.
+fn spelled(keys: &'static [&'static str], schema: &Schema) -> Vec<(&'static str, &'static str)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let is_known = |key: &str| properties.is_some_and(|properties| properties.contains_key(key));
+    let mut known = "";
+    let spelling = |key: &&'static str| {
+        if is_known(key) {
+            known = key;
+        }
+        (*key, known)
+    };
+    keys.iter().map(spelling).collect()
 }
 
 /// The properties that every type has, less those that this one cannot use.
@@ -75,6 +96,7 @@ fn field(name: &str, schema: &Value) -> Field {
     let default = schema.get("default").filter(|value| !value.is_null() && **value != json!([]));
     Field {
         name: name.to_owned(),
+        aliases: Vec::new(),
         description: text("description").unwrap_or_default(),
         kind: shape(schema),
         default: default.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
@@ -84,7 +106,7 @@ fn field(name: &str, schema: &Value) -> Field {
 }
 
 /// How templates in a property are expanded.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Expandable {
     pub(super) key: &'static str,
     /// Only when the resource's turn comes.
@@ -95,38 +117,19 @@ pub(super) struct Expandable {
 /// How templates in each property of a type are expanded.
 pub(super) fn expandables(kind: &dyn Kind) -> Vec<Expandable> {
     let schemas = [(kind.keys(), kind.properties_schema()), (keys::<Common>(), inlined::<Common>())];
-    let mut expandables: Vec<Expandable> = Vec::new();
-    for (keys, schema) in &schemas {
-        for key in *keys {
-            expandables.push(match schema.get("properties").and_then(|properties| properties.get(key)) {
-                Some(schema) => {
-                    Expandable { key, late: schema.get("x-late") == Some(&json!(true)), kind: shape(schema) }
-                }
-                // Another spelling stands behind the one that the schema knows.
-                None => match expandables.last() {
-                    Some(first) => Expandable { key, ..first.clone() },
-                    None => continue,
-                },
-            });
-        }
-    }
-    expandables
+    let expandables = schemas.iter().flat_map(|(keys, schema)| {
+        spelled(keys, schema).into_iter().filter_map(|(key, known)| {
+            let schema = schema.get("properties")?.get(known)?;
+            Some(Expandable { key, late: schema.get("x-late") == Some(&json!(true)), kind: shape(schema) })
+        })
+    });
+    expandables.collect()
 }
 
 /// Other spellings of a type's properties, each with the one that the schema knows.
 pub(crate) fn spellings(kind: &dyn Kind) -> Vec<(&'static str, &'static str)> {
-    let schema = kind.properties_schema();
-    let known = |key: &str| schema.get("properties").is_some_and(|properties| properties.get(key).is_some());
-    let mut spellings = Vec::new();
-    let mut property = "";
-    for key in kind.keys() {
-        if known(key) {
-            property = key;
-        } else {
-            // It stands behind the one that the schema knows.
-            spellings.push((*key, property));
-        }
-    }
+    let mut spellings = spelled(kind.keys(), &kind.properties_schema());
+    spellings.retain(|(key, known)| key != known);
     spellings
 }
 
@@ -187,17 +190,10 @@ pub(crate) fn declaration_schema(kind: &dyn Kind) -> Value {
             properties.extend(more.clone());
         }
     }
-    let mut first = None;
-    for key in kind.keys() {
-        // Another spelling stands behind the one that the schema knows.
-        match (properties.get(*key), &first) {
-            (Some(schema), _) => first = Some(schema.clone()),
-            (None, Some(first)) => {
-                let mut other = first.clone();
-                other["deprecated"] = true.into();
-                properties.insert((*key).to_owned(), other);
-            }
-            (None, None) => {}
+    for (key, known) in spelled(kind.keys(), &kind.properties_schema()) {
+        if let Some(mut other) = properties.get(known).filter(|_| key != known).cloned() {
+            other["deprecated"] = true.into();
+            properties.insert(key.to_owned(), other);
         }
     }
     if !kind.refreshes() {
