@@ -193,7 +193,7 @@ fn a_manifest_that_cannot_be_read_is_named() {
     for (argument, message) in [
         ("nowhere.yaml", "cannot read nowhere.yaml: no such file"),
         ("empty", "cannot read empty/manifest.yaml: no such file"),
-        ("latin1.yaml", "latin1.yaml:2: not UTF-8 text (byte 0xe9)"),
+        ("latin1.yaml", "latin1.yaml:2:9: not UTF-8 text (byte 0xe9)"),
     ] {
         world.ccm(["apply", argument]).run().exits(2).complains(message);
         world.ccm(["validate", argument]).run().exits(2).complains(message);

@@ -75,7 +75,14 @@ pub(crate) fn render(problems: &[Problem], source: &Source, colour: Colour) -> S
     };
     let lines = Lines::of(&source.text);
     let reports = problems.iter().map(|problem| renderer.render(&[report(problem, source, &lines)]));
-    reports.map(|report| report + "\n").collect::<Vec<_>>().join("\n")
+    reports.map(|report| without_nameless_origins(&report)).collect::<Vec<_>>().join("\n")
+}
+
+/// The renderer announces a piece of a line, whose place is told already, like one from another file without a name.
+fn without_nameless_origins(report: &str) -> String {
+    let is_nameless =
+        |line: &str| line.contains(":::") && anstream::adapter::strip_str(line).to_string().trim() == ":::";
+    report.split('\n').filter(|line| !is_nameless(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Two places share one excerpt unless so much text lies between them that reading it would cost.
@@ -101,11 +108,16 @@ fn report<'a>(problem: &'a Problem, source: &'a Source, lines: &Lines) -> Group<
     };
     for marks in groups {
         let Some((first, ..)) = marks.first() else { continue };
-        if problem.excerpt == Excerpt::Shown && lines.longest(&marks, source.text.len()) <= LONGEST_LINE {
-            group = group.element(excerpt(source, lines, marks));
-        } else {
-            let (line, column) = source.line_column(Span::new(first.start, first.start).start);
-            group = group.element(Origin::path(&source.name).line(line).char_column(column));
+        let is_long = lines.longest(&marks, source.text.len()) > LONGEST_LINE;
+        match problem.excerpt {
+            Excerpt::Shown if !is_long => group = group.element(excerpt(source, lines, marks)),
+            Excerpt::Shown => {
+                for mark in marks {
+                    let place = origin(source, mark.0.start);
+                    group = group.element(place).element(piece(source, lines, mark));
+                }
+            }
+            Excerpt::Hidden => group = group.element(origin(source, first.start)),
         }
     }
     match &problem.help {
@@ -114,8 +126,11 @@ fn report<'a>(problem: &'a Problem, source: &'a Source, lines: &Lines) -> Group<
     }
 }
 
-/// Of a longer line only the place is told: the line helps nobody, and laying it out takes long.
+/// Of a longer line only a piece is shown: the whole helps nobody, and laying it out takes long.
 const LONGEST_LINE: usize = 4096;
+/// How much of such a line is shown before a mark, and from its beginning on.
+const BEFORE: usize = 40;
+const BEHIND: usize = 80;
 
 type Mark = (Range<usize>, AnnotationKind, String);
 
@@ -131,6 +146,26 @@ fn excerpt<'a>(source: &'a Source, lines: &Lines, marks: Vec<Mark>) -> Snippet<'
             if label.is_empty() { annotation } else { annotation.label(label) }
         }),
     )
+}
+
+fn origin(source: &Source, at: usize) -> Origin<'_> {
+    let (line, column) = source.line_column(Span::new(at, at).start);
+    Origin::path(&source.name).line(line).char_column(column)
+}
+
+/// The part of a long line that holds a mark.
+fn piece<'a>(source: &Source, lines: &Lines, (mark, kind, label): Mark) -> Snippet<'a, Annotation<'a>> {
+    let (text, number) = (&source.text, lines.number(mark.start));
+    let line = lines.starts[number]..lines.end(number, text.len());
+    let start = text.floor_char_boundary(mark.start.saturating_sub(BEFORE)).max(line.start);
+    let end = text.floor_char_boundary(mark.start + BEHIND).min(line.end);
+    let cut = |is_cut: bool| if is_cut { "…" } else { "" };
+    let before = cut(start > line.start);
+    let shown = format!("{before}{}{}", text[start..end].trim_end_matches(['\n', '\r']), cut(end < line.end));
+    let at = |place: usize| place.min(end) - start + before.len();
+    let annotation = kind.span(at(mark.start)..at(mark.end));
+    let annotation = if label.is_empty() { annotation } else { annotation.label(label) };
+    Snippet::source(shown).line_start(number + 1).annotation(annotation)
 }
 
 /// Where the lines of a text begin.

@@ -20,7 +20,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl Source {
     /// Takes bytes as they were read. A byte order mark is dropped; anything that is not UTF-8 is a problem whose
-    /// message names the line.
+    /// message names the place.
     pub(crate) fn read(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Problem> {
         let name = name.into();
         match String::from_utf8(bytes) {
@@ -33,8 +33,10 @@ impl Source {
             Err(error) => {
                 let good = error.utf8_error().valid_up_to();
                 let bytes = error.as_bytes();
-                let line = bytes[..good].split(|&byte| byte == b'\n').count();
-                let message = format!("{name}:{line}: not UTF-8 text (byte 0x{:02x})", bytes[good]);
+                let text = str::from_utf8(&bytes[..good]).unwrap_or_default().to_owned();
+                let (line, column) =
+                    Source { name: String::new(), text }.line_column(Span::new(good, good).start);
+                let message = format!("{name}:{line}:{column}: not UTF-8 text (byte 0x{:02x})", bytes[good]);
                 Err(Problem::new(message).with_help("save the file in the UTF-8 encoding"))
             }
         }

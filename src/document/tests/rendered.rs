@@ -129,9 +129,35 @@ error: no such file
 }
 
 #[test]
-fn of_a_line_without_end_only_the_place_is_told() {
-    let text = format!("[{}\"x\" \"y\"]", "0, ".repeat(20_000));
-    assert_eq!(rendered(&text), "error: expected `,` or `]`\n--> site.yaml:1:60006\n");
+fn of_a_line_without_end_a_piece_is_shown() {
+    let text = format!("[{}\"x\" \"y\"{}]", "0, ".repeat(20_000), ", 0".repeat(20_000));
+    assert_eq!(
+        format!("\n{}", rendered(&text)),
+        r#"
+error: expected `,` or `]`
+ --> site.yaml:1:60006
+  |
+1 | …0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "x" "y", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, …
+  |                                          ^
+"#
+    );
+    let text = format!("{{\"é\": 1, \"c\": [{}0], \"é\": 2}}", "0, ".repeat(2_000));
+    assert_eq!(
+        format!("\n{}", rendered(&text)),
+        r#"
+error: the key `é` is given twice
+ --> site.yaml:1:6020
+  |
+1 | …0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "é": 2}
+  |                                          ^^^ given again
+ ::: site.yaml:1:2
+  |
+1 | {"é": 1, "c": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,…
+  |  --- first given here
+"#
+    );
+    let coloured = render(&problems(&text), &source(&text), Colour::On);
+    assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), rendered(&text));
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn columns_are_characters_and_lines_end_at_newlines() {
 #[test]
 fn bytes_that_are_not_text_are_named_with_their_line() {
     let problem = crate::document::Source::read("site.yaml", b"a: 1\nb: \xff\n".to_vec()).unwrap_err();
-    assert_eq!(problem.message, "site.yaml:2: not UTF-8 text (byte 0xff)");
+    assert_eq!(problem.message, "site.yaml:2:4: not UTF-8 text (byte 0xff)");
     let source = crate::document::Source::read("x", "\u{feff}a: 1".as_bytes().to_vec()).unwrap();
     assert_eq!(source.text, "a: 1");
 }

@@ -128,7 +128,7 @@ fn bytes_that_are_no_text_are_named() {
     fs::write(folder.0.join("a/facts.yaml"), b"a: 1\nb: \xff\n").unwrap();
     let known = folder.known(&["a"]);
     assert!(known.facts.member("a").is_none());
-    assert!(known.warnings()[0].contains("facts.yaml:2: not UTF-8"), "{:?}", known.warnings());
+    assert!(known.warnings()[0].contains("facts.yaml:2:4: not UTF-8"), "{:?}", known.warnings());
 }
 
 #[test]
