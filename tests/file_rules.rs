@@ -367,6 +367,7 @@ fn a_fifo_socket_or_device_in_the_way_never_blocks() {
         for properties in [CONTENT, ATTRIBUTES, DIRECTORY] {
             world = one(world, properties);
             fails(&world, &[&format!("a {word} is in the way at $W/x")]);
+            world.apply().says("remove it with `ccm ensure file").never_says("--force");
         }
         world.ccm(["status", "file", "$W/x"]).run().exits(0).says(&format!("ensure: {word}\n"));
         world = one(world, ABSENT);

@@ -99,6 +99,20 @@ fn a_signal_ends_the_wait() {
 }
 
 #[test]
+fn a_run_that_is_interrupted_while_it_waits_says_only_that() {
+    let (world, run) = busy("true");
+    let (second, _) = blocked(&world.ccm(["apply", "site.yaml"]));
+    let pid = rustix::process::Pid::from_child(&second);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let outcome = finish(second, "ccm apply".to_owned());
+    outcome
+        .exits(2)
+        .complains("interrupted while waiting for another run to finish\n")
+        .never_says("--state-dir");
+    release(&world, run);
+}
+
+#[test]
 fn a_request_waits_as_well_and_a_run_waits_for_a_command() {
     let (world, run) = busy("true");
     let properties = json!({ "name": "slow", "command": "sh -c 'echo > $W/second; while ! test -e $W/on; do sleep 0.01; done'" });

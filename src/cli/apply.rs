@@ -20,7 +20,7 @@ use crate::{
     manifest::{self, Manifest},
     resource::{HIDDEN, Resource},
     session::Session,
-    state::{Debts, Held, Patience, RunLock, StateDirectory},
+    state::{Debts, Held, Patience, RunLock, StateDirectory, StateError},
     template::{Scope, escape},
 };
 
@@ -150,6 +150,7 @@ fn lock(matches: &ArgMatches, host: &Host) -> Result<Option<RunLock>, Failure> {
             "this run was started by one that is in progress: {who}; inside of it, use `ccm ensure`"
         ))),
         Ok(Err(Held { who, .. })) => Err(Failure::new(format!("another run is in progress: {who}"))),
+        Err(error @ StateError::Interrupted) => Err(Failure::new(error.to_string())),
         Err(error) => Err(Failure::new(format!("{error}; another place can be named with --state-dir"))),
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Event {
     /// Always `io.choria.ccm.v1.transaction.event`.
     #[schemars(extend("const" = PROTOCOL))]
     pub(crate) protocol: String,
-    /// A unique id that sorts by time.
+    /// A unique id. Ids sort by the second that they were given in, and those of one run by the order of its events.
     pub(crate) event_id: String,
     /// When it was recorded: RFC 3339, UTC.
     #[schemars(extend("format" = "date-time"))]

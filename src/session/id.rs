@@ -1,4 +1,4 @@
-//! Ids that are unique and sort by time (KSUID).
+//! Ids that are unique and sort by the second that they were given in (KSUID).
 
 use jiff::Timestamp;
 
@@ -7,8 +7,8 @@ const EPOCH: i64 = 1_400_000_000;
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH: usize = 27;
 
-/// A source of ids: four bytes of time and sixteen that start by chance and count up, written in base 62. So the ids of
-/// one second sort in the order they were given out, too.
+/// A source of ids: four bytes of time and sixteen that start by chance and count up, written in base 62. So the ids that
+/// one source gives in one second sort in the order they were given out.
 pub(super) struct Ids {
     next: u128,
 }

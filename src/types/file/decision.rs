@@ -14,9 +14,9 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
     let path = &want.name;
     let kind = |action| Ok(Some(Change { action, differences: Vec::new(), refreshes: false }));
     let in_the_way = |what: &str| {
-        Error::new(format!("{what} is in the way at {path}")).on("ensure").with_help(format!(
-            "move it away, or remove it with `ccm ensure file {path} absent` (and --force if it is full)"
-        ))
+        let force = if what == A_DIRECTORY { " (and --force if it is full)" } else { "" };
+        let help = format!("move it away, or remove it with `ccm ensure file {path} absent`{force}");
+        Error::new(format!("{what} is in the way at {path}")).on("ensure").with_help(help)
     };
     match (want.ensure, &have.found) {
         (Ensure::Absent, Found::Nothing) => Ok(None),
@@ -46,7 +46,7 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
                 _ => Ok(update(Action::SetFileAttributes, attributes)),
             }
         }
-        (Ensure::Present, Found::Directory { .. }) => Err(in_the_way("a directory")),
+        (Ensure::Present, Found::Directory { .. }) => Err(in_the_way(A_DIRECTORY)),
         (Ensure::Present, Found::Symlink { .. }) if want.manages_content() => kind(Action::ReplaceLink),
 
         (Ensure::Directory | Ensure::Present, Found::Symlink { target }) => {
@@ -55,6 +55,8 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
         (Ensure::Directory | Ensure::Present, Found::Special(what)) => Err(in_the_way(&format!("a {what}"))),
     }
 }
+
+const A_DIRECTORY: &str = "a directory";
 
 fn unreadable(want: &Properties) -> Error {
     let message = format!("cannot read {}, and so not tell whether its content is right", want.name);
