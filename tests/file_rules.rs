@@ -420,3 +420,27 @@ fn a_deep_tree_is_removed() {
     outcome.exits(0).counts([1, 0, 0, 0]);
     assert!(!Path::new(&world.path("x")).exists());
 }
+
+#[test]
+fn members_of_a_group_that_may_write_to_a_directory_of_root_s_cannot_lead_a_write_out_of_it() {
+    if !is_root() {
+        return;
+    }
+    let shared = || World::new().dir("g").owner("g", 0, NOBODY).mode("g", 0o2775).dir("out");
+    let file = |world: World, path: &str, properties: &str| {
+        let world = world.manifest(&format!("- file: [{{ $W/{path}: {{ {properties} }} }}]"));
+        let before = world.tree();
+        let outcome = world.apply();
+        assert_eq!(outcome.code == 0, world.tree() != before, "{outcome}");
+        outcome
+    };
+    file(shared(), "g/x", CONTENT).exits(0);
+    let link = shared().link("g/l", "$W/out");
+    file(link, "g/l/x", CONTENT).exits(1).says("is not safe to follow");
+    let directory = shared().dir("g/d").owner("g/d", NOBODY, NOBODY);
+    file(directory, "g/d/x", CONTENT).exits(1).says("who could redirect everything below it");
+    let linked = shared().file("out/x", "");
+    fs::hard_link(linked.path("out/x"), linked.path("g/x")).unwrap();
+    let theirs = "owner: '65534', group: '65534', mode: '0644'";
+    file(linked, "g/x", theirs).exits(1).says("names (hard links)");
+}
