@@ -182,6 +182,16 @@ fn a_failure_tells_program_code_expectation_and_the_last_lines() {
 }
 
 #[test]
+fn of_a_long_line_both_ends_are_shown() {
+    let outcome = fails(
+        "a: { command: sh -c 'printf BEGIN%03000dTHEEND 0; exit 9' }",
+        &["  BEGIN000", "0 … 0", "000THEEND\n"],
+    );
+    let longest = outcome.stdout.lines().map(|line| line.chars().count()).max();
+    assert!(longest.is_some_and(|longest| longest < 600), "{outcome}");
+}
+
+#[test]
 fn a_command_that_fails_is_failed_also_when_what_it_creates_is_there() {
     let world = commands("a: { command: \"sh -c 'touch $W/made; exit 1'\", creates: $W/made }");
     let event = world.apply_with(&["--json"]).event("a");

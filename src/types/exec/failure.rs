@@ -13,9 +13,11 @@ use crate::{
     resource::{Context, Error, Retry},
 };
 
-/// How much of each output a message holds: this many of the last lines, and so many characters of each.
+/// How much of each output a message holds: this many of the last lines, and so many characters of each, most of them
+/// from its end, because that is where programs say what went wrong.
 const LINES: usize = 10;
 const COLUMNS: usize = 500;
+const FIRST_COLUMNS: usize = 100;
 
 impl Job<'_> {
     /// The command ended in a way that does not count as success.
@@ -157,8 +159,11 @@ fn discreet(error: &ProcessError) -> &'static str {
 }
 
 fn shortened(line: &str) -> String {
-    match line.char_indices().nth(COLUMNS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
+    let count = line.chars().count();
+    if count <= COLUMNS {
+        return line.to_owned();
     }
+    let first: String = line.chars().take(FIRST_COLUMNS).collect();
+    let last: String = line.chars().skip(count - (COLUMNS - FIRST_COLUMNS)).collect();
+    format!("{first} … {last}")
 }
