@@ -179,6 +179,8 @@ fn what_is_known_to_be_wrong_is_said_before_anything_runs() {
         ("a: { $RUN, path: /bin, environment: [PATH=/bin] }", "cannot be given together"),
         ("a: { $RUN, returns: [256] }", "returns: "),
         ("a: { $RUN, timeout: '30' }", "give it a unit"),
+        ("a: { $RUN, timeout: 0s }", "timeout: \"0s\" leaves no time for anything"),
+        ("a: { $RUN, timeout: 9999999w }", "timeout: \"9999999w\" is too long"),
         ("a: { $RUN, umask: '999' }", "is not a mode"),
         ("a: { $RUN, provider: powershell }", "known providers: posix, shell"),
         ("a: { $RUN, refreshonly: true, refresh_only: true }", "refresh_only"),

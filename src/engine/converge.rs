@@ -9,7 +9,7 @@ use crate::{
         Common, Context, Cue, Difference, Error, Observed, Pending, Provider, Resource, Retry, Wanted,
     },
     state::RunLock,
-    vocabulary::{Duration, Reference},
+    vocabulary::{Duration, Reference, TimeLimit},
 };
 
 /// Pause between two attempts, unless `try_sleep` says otherwise.
@@ -103,7 +103,7 @@ impl Attempts<'_> {
         let mut cx = Context::new(
             self.host,
             self.options.working_directory,
-            common.timeout.map(Duration::as_std),
+            common.timeout.map(TimeLimit::as_std),
             &mut listener,
         )
         .within(self.options.mode, self.touched, self.options.scope);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use crate::{
     template::{self, Scope},
-    vocabulary::{Duration, Reference},
+    vocabulary::{Duration, Reference, TimeLimit},
 };
 
 /// Properties that every resource has.
@@ -33,7 +33,7 @@ pub(crate) struct Common {
     pub(crate) control: Option<Control>,
     /// Time limit of one attempt, such as `30s` or `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) timeout: Option<Duration>,
+    pub(crate) timeout: Option<TimeLimit>,
     /// Number of attempts before the resource counts as failed (default 1; 3 for an archive).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tries: Option<NonZeroU32>,

@@ -37,44 +37,64 @@ impl FromStr for Duration {
     type Err = NotAWord;
 
     fn from_str(text: &str) -> Result<Self, NotAWord> {
-        parse(text).ok_or_else(|| {
-            let unit = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-                format!(": give it a unit, such as \"{text}s\"")
-            } else {
-                ": write it like 500ms, 30s, 5m, 1h30m, 2d or 1w".to_owned()
-            };
-            NotAWord(format!("\"{text}\" is not a duration{unit}"))
+        parse(text).map_err(|fault| {
+            NotAWord(match fault {
+                Fault::TooLong => format!("\"{text}\" is too long: a duration is at most {LONGEST}"),
+                Fault::Form if is_number(text) => {
+                    format!("\"{text}\" is not a duration: give it a unit, such as \"{text}s\"")
+                }
+                Fault::Form => {
+                    format!("\"{text}\" is not a duration: write it like 500ms, 30s, 5m, 1h30m, 2d or 1w")
+                }
+            })
         })
     }
 }
 
-fn parse(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut total = time::Duration::ZERO;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|&at| at > 0)?;
-        let (number, tail) = rest.split_at(digits);
-        let end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
-        let (_, nanoseconds) = UNITS.iter().find(|(unit, _)| *unit == &tail[..end])?;
-        total = total.checked_add(amount(number, *nanoseconds)?)?;
-        rest = &tail[end..];
-    }
-    (!text.is_empty()).then_some(Duration(total))
+/// Why a text is not a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Form,
+    TooLong,
 }
 
-/// `number` units, exactly: the digits after the point are not rounded through a float.
-fn amount(number: &str, unit: u64) -> Option<time::Duration> {
-    let (whole, fraction) =
-        number.split_once('.').map_or((number, None), |(whole, fraction)| (whole, Some(fraction)));
-    let mut nanoseconds = u128::from(whole.parse::<u64>().ok()?) * u128::from(unit);
-    if let Some(fraction) = fraction {
-        if fraction.is_empty() || fraction.len() > 9 || fraction.contains('.') {
-            return None;
-        }
-        let scale = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
-        nanoseconds += u128::from(fraction.parse::<u64>().ok()?) * u128::from(unit) / scale;
+/// How many weeks fit into nanoseconds of 64 bits.
+const LONGEST: &str = "30500w";
+
+fn parse(text: &str) -> Result<Duration, Fault> {
+    let mut rest = text;
+    let mut total = 0_u128;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|&at| at > 0);
+        let (number, tail) = rest.split_at(digits.ok_or(Fault::Form)?);
+        let end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let unit = UNITS.iter().find(|(unit, _)| *unit == &tail[..end]);
+        let (_, nanoseconds) = unit.ok_or(Fault::Form)?;
+        total = total.saturating_add(amount(number, *nanoseconds)?);
+        rest = &tail[end..];
     }
-    u64::try_from(nanoseconds).ok().map(time::Duration::from_nanos)
+    if text.is_empty() {
+        return Err(Fault::Form);
+    }
+    let total = u64::try_from(total).map_err(|_| Fault::TooLong)?;
+    Ok(Duration(time::Duration::from_nanos(total)))
+}
+
+/// The nanoseconds in `number` units, exactly: the digits after the point are not rounded through a float.
+fn amount(number: &str, unit: u64) -> Result<u128, Fault> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if ![whole, fraction].into_iter().all(is_number) || fraction.len() > 9 {
+        return Err(Fault::Form);
+    }
+    // Of digits alone, nothing can be wrong but that there are too many.
+    let units = |digits: &str| digits.parse::<u64>().map_err(|_| Fault::TooLong);
+    let scale = (0..fraction.len()).fold(1, |scale, _| scale * 10);
+    let unit = u128::from(unit);
+    Ok(u128::from(units(whole)?) * unit + u128::from(units(fraction)?) * unit / scale)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl TryFrom<Raw> for Duration {
@@ -82,6 +102,39 @@ impl TryFrom<Raw> for Duration {
 
     fn try_from(raw: Raw) -> Result<Self, NotAWord> {
         raw.0.parse()
+    }
+}
+
+/// A length of time that something may take: a [`Duration`] in which anything can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Raw", into = "String")]
+#[schemars(inline, with = "Duration")]
+pub(crate) struct TimeLimit(Duration);
+
+impl TimeLimit {
+    pub(crate) fn as_std(self) -> time::Duration {
+        self.0.as_std()
+    }
+}
+
+impl TryFrom<Raw> for TimeLimit {
+    type Error = NotAWord;
+
+    fn try_from(raw: Raw) -> Result<Self, NotAWord> {
+        let limit: Duration = raw.0.parse()?;
+        if limit.as_std() < time::Duration::from_millis(1) {
+            let text = raw.0;
+            return Err(NotAWord(format!(
+                "\"{text}\" leaves no time for anything: give at least 1ms, or nothing for no limit"
+            )));
+        }
+        Ok(Self(limit))
+    }
+}
+
+impl From<TimeLimit> for String {
+    fn from(limit: TimeLimit) -> Self {
+        limit.0.into()
     }
 }
 
@@ -130,6 +183,7 @@ mod tests {
             ("90s", 90_000, "1m30s"),
             ("1.5h", 5_400_000, "1h30m"),
             ("0s", 0, "0s"),
+            ("30500w", 18_446_400_000_000, "30500w"),
         ] {
             let duration: Duration = text.parse().unwrap();
             assert_eq!(duration.as_std(), time::Duration::from_millis(milliseconds), "{text}");
@@ -139,23 +193,26 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in [
-            "",
-            "30",
-            "s",
-            "-1s",
-            "1 h",
-            "1y",
-            "1h 30m",
-            "1.5.5s",
-            "1.s",
-            ".5s",
-            "99999999999999w",
-            "1hm",
-            "ms",
-        ] {
+        for text in ["", "30", "s", "-1s", "1 h", "1y", "1h 30m", "1.5.5s", "1.s", ".5s", "1hm", "ms"] {
             assert!(text.parse::<Duration>().is_err(), "{text}");
         }
         assert!("30".parse::<Duration>().unwrap_err().to_string().contains("30s"));
+    }
+
+    #[test]
+    fn what_is_too_long_is_called_so() {
+        for text in ["30501w", "9999999w", "30500w30500w", "99999999999999999999999s"] {
+            let error = text.parse::<Duration>().unwrap_err().to_string();
+            assert_eq!(error, format!("\"{text}\" is too long: a duration is at most 30500w"));
+        }
+    }
+
+    #[test]
+    fn a_time_limit_leaves_some_time() {
+        for text in ["0s", "0ms", "0.0001s", "0w"] {
+            let error = TimeLimit::try_from(Raw(text.to_owned())).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("\"{text}\" leaves no time")), "{error}");
+        }
+        assert!(TimeLimit::try_from(Raw("1ms".to_owned())).is_ok());
     }
 }

@@ -20,7 +20,7 @@ mod variable;
 pub(crate) use absolute_path::AbsolutePath;
 pub(crate) use account::Account;
 pub(crate) use checksum::{Algorithm, Checksum};
-pub(crate) use duration::Duration;
+pub(crate) use duration::{Duration, TimeLimit};
 pub(crate) use mode::Mode;
 pub(crate) use plain_name::PlainName;
 use raw::Raw;
