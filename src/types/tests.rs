@@ -8,6 +8,7 @@ use super::TYPES;
 use crate::{
     manifest::{declarations, manifest_schema},
     resource::{Completeness, Kind, Resource, fields, reference_page},
+    template::holds_template,
 };
 
 /// The resources of a manifest that is part of the program.
@@ -116,6 +117,24 @@ fn examples_mean_the_same_after_they_were_written_as_yaml_or_json() {
                 let again = resources(&text);
                 assert_eq!(again.len(), 1);
                 assert_eq!(properties(&again[0]), before, "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_example_shows_a_secret_to_who_lists_the_processes() {
+    // Examples are also shown as commands, and everybody can see the arguments of a command.
+    for kind in TYPES {
+        for declaration in kind.examples().iter().flat_map(|example| declarations(example.manifest).unwrap())
+        {
+            let is_sensitive = declaration.properties.iter().any(|entry| entry.key == "sensitive");
+            let is_secret = |key: &str| {
+                let field = fields(*kind).into_iter().find(|field| field.name == key);
+                field.is_some_and(|field| field.is_secret) || is_sensitive && key == "content"
+            };
+            for entry in declaration.properties.iter().filter(|entry| is_secret(&entry.key)) {
+                assert!(holds_template(&entry.value), "{} {}: {}", kind.name(), declaration.name, entry.key);
             }
         }
     }

@@ -300,7 +300,7 @@ impl ResourceType for Archive {
         Example {
             title: "A private server",
             manifest: "- archive:\n    - /var/cache/tool.tar.xz:\n        url: https://artifacts.example.com/tool.tar.xz\n        \
-                       headers:\n          Authorization: Bearer s3cr3t\n        ca_file: /etc/ssl/internal-ca.pem\n        \
+                       headers:\n          Authorization: Bearer ${ Environ.TOKEN }\n        ca_file: /etc/ssl/internal-ca.pem\n        \
                        extract_parent: /usr/local\n        creates: /usr/local/bin/tool\n        owner: root\n        group: root\n        \
                        timeout: 10m\n",
         },

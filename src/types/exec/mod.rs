@@ -218,10 +218,10 @@ impl ResourceType for Exec {
                        creates: /srv/users\n        provider: shell\n",
         },
         Example {
-            title: "As another user, with a secret that nobody sees",
+            title: "As another user, with secrets that nobody sees",
             manifest: "- exec:\n    - register:\n        command: /opt/app/bin/register --token-from-stdin\n        \
-                       user: app\n        cwd: /opt/app\n        environment:\n            - API_KEY=s3cr3t\n        \
-                       stdin: t0k3n\n        umask: \"0077\"\n        creates: /opt/app/.registered\n",
+                       user: app\n        cwd: /opt/app\n        environment:\n            - \"API_KEY=${ Environ.API_KEY }\"\n        \
+                       stdin: \"${ Environ.TOKEN }\"\n        umask: \"0077\"\n        creates: /opt/app/.registered\n",
         },
     ];
     const PROVIDERS: &'static [Candidate<Self>] = &[

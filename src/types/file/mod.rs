@@ -208,7 +208,7 @@ impl ResourceType for File {
         },
         Example {
             title: "A secret: neither its content nor a diff is ever shown",
-            manifest: "- file:\n    - /etc/app/token:\n        content: s3cr3t\n        owner: app\n        group: app\n        \
+            manifest: "- file:\n    - /etc/app/token:\n        content: \"${ Environ.APP_TOKEN }\"\n        owner: app\n        group: app\n        \
                        mode: \"0400\"\n        sensitive: true\n",
         },
     ];
