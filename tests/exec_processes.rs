@@ -97,6 +97,24 @@ fn what_a_command_leaves_in_the_background_lives_on_and_nobody_waits_for_it() {
 }
 
 #[test]
+fn what_is_left_in_the_background_may_write_to_an_output_of_its_own_only() {
+    for (output, lives) in [("> $W/own 2>&1", true), ("", false)] {
+        let job = "while [ ! -e $W/go ]; do sleep 0.02; done; echo late; echo alive > $W/after";
+        let line = format!("sh -c '{job}' {output} & echo $! > $W/pids");
+        let world = commands(&format!("a: {{ command: \"{line}\", provider: shell }}"));
+        world.apply().exits(0);
+        assert_eq!(running(&world).len(), 1);
+        fs::write(world.path("go"), "").unwrap();
+        let started = Instant::now();
+        while !running(&world).is_empty() {
+            assert!(started.elapsed() < Duration::from_mins(1), "{output:?} still runs");
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(world.path("after").exists(), lives, "{output:?}");
+    }
+}
+
+#[test]
 fn a_gibibyte_of_output_takes_little_memory() {
     let world = commands(
         "a: { command: \"sh -c 'yes out | head -c 1073741824; yes err | head -c 1073741824 >&2; exit 1'\", timeout: 10m }\nb: { command: \"sh -c 'cat /proc/$PPID/status > $W/memory'\" }",

@@ -111,3 +111,37 @@ fn of_a_sensitive_command_neither_text_nor_output_is_shown() {
         .says("the command ended with exit code 1, expected 0")
         .says("the command timed out after 300ms");
 }
+
+#[test]
+fn a_secret_is_hidden_wherever_the_output_is_cut() {
+    let secret = "qJ7vXw2ZkP9rTb4N";
+    let parts: Vec<&str> = (0..=secret.len() - 4).map(|at| &secret[at..at + 4]).collect();
+    // Lines are shown in pieces of 8 KiB and kept up to 64 KiB: the secret lies across each of those ends in turn.
+    let shown = (8_176..8_192).step_by(3).map(|before| {
+        format!("shown{before}: {{ command: \"sh -c 'printf %0{before}d 0; echo $TOKEN'\", logoutput: true, environment: [TOKEN={secret}] }}")
+    });
+    let kept = (65_520..65_536).step_by(3).map(|after| {
+        format!("kept{after}: {{ command: \"sh -c 'printf $TOKEN; printf %0{after}d 0; exit 1'\", environment: [TOKEN={secret}] }}")
+    });
+    let world = commands(&shown.chain(kept).collect::<Vec<_>>().join("\n"));
+    for flags in [&[][..], &["--json"]] {
+        let outcome = world.apply_with(flags);
+        for part in &parts {
+            outcome.never_says(part);
+        }
+    }
+}
+
+#[test]
+fn short_secrets_and_those_of_short_lines_are_hidden_too() {
+    let world = commands(
+        "a: { command: \"sh -c 'echo pin $PIN, $FLAG; cat; exit 1'\", environment: [PIN=4711, FLAG=on], stdin: \"ab\\ncd\\n\" }",
+    );
+    world
+        .apply()
+        .exits(1)
+        .says("pin [secret], on\n")
+        .never_says("4711")
+        .never_says("ab\n")
+        .never_says("cd\n");
+}

@@ -2,7 +2,7 @@
 //!
 //! Everything that ccm runs is run here: a guard, a command, `systemctl`, a package manager. A command ends by itself,
 //! or is ended together with all it started when its time is up or the program is asked to stop. What it left running on
-//! purpose when it ended by itself lives on, but nobody reads its output any more.
+//! purpose when it ended by itself lives on, but nobody reads its output any more: writing to it is SIGPIPE.
 
 mod ending;
 mod error;
@@ -15,6 +15,7 @@ mod streams;
 mod table;
 #[cfg(test)]
 mod tests;
+mod veil;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -68,6 +69,7 @@ pub(crate) struct Command<'a> {
     timeout: Option<Duration>,
     grace: Duration,
     keep: Keep,
+    secrets: Vec<&'a str>,
 }
 
 /// Who a command runs as.
@@ -133,6 +135,7 @@ impl<'a> Command<'a> {
             timeout: None,
             grace: DEFAULT_GRACE,
             keep: Keep::Tail(DEFAULT_TAIL),
+            secrets: Vec::new(),
         }
     }
 
@@ -200,6 +203,12 @@ impl<'a> Command<'a> {
     /// How much of each output is kept.
     pub(crate) fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
+        self
+    }
+
+    /// Hides these texts where the command writes them.
+    pub(crate) fn secrets(mut self, secrets: Vec<&'a str>) -> Self {
+        self.secrets = secrets;
         self
     }
 

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::error::Cause;
 use super::output::{Collector, Keep, Lines, Output, Stream};
+use super::veil::Veil;
 use super::{Command, Watcher};
 
 /// As much as a pipe holds: one read empties it.
@@ -38,8 +39,8 @@ impl<'a> Streams<'a> {
         Ok(Self {
             stdin,
             input: command.input,
-            stdout: Source::new(Stream::Stdout, child.stdout.take(), command.keep)?,
-            stderr: Source::new(Stream::Stderr, child.stderr.take(), command.keep)?,
+            stdout: Source::new(Stream::Stdout, child.stdout.take(), command)?,
+            stderr: Source::new(Stream::Stderr, child.stderr.take(), command)?,
             watcher,
             chunk: vec![0; CHUNK].into_boxed_slice(),
         })
@@ -112,6 +113,7 @@ struct Source {
     stream: Stream,
     /// Gone once the other end was closed.
     pipe: Option<Box<dyn Pipe>>,
+    veil: Veil,
     collector: Collector,
     lines: Lines,
     keep: Keep,
@@ -122,12 +124,13 @@ trait Pipe: Read + AsFd {}
 impl<P: Read + AsFd> Pipe for P {}
 
 impl Source {
-    fn new(stream: Stream, pipe: Option<impl Pipe + 'static>, keep: Keep) -> io::Result<Self> {
+    fn new(stream: Stream, pipe: Option<impl Pipe + 'static>, command: &Command<'_>) -> io::Result<Self> {
         if let Some(pipe) = &pipe {
             never_block(pipe)?;
         }
         let pipe = pipe.map(|pipe| Box::new(pipe) as Box<dyn Pipe>);
-        Ok(Self { stream, pipe, collector: Collector::new(keep), lines: Lines::default(), keep })
+        let (keep, veil) = (command.keep, Veil::over(&command.secrets));
+        Ok(Self { stream, pipe, veil, collector: Collector::new(keep), lines: Lines::default(), keep })
     }
 
     fn read(&mut self, chunk: &mut [u8], watcher: Option<&mut Watcher<'_>>) {
@@ -136,11 +139,16 @@ impl Source {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Ok(0) | Err(_) => self.pipe = None,
             Ok(count) => {
-                self.collector.push(&chunk[..count]);
-                if let Some(watcher) = watcher {
-                    self.lines.push(&chunk[..count], |line| watcher(self.stream, line));
-                }
+                let seen = self.veil.pass(&chunk[..count]);
+                self.take(&seen, watcher);
             }
+        }
+    }
+
+    fn take(&mut self, seen: &[u8], watcher: Option<&mut Watcher<'_>>) {
+        self.collector.push(seen);
+        if let Some(watcher) = watcher {
+            self.lines.push(seen, |line| watcher(self.stream, line));
         }
     }
 
@@ -153,7 +161,9 @@ impl Source {
         }
     }
 
-    fn finish(self, watcher: Option<&mut Watcher<'_>>) -> Output {
+    fn finish(mut self, mut watcher: Option<&mut Watcher<'_>>) -> Output {
+        let seen = self.veil.finish();
+        self.take(&seen, watcher.as_deref_mut());
         if let Some(watcher) = watcher {
             self.lines.finish(|line| watcher(self.stream, line));
         }

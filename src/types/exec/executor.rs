@@ -9,7 +9,6 @@ use std::{
 use super::{
     Properties,
     job::{Job, Role},
-    mask::Mask,
     state::ExecState,
 };
 use crate::{
@@ -114,8 +113,7 @@ fn run(job: &Job, cx: &Context) -> Result<Finished, Error> {
     let command = job.command(cx)?;
     let interrupt = &cx.host.interrupt;
     let finished = if job.want.logoutput {
-        let mask = Mask::of(job.want);
-        command.run_watched(interrupt, &mut |_, line| cx.show(&mask.apply(line)))
+        command.run_watched(interrupt, &mut |_, line| cx.show(line))
     } else {
         command.run(interrupt)
     };

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use super::{
     executor::Through,
     job::{Job, Role},
-    mask::Mask,
     words,
 };
 use crate::{
@@ -24,13 +23,13 @@ impl Job<'_> {
     pub(super) fn failed(&self, finished: &Finished, cx: &Context) -> Error {
         let exit = self.exit(finished.exit, cx);
         let message = format!("failed to reach desired state: {exit}, expected {}", self.expected());
-        self.error(self.with_output(message, &finished.stderr, &finished.stdout, cx), cx)
+        self.error(with_output(message, &finished.stderr, &finished.stdout, cx), cx)
     }
 
     /// The guard ended in a way that says neither yes nor no.
     pub(super) fn gave_no_answer(&self, finished: &Finished, cx: &Context) -> Error {
         let message = format!("{} gave no answer: {}", self.role.property(), self.exit(finished.exit, cx));
-        let message = self.with_output(message, &finished.stderr, &finished.stdout, cx);
+        let message = with_output(message, &finished.stderr, &finished.stdout, cx);
         let error = self.error(message, cx);
         let help = error.help.clone().unwrap_or_else(|| {
             "exit code 0 means yes, and any other but 126 and 127, which mean that it did not run, means no".to_owned()
@@ -50,7 +49,7 @@ impl Job<'_> {
         let interrupted =
             matches!(&error, ProcessError::Stopped(stopped) if matches!(stopped.cause, Cause::Interrupt(_)));
         let message = match error {
-            ProcessError::Stopped(stopped) => self.stopped(*stopped, cx),
+            ProcessError::Stopped(ended) => stopped(*ended, cx),
             error if cx.sensitive => discreet(&error).to_owned(),
             error => error.to_string(),
         };
@@ -60,20 +59,6 @@ impl Job<'_> {
         };
         let retry = if interrupted { Retry::Pointless } else { Retry::Worthwhile };
         Error { retry, ..self.error(message, cx).on(property) }
-    }
-
-    fn stopped(&self, mut stopped: Stopped, cx: &Context) -> String {
-        // The runner was given what was left of the time; people know the whole of it.
-        if let (Cause::Timeout(limit), Some(whole)) = (&mut stopped.cause, cx.timeout()) {
-            *limit = whole;
-        }
-        let ended = stopped.survivors.is_empty() && !stopped.running.is_empty();
-        let mut message =
-            if cx.sensitive { format!("the command {}", stopped.cause) } else { stopped.to_string() };
-        if ended {
-            message.push_str("; all of it was ended");
-        }
-        self.with_output(message, &stopped.stderr, &stopped.stdout, cx)
     }
 
     fn exit(&self, exit: Exit, cx: &Context) -> String {
@@ -105,28 +90,6 @@ impl Job<'_> {
         }
     }
 
-    /// The message, and below it the last lines of what was printed.
-    fn with_output(&self, mut message: String, stderr: &Output, stdout: &Output, cx: &Context) -> String {
-        if cx.sensitive {
-            return message;
-        }
-        let mask = Mask::of(self.want);
-        for (name, output) in [("stderr", stderr), ("stdout", stdout)] {
-            let text = output.text();
-            let lines: Vec<&str> = text.trim_end().lines().collect();
-            let hidden = lines.len().saturating_sub(LINES);
-            if lines.is_empty() {
-                continue;
-            }
-            let which = if hidden > 0 || output.dropped > 0 { ", its end" } else { "" };
-            let _ = write!(message, "\n{name}{which}:");
-            for line in &lines[hidden..] {
-                let _ = write!(message, "\n  {}", shortened(&mask.apply(line)));
-            }
-        }
-        message
-    }
-
     /// The error, with a hint where the command seems to have been written for a shell.
     fn error(&self, message: String, cx: &Context) -> Error {
         let error = Error::new(message).on(self.role.property());
@@ -141,6 +104,42 @@ impl Job<'_> {
             None => error,
         }
     }
+}
+
+/// How far it came before it was ended.
+fn stopped(mut stopped: Stopped, cx: &Context) -> String {
+    // The runner was given what was left of the time; people know the whole of it.
+    if let (Cause::Timeout(limit), Some(whole)) = (&mut stopped.cause, cx.timeout()) {
+        *limit = whole;
+    }
+    let ended = stopped.survivors.is_empty() && !stopped.running.is_empty();
+    let mut message =
+        if cx.sensitive { format!("the command {}", stopped.cause) } else { stopped.to_string() };
+    if ended {
+        message.push_str("; all of it was ended");
+    }
+    with_output(message, &stopped.stderr, &stopped.stdout, cx)
+}
+
+/// The message, and below it the last lines of what was printed.
+fn with_output(mut message: String, stderr: &Output, stdout: &Output, cx: &Context) -> String {
+    if cx.sensitive {
+        return message;
+    }
+    for (name, output) in [("stderr", stderr), ("stdout", stdout)] {
+        let text = output.text();
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        let hidden = lines.len().saturating_sub(LINES);
+        if lines.is_empty() {
+            continue;
+        }
+        let which = if hidden > 0 || output.dropped > 0 { ", its end" } else { "" };
+        let _ = write!(message, "\n{name}{which}:");
+        for line in &lines[hidden..] {
+            let _ = write!(message, "\n  {}", shortened(line));
+        }
+    }
+    message
 }
 
 /// What went wrong, without a word of the command.

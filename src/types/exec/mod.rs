@@ -5,7 +5,7 @@ mod executor;
 mod failure;
 mod identity;
 mod job;
-mod mask;
+mod secrets;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -33,10 +33,13 @@ use crate::{
 /// `onlyif` says no, `unless` says yes, `refresh_only` is set. Guards are run in a dry run too, so they must change nothing.
 ///
 /// A command that takes longer than `timeout`, guards included, is ended together with everything that it started; so is one
-/// that runs when ccm is asked to stop. What a command that ended by itself left running in the background lives on.
+/// that runs when ccm is asked to stop. What a command that ended by itself left running in the background lives on, but
+/// nobody reads its output any more: if it still has the output of the command, the next time it writes to it ends it. Give a
+/// daemon an output of its own, such as `/dev/null`.
 ///
-/// Values in `environment` and `stdin` are secrets: they are shown nowhere, and where the command prints one of six or more
-/// characters, `[secret]` is shown instead. The command itself can be seen by every user of the machine while it runs.
+/// Values in `environment` and `stdin` are secrets: they are shown nowhere, and where the command prints one, or a line of
+/// one, `[secret]` is shown instead. Texts of fewer than four characters are not looked for: they are part of too much else.
+/// The command itself can be seen by every user of the machine while it runs.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
     /// What the resource is called. It is the command, too, when `command` is not given.

@@ -56,18 +56,14 @@ fn once_it_ran_only_its_outcome_counts() {
 }
 
 #[test]
-fn secrets_are_hidden_longest_first_and_line_by_line() {
-    let want = properties(
-        "environment: [A=secret-one, B=secret-one-and-more, C=short, D=], stdin: \"first line\\n  second line \\n\"",
-    );
-    let mask = mask::Mask::of(&want);
-    for (line, shown) in [
-        ("nothing", "nothing"),
-        ("secret-one-and-more, secret-one!", "[secret], [secret]!"),
-        ("short first line", "short [secret]"),
-        ("second line", "[secret]"),
+fn secrets_are_lines_and_where_lines_are_short_whole_texts() {
+    for (text, hidden) in [
+        ("environment: [A=secret-one, B=1234, C=123, D=]", &["secret-one", "1234"][..]),
+        ("stdin: \"first line\\n  second line \\n\"", &["first line", "second line"]),
+        ("stdin: \"first\\nab\\n\"", &["first", "first\nab"]),
+        ("stdin: \"ab\\nc\"", &["ab\nc"]),
     ] {
-        assert_eq!(mask.apply(line), shown);
+        assert_eq!(secrets::of(&properties(text)), hidden, "{text}");
     }
 }
 
