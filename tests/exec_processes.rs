@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::{
     exec::{commands, runs},
     exec_refresh::wait_for,
-    support::World,
+    support::{World, is_root},
 };
 
 /// How long processes are given to end by themselves, and a second to notice.
@@ -65,6 +65,24 @@ fn a_timeout_ends_everything_that_the_command_started() {
             });
         }
     });
+}
+
+#[test]
+fn a_timeout_ends_everything_also_where_the_session_began_outside_of_the_container() {
+    if !is_root() {
+        return;
+    }
+    let wrapper = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", "\"$@\"; exit $?", "sh"];
+    for (name, script) in STUBBORN.into_iter().filter(|(name, _)| ["setsid", "daemon"].contains(name)) {
+        let world = stubborn(script, "timeout: 1s");
+        let manifest = fs::read_to_string(world.base().join("site.yaml")).unwrap();
+        let look = "    - c: { command: \"sh -c 'cat /proc/[0-9]*/comm > $W/left'\" }\n";
+        let world = world.manifest(&(manifest + look));
+        let outcome = world.ccm(["apply", "site.yaml"]).under(wrapper).run();
+        outcome.exits(1).counts([2, 0, 1, 0]).says("all of it was ended");
+        let left = world.read("left");
+        assert!(left.contains("ccm\n") && !left.contains("sleep"), "{name}: {left}");
+    }
 }
 
 #[test]

@@ -39,6 +39,8 @@
 //! Nothing here panics, recurses or allocates without bound, whatever the text: nesting, steps and sizes have
 //! limits, and going past one is an [`Error`] like any other.
 
+#![forbid(unsafe_code)]
+
 mod ast;
 mod budget;
 mod builtins;

@@ -71,8 +71,6 @@ pub(crate) enum Cause {
         Stream::Stderr => "its standard error",
     })]
     TooMuchOutput { stream: Stream, limit: usize },
-    #[error("wanted to use the terminal, which commands cannot: give its input another way")]
-    Terminal,
 }
 
 /// A process as people know it.

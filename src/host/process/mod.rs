@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 pub(crate) use self::error::{Cause, ProcessError, Stopped};
 pub(crate) use self::inherited::close_inherited;
@@ -45,9 +45,6 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 
 /// How long to go on reading when the command has ended but something in the background holds its output.
 const LINGER: Duration = Duration::from_millis(100);
-
-/// How often to look for what no descriptor tells.
-const TICK: Duration = Duration::from_secs(1);
 
 /// Sees each line of output when it comes. It must not run another command.
 pub(crate) type Watcher<'w> = dyn FnMut(Stream, &str) + 'w;
@@ -305,10 +302,8 @@ impl<'r> Running<'r> {
 
     fn finish(mut self, started: Instant, interrupt: &Interrupt) -> io::Result<Outcome> {
         let cause = loop {
-            match self.condition()? {
-                Condition::Ended => break None,
-                Condition::WantsTerminal => break Some(Cause::Terminal),
-                Condition::Running => {}
+            if self.has_ended()? {
+                break None;
             }
             let left = self.command.timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
             if let Some(timeout) = self.command.timeout.filter(|_| left == Some(Duration::ZERO)) {
@@ -321,7 +316,7 @@ impl<'r> Running<'r> {
                 break Some(cause);
             }
             let wake = [self.process.as_fd(), interrupt.as_fd()];
-            self.streams.turn(&wake, left.unwrap_or(TICK).min(TICK))?;
+            self.streams.turn(&wake, left.unwrap_or(Duration::MAX))?;
         };
         match cause {
             Some(cause) => self.stop(cause),
@@ -346,25 +341,9 @@ impl<'r> Running<'r> {
         Ok(Outcome::Stopped(Stopped { program, cause, running, survivors, stdout, stderr }))
     }
 
-    fn condition(&self) -> io::Result<Condition> {
+    fn has_ended(&self) -> io::Result<bool> {
         // Left uncollected, so that its pid stays its own until all it started is dealt with.
-        let options =
-            WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let Some(status) = waitid(WaitId::PidFd(self.process.as_fd()), options)? else {
-            return Ok(Condition::Running);
-        };
-        let terminal = [Signal::TTIN, Signal::TTOU].map(|signal| Some(signal.as_raw()));
-        Ok(match status.stopped() {
-            true if terminal.contains(&status.stopping_signal()) => Condition::WantsTerminal,
-            true => Condition::Running,
-            false => Condition::Ended,
-        })
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::PidFd(self.process.as_fd()), options)?.is_some())
     }
-}
-
-enum Condition {
-    Running,
-    Ended,
-    /// Stopped by the kernel: a command is in the background of the terminal, if there is one, and would wait for ever.
-    WantsTerminal,
 }

@@ -8,8 +8,8 @@
 //!
 //! Adoption says nothing about *which* command an orphan came from. Therefore commands take turns: the lock is
 //! held for as long as a command runs. What earlier commands left running on purpose was adopted too, and is known at
-//! the start of the next turn. Everything the program starts itself goes through this module: a child outside our own
-//! process group is an adopted one or the command.
+//! the start of the next turn. Every command is started in a session of its own, and no process can come back from there
+//! into ours: a child outside our session is an adopted one or the command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,7 +26,6 @@ use super::table::{self, Record};
 /// The turn of one command: while it lasts, orphans come to this process.
 pub(super) struct Adoption {
     own_pid: i32,
-    own_group: i32,
     own_session: i32,
     /// Adopted in earlier turns, and left alone.
     earlier: Vec<Record>,
@@ -38,11 +37,10 @@ impl Adoption {
     pub(super) fn begin() -> io::Result<Self> {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        // The table and not the system call: a group or session from outside a container is no number for rustix.
+        // The table and not the system call: a session from outside a container reads as 0, which rustix does not expect.
         let own = table::one(getpid()).ok_or_else(|| io::Error::other("/proc does not show this process"))?;
         let mut adoption = Self {
             own_pid: own.pid.as_raw_pid(),
-            own_group: own.group,
             own_session: own.session,
             earlier: Vec::new(),
             _turn: turn,
@@ -58,16 +56,14 @@ impl Adoption {
     }
 
     fn is_adopted(&self, record: &Record) -> bool {
-        record.parent == self.own_pid && record.group != self.own_group
+        record.parent == self.own_pid && record.session != self.own_session
     }
 
     /// Whether it was there before, or split off from what was.
     fn is_earlier(&self, record: &Record) -> bool {
-        self.earlier.iter().any(|earlier| {
-            earlier.is_same_process(record)
-                || earlier.group == record.group
-                || (earlier.session == record.session && record.session != self.own_session)
-        })
+        self.earlier
+            .iter()
+            .any(|earlier| earlier.is_same_process(record) || earlier.session == record.session)
     }
 
     /// Collects what died among the adopted.
@@ -140,8 +136,7 @@ impl<'a> Offspring<'a> {
     pub(super) fn signal(&self, census: &Census, signal: Signal) {
         // A group is signalled in one instant, which no amount of forking escapes. Its number is safe to use as long
         // as a member of it cannot be collected by anybody but us.
-        let held = census.living.iter().chain(&census.dead);
-        let held = held.filter(|record| self.is_held(record) && record.session != self.adoption.own_session);
+        let held = census.living.iter().chain(&census.dead).filter(|record| self.is_held(record));
         let mut groups: BTreeSet<i32> = held.map(|record| record.group).collect();
         groups.insert(self.head.as_raw_pid());
         // Here and below, whoever cannot be reached is gone, or is found again and in the end reported.
@@ -165,7 +160,7 @@ impl<'a> Offspring<'a> {
 
     fn is_root(&self, record: &Record) -> bool {
         record.pid == self.head
-            || record.group == self.head.as_raw_pid()
+            || record.session == self.head.as_raw_pid()
             || (self.adoption.is_adopted(record) && !self.adoption.is_earlier(record))
     }
 

@@ -3,11 +3,12 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 
 use super::error::ProcessError;
 
@@ -77,11 +78,30 @@ pub(super) fn check_directory(directory: &Path) -> io::Result<()> {
 
 /// The interpreter that the first line of a script names, if it is one.
 pub(super) fn interpreter(program: &Path) -> Option<String> {
-    let mut line = Vec::new();
-    // The kernel reads no further than this either.
-    BufReader::new(File::open(program).ok()?).take(256).read_until(b'\n', &mut line).ok()?;
-    let line = String::from_utf8_lossy(line.strip_prefix(b"#!")?).into_owned();
+    let start = start(program).ok()?;
+    let line = String::from_utf8_lossy(start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?);
     Some(line.split_whitespace().next()?.to_owned())
+}
+
+/// Refuses a text that names no interpreter. The kernel would do so too, but not every C library leaves it at that: some
+/// hand the text to a shell, which nobody asked for.
+pub(super) fn check_format(program: &Path) -> Result<(), ProcessError> {
+    // What may not be read may still be run.
+    let is_plain = |start: Vec<u8>| !start.starts_with(b"#!") && !start.contains(&0);
+    if start(program).is_ok_and(is_plain) {
+        return Err(ProcessError::NotExecutable {
+            program: program.to_owned(),
+            source: Errno::NOEXEC.into(),
+        });
+    }
+    Ok(())
+}
+
+/// As much of a program as the kernel looks at to find out what it is.
+fn start(program: &Path) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    File::open(program)?.take(256).read_to_end(&mut start)?;
+    Ok(start)
 }
 
 fn check_executable(program: &Path) -> io::Result<()> {

@@ -86,8 +86,9 @@ impl<'a> Streams<'a> {
         let mut waiting: Vec<PollFd<'_>> = outputs.map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
         waiting.extend(self.stdin.as_ref().map(|stdin| PollFd::new(stdin, PollFlags::OUT)));
         waiting.extend(also.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
-        let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
-        match poll(&mut waiting, Some(&limit)) {
+        // More than can be written down is no limit.
+        let limit = Timespec::try_from(limit).ok();
+        match poll(&mut waiting, limit.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(errno.into()),
         }

@@ -35,7 +35,8 @@ use crate::{
 /// A command that takes longer than `timeout`, guards included, is ended together with everything that it started; so is one
 /// that runs when ccm is asked to stop. What a command that ended by itself left running in the background lives on, but
 /// nobody reads its output any more: if it still has the output of the command, the next time it writes to it ends it. Give a
-/// daemon an output of its own, such as `/dev/null`.
+/// daemon an output of its own, such as `/dev/null`. A command has a session of its own and no terminal: what would ask there
+/// for a password fails instead of waiting for ever.
 ///
 /// Values in `environment` and `stdin` are secrets: they are shown nowhere, and where the command prints one, or a line of
 /// one, `[secret]` is shown instead. Texts of fewer than four characters are not looked for: they are part of too much else.

@@ -181,7 +181,7 @@ fn systemctl(arguments: &[&str], limit: Duration, cx: &Context) -> Result<Finish
                     .on("timeout")
                     .with_help("give it more time with `timeout`, or see `systemctl status` for what it waits for")
             }
-            _ => Error::new(stopped.to_string()),
+            Cause::TooMuchOutput { .. } => Error::new(stopped.to_string()),
         },
         other => Error::new(other.to_string()),
     })

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use rustix::process::{getpid, kill_process, test_kill_process};
+use rustix::process::{Signal, getpid, kill_process, test_kill_process};
 
 use super::*;
 use crate::host::interrupt::{self, Signal as Request};
@@ -58,7 +58,7 @@ fn adopted() -> Vec<Pid> {
     let _adoption = Adoption::begin().unwrap();
     let own = table::one(getpid()).unwrap();
     let children = table::all().unwrap().into_iter().filter(|record| record.parent == own.pid.as_raw_pid());
-    children.filter(|record| record.group != own.group).map(|record| record.pid).collect()
+    children.filter(|record| record.session != own.session).map(|record| record.pid).collect()
 }
 
 #[test]
@@ -164,12 +164,14 @@ fn nothing_is_started_after_an_interrupt() {
 
 #[test]
 fn a_command_that_leaves_nothing_is_not_waited_for() {
-    let times = 50;
-    let started = Instant::now();
-    for _ in 0..times {
+    // Other tests have their turns in between, so only the quickest says something.
+    let took = (0..20).map(|_| {
+        let started = Instant::now();
         run(&Command::new("true")).unwrap();
-    }
-    assert!(started.elapsed() < LINGER * times / 2);
+        started.elapsed()
+    });
+    let quickest = took.min().unwrap();
+    assert!(quickest < LINGER / 2, "{quickest:?}");
 }
 
 /// Leaves a daemon that holds the output, and one that does not, both with their pids in files.
@@ -232,7 +234,7 @@ fn the_children_of_others_are_left_alone() {
 }
 
 #[test]
-fn a_command_that_wants_the_terminal_is_ended() {
+fn a_command_has_no_terminal_that_it_could_wait_for() {
     let output = run_alone("ending::on_a_terminal_alone", |line| {
         let mut command = std::process::Command::new("script");
         command.args(["-q", "-e", "-c", line, "/dev/null"]).stdin(Stdio::null());
@@ -242,10 +244,11 @@ fn a_command_that_wants_the_terminal_is_ended() {
 }
 
 #[test]
-#[ignore = "needs a terminal: `a_command_that_wants_the_terminal_is_ended` gives it one"]
+#[ignore = "needs a terminal: `a_command_has_no_terminal_that_it_could_wait_for` gives it one"]
 fn on_a_terminal_alone() {
-    let script = "sh -c 'read -r answer < /dev/tty; :'; echo not stopped";
-    let stopped = stopped(run(&Command::shell(script).timeout(LONG)));
-    assert_eq!(stopped.cause, Cause::Terminal);
-    assert_eq!(stopped.stdout.text(), "");
+    assert!(fs::File::open("/dev/tty").is_ok(), "or this shows nothing");
+    let script = "sh -c 'read -r answer < /dev/tty'; echo went on";
+    let finished = run(&Command::shell(script).timeout(LONG)).unwrap();
+    assert_eq!(finished.stdout.text(), "went on\n");
+    assert!(finished.stderr.text().contains("/dev/tty"), "{}", finished.stderr.text());
 }

@@ -70,9 +70,10 @@ fn search_paths_have_to_be_absolute() {
 fn what_cannot_be_executed_is_named() {
     let scratch = Scratch::new();
     let plain = scratch.file("bin/plain", 0o644, "#!/bin/sh\n");
-    let text = scratch.file("bin/text", 0o755, "no program at all\n");
+    let text = scratch.file("bin/text", 0o755, "echo no program at all\n");
+    let empty = scratch.file("bin/empty", 0o755, "");
     let directory = scratch.path("bin");
-    for (name, path) in [("plain", &plain), ("text", &text)] {
+    for (name, path) in [("plain", &plain), ("text", &text), ("empty", &empty)] {
         let error = run(&Command::new(name).search_path(&directory)).unwrap_err();
         assert!(matches!(&error, ProcessError::NotExecutable { program, .. } if program == path), "{error}");
     }
@@ -141,10 +142,14 @@ fn neither_environment_nor_input_is_in_any_argument_list() {
 }
 
 #[test]
-fn a_command_leads_its_own_process_group() {
-    let output = output_of(&Command::shell("echo $$; cut -d' ' -f5 /proc/$$/stat"));
-    let (pid, group) = output.split_once('\n').unwrap();
-    assert_eq!(pid, group);
+fn a_command_leads_its_own_session_and_process_group() {
+    for identity in [None, is_root().then(nobody)] {
+        let mut command = Command::shell("echo $$; cut -d' ' -f5,6 /proc/$$/stat");
+        command.identity = identity;
+        let output = output_of(&command);
+        let (pid, leads) = output.split_once('\n').unwrap();
+        assert_eq!(leads, format!("{pid} {pid}"));
+    }
 }
 
 #[test]
