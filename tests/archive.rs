@@ -46,7 +46,7 @@ fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
     writer.finish().expect("an archive").into_inner()
 }
 
-fn app(version: &str) -> Vec<u8> {
+pub(crate) fn app(version: &str) -> Vec<u8> {
     tarball(&[("bin/app", version), ("share/readme", "read me")])
 }
 

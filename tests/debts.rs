@@ -205,8 +205,8 @@ fn a_change_of_a_script_that_died_is_followed_in_the_next_session_once() {
     // Nothing more comes of it.
     file(&world, &second, "x").exits(0).says("stable");
     for name in ["r1", "r2"] {
-        let noop =
-            world.ccm(["ensure", "exec", name, "--refresh-only", "--subscribe", "file#$W/x", "--noop"]);
+        let command = ["ensure", "exec", name, "--command", "true", "--refresh-only"];
+        let noop = world.ccm(command.into_iter().chain(["--subscribe", "file#$W/x", "--noop"]));
         noop.env("CCM_SESSION_STORE", &second).run().exits(0).says("Would have executed via subscribe");
         follow(&world, &second, name, "x").exits(0).says("executed via subscribe");
         follow(&world, &second, name, "x").exits(0).says("stable");

@@ -22,6 +22,7 @@ mod diffs;
 mod engine;
 mod ensure;
 mod exec;
+mod exec_prediction;
 mod exec_processes;
 mod exec_refresh;
 mod exec_running;

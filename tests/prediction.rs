@@ -167,7 +167,7 @@ impl fmt::Debug for Case {
 }
 
 /// What became of each resource: its path, whether it changed and whether it failed; and all errors.
-fn verdicts(world: &World, flags: &[&str]) -> (Vec<(String, bool, bool)>, String) {
+pub(crate) fn verdicts(world: &World, flags: &[&str]) -> (Vec<(String, bool, bool)>, String) {
     let outcome = world.apply_with(flags);
     let base = world.fill("$W/");
     let verdict = |event: serde_json::Value| {

@@ -1,6 +1,6 @@
 //! `ccm status`
 
-use std::path::Path;
+use std::{cell::RefCell, path::Path};
 
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser};
 use serde_json::Value;
@@ -40,7 +40,8 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let host = host_to_look_at(matches, &output.progress)?;
     let mut silent = |_: &str| {};
     let observed = kind.provider(None, &host).and_then(|provider| {
-        let cx = Context::new(&host, Path::new("/"), None, &mut silent);
+        let nothing = RefCell::default();
+        let cx = Context::new(&host, &nothing, Path::new("/"), None, &mut silent);
         resource.wanted.inspect(&provider, &cx)
     });
     match observed {

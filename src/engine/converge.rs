@@ -1,10 +1,10 @@
 //! Inspect, compare, enact, and compare again.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 
 use super::{Diffs, Ledger, Observer, Options, RunMode};
 use crate::{
-    host::Host,
+    host::{Host, files::Foresight},
     resource::{
         Common, Context, Cue, Difference, Error, Observed, Pending, Provider, Resource, Retry, Wanted,
     },
@@ -58,6 +58,7 @@ pub(super) struct Attempts<'a> {
     pub(super) touched: &'a [Reference],
     /// The resources whose turns come next.
     pub(super) next: &'a [Resource],
+    pub(super) foresight: &'a RefCell<Foresight>,
 }
 
 impl Attempts<'_> {
@@ -102,6 +103,7 @@ impl Attempts<'_> {
         let mut listener = |line: &str| observer.output(self.resource, line);
         let mut cx = Context::new(
             self.host,
+            self.foresight,
             self.options.working_directory,
             common.timeout.map(TimeLimit::as_std),
             &mut listener,
@@ -128,7 +130,7 @@ impl Attempts<'_> {
             outcome.differences.clone_from(&pending.differences);
             let (summary, refreshes) = (pending.summary.clone(), pending.refreshes);
             if self.options.mode == RunMode::Noop {
-                wanted.rehearse(have, &pending, on)?;
+                wanted.rehearse(have, &pending, on, cx)?;
                 if let Some((path, text)) = wanted.text_left() {
                     self.options.scope.foresee(path, text);
                 }

@@ -8,12 +8,12 @@ mod gate;
 mod ledger;
 mod record;
 
-use std::{collections::HashMap, path::Path, time::Instant};
+use std::{cell::RefCell, collections::HashMap, path::Path, time::Instant};
 
 pub(crate) use crate::resource::RunMode;
 use crate::{
     document::Source,
-    host::{Host, interrupt::Signal},
+    host::{Host, files::Foresight, interrupt::Signal},
     resource::{Difference, Error, Kind, Provider, Resource},
     session::{Event, Session, StoreError, Summary},
     template::Scope,
@@ -108,8 +108,14 @@ pub(crate) fn run(
 ) -> Finished {
     let before = session.events().len();
     let providers = Providers { resources, made: Vec::new(), chosen: HashMap::new() };
-    let touched = Vec::new();
-    let mut run = Run { options, host, providers, touched, ledger, session, observer, unrecorded: None };
+    // What earlier dry runs of the session would have done is not done either.
+    let undone =
+        session.events().iter().filter(|event| options.mode == RunMode::Noop && event.noop && event.changed);
+    let touched =
+        undone.map(|event| Reference { kind: event.kind.clone(), name: event.name.clone() }).collect();
+    let foresight = RefCell::default();
+    let mut run =
+        Run { options, host, providers, touched, foresight, ledger, session, observer, unrecorded: None };
     let mut stopped = None;
     for (done, resource) in resources.iter().enumerate() {
         if let Some(signal) = host.interrupt.requested() {
@@ -135,6 +141,8 @@ struct Run<'a> {
     providers: Providers<'a>,
     /// What has been acted on so far.
     touched: Vec<Reference>,
+    /// What that would have left, in a dry run.
+    foresight: RefCell<Foresight>,
     ledger: &'a mut Ledger,
     session: &'a mut Session,
     observer: &'a mut dyn Observer,
@@ -201,8 +209,9 @@ impl Run<'_> {
         };
         provider.name.clone_into(&mut event.provider);
         let wanted = late.as_deref().unwrap_or(resource.wanted.as_ref());
-        let (options, host, touched) = (self.options, self.host, &self.touched);
-        let attempts = Attempts { resource, wanted, provider, causes, options, host, touched, next };
+        let (options, host, touched, foresight) = (self.options, self.host, &self.touched, &self.foresight);
+        let attempts =
+            Attempts { resource, wanted, provider, causes, options, host, touched, next, foresight };
         let mut outcome = attempts.make(self.ledger, self.observer);
         resource.conceal(wanted, &mut outcome.errors, &mut outcome.warnings);
         outcome

@@ -51,7 +51,7 @@ pub(crate) trait Wanted: Any + Send + Sync {
         on: &Provider,
         cx: &Context,
     ) -> Result<Option<String>, Error>;
-    fn rehearse(&self, have: &Observed, pending: &Pending, on: &Provider) -> Result<(), Error>;
+    fn rehearse(&self, have: &Observed, pending: &Pending, on: &Provider, cx: &Context) -> Result<(), Error>;
     fn text_left(&self) -> Option<(&Path, Option<&str>)>;
     fn prepare<'w>(&'w self, next: &mut dyn Iterator<Item = &'w dyn Wanted>, on: &Provider, cx: &Context);
     fn enact(
@@ -225,8 +225,8 @@ impl<T: ResourceType> Wanted for Desired<T> {
         T::preview(&self.0, Self::state(have), Self::action(pending), Self::provider(on), cx)
     }
 
-    fn rehearse(&self, have: &Observed, pending: &Pending, on: &Provider) -> Result<(), Error> {
-        T::rehearse(&self.0, Self::state(have), Self::action(pending), Self::provider(on))
+    fn rehearse(&self, have: &Observed, pending: &Pending, on: &Provider, cx: &Context) -> Result<(), Error> {
+        T::rehearse(&self.0, Self::state(have), Self::action(pending), Self::provider(on), cx)
     }
 
     fn text_left(&self) -> Option<(&Path, Option<&str>)> {

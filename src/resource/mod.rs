@@ -94,6 +94,7 @@ pub(crate) trait ResourceType: Sized + 'static {
         _have: &Self::State,
         _action: &Self::Action,
         _on: &Self::Provider,
+        _cx: &Context,
     ) -> Result<(), Error> {
         Ok(())
     }

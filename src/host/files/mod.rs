@@ -38,14 +38,16 @@ mod trust;
 mod walk;
 mod write;
 
+#[cfg(test)]
+use self::check::check;
 pub(crate) use self::{
     attributes::{Attributes, set_attributes},
     batch::Batch,
-    check::{Intent, check},
+    check::Intent,
     directory::{Parents, make_directory, replace_file_with_directory},
     entry::{Digested, Entry, Kind, Stopped, digest, hex, inspect, open_regular},
     error::{FileError, Problem},
-    foresight::{Foreseen, Foresight},
+    foresight::{Foreseen, Foresight, UNKNOWN},
     listing::names,
     remove::{remove, remove_tree},
     staging::Staging,

@@ -23,28 +23,50 @@ use rustix::process::{Gid, Uid, geteuid, setsid};
 use rustix::thread as own_thread;
 
 use super::error::ProcessError;
-use super::{Command, Identity, program};
+use super::{Command, Identity, Prospect, program};
 
 /// Starts the program of `command` as the leader of a new session.
 pub(super) fn launch(command: &Command<'_>) -> Result<Child, ProcessError> {
+    prepared(command, locate, |program| spawn(command, &program?))
+}
+
+/// What the command would find if it were started now.
+pub(super) fn prospect(command: &Command<'_>) -> Result<Prospect, ProcessError> {
+    let look = |command: &Command<'_>| Prospect {
+        directory: check_directory(command).map(|()| command.directory.clone()),
+        program: find_program(command),
+    };
+    prepared(command, look, Ok)
+}
+
+/// Looks at the machine through the eyes of who the command runs as, and then goes on as who may start it.
+fn prepared<L: Send, T: Send>(
+    command: &Command<'_>,
+    look: impl FnOnce(&Command<'_>) -> L + Send,
+    then: impl FnOnce(L) -> Result<T, ProcessError> + Send,
+) -> Result<T, ProcessError> {
     if command.identity.is_none() && command.umask.is_none() {
-        return spawn(command, &locate(command)?);
+        return then(look(command));
     }
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("launch".to_owned())
-            .spawn_scoped(scope, || launch_from_changed_thread(command))
+            .spawn_scoped(scope, || from_changed_thread(command, look, then))
             .map_err(|source| start_error(command, source))?;
         thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
     })
 }
 
-fn launch_from_changed_thread(command: &Command<'_>) -> Result<Child, ProcessError> {
+fn from_changed_thread<L, T>(
+    command: &Command<'_>,
+    look: impl FnOnce(&Command<'_>) -> L,
+    then: impl FnOnce(L) -> Result<T, ProcessError>,
+) -> Result<T, ProcessError> {
     if let Some(mask) = command.umask {
         set_thread_umask(mask).map_err(|source| start_error(command, source))?;
     }
     let Some(identity) = &command.identity else {
-        return spawn(command, &locate(command)?);
+        return then(look(command));
     };
     let refused = |errno: Errno| identity_error(command, identity, errno.into());
     take_groups(identity).map_err(refused)?;
@@ -52,10 +74,10 @@ fn launch_from_changed_thread(command: &Command<'_>) -> Result<Child, ProcessErr
     // real or saved one, that user could send signals to this thread, and so end the whole program.
     let own = geteuid();
     own_thread::set_thread_res_uid(None::<Uid>, Uid::from_raw(identity.uid), None::<Uid>).map_err(refused)?;
-    let program = locate(command);
+    let seen = look(command);
     own_thread::set_thread_res_uid(None::<Uid>, own, None::<Uid>).map_err(refused)?;
     forget_how_to_set_groups().map_err(refused)?;
-    spawn(command, &program?)
+    then(seen)
 }
 
 fn set_thread_umask(mask: u32) -> io::Result<()> {
@@ -86,11 +108,19 @@ fn forget_how_to_set_groups() -> Result<(), Errno> {
 
 /// The file to execute, once the directory is known to be good.
 fn locate(command: &Command<'_>) -> Result<PathBuf, ProcessError> {
+    check_directory(command)?;
+    find_program(command)
+}
+
+fn check_directory(command: &Command<'_>) -> Result<(), ProcessError> {
     program::check_directory(&command.directory).map_err(|source| ProcessError::Directory {
         program: command.name(),
         directory: command.directory.clone(),
         source,
-    })?;
+    })
+}
+
+fn find_program(command: &Command<'_>) -> Result<PathBuf, ProcessError> {
     let directories = match command.given_search_path() {
         Some(path) => program::given_directories(path)?,
         None => program::inherited_directories(),

@@ -78,6 +78,14 @@ pub(crate) struct Identity {
     pub(crate) groups: Vec<u32>,
 }
 
+/// What a command would find if it were started now.
+pub(crate) struct Prospect {
+    /// The directory that it would run in.
+    pub(crate) directory: Result<PathBuf, ProcessError>,
+    /// The file that would be executed.
+    pub(crate) program: Result<PathBuf, ProcessError>,
+}
+
 /// A command that ended by itself.
 #[derive(Debug)]
 pub(crate) struct Finished {
@@ -207,6 +215,11 @@ impl<'a> Command<'a> {
     pub(crate) fn secrets(mut self, secrets: Vec<&'a str>) -> Self {
         self.secrets = secrets;
         self
+    }
+
+    /// What the command would find if it were started now. Starts nothing.
+    pub(crate) fn prospect(&self) -> Result<Prospect, ProcessError> {
+        launch::prospect(self)
     }
 
     /// Runs the command to its end. Waits while another thread runs one.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     host::{
-        files::{self, Attributes, Draft, Intent, Parents, Problem},
+        files::{self, Attributes, Draft, Intent, UNKNOWN},
         http::Body,
         unpack::{Kind, UnpackError},
     },
@@ -32,30 +32,44 @@ pub(crate) struct Http {
     partial: Mutex<HashMap<PathBuf, Partial>>,
 }
 
-/// Fails as a real run would, as far as that can be told without the network.
-pub(super) fn rehearse(want: &Properties, have: &ArchiveState, action: &Action) -> Result<(), Error> {
-    let Some(attributes) = have.target else { return Ok(()) };
+/// Fails as a real run would, as far as that can be told without the network, and remembers what it would have left.
+pub(super) fn rehearse(
+    want: &Properties,
+    have: &ArchiveState,
+    action: &Action,
+    cx: &Context,
+) -> Result<(), Error> {
     if let Some(error) = unreachable_creation(want, have) {
         return Err(error);
     }
-    let checks = action.0.iter().filter_map(|step| match step {
-        Step::Download => Some((want.name.as_path(), Intent::Write(attributes))),
-        Step::SetAttributes => Some((want.name.as_path(), Intent::SetAttributes(attributes))),
-        Step::Extract => {
-            let target = want.extract_parent.as_ref()?.as_path();
-            let missing = matches!(files::inspect(target), Ok(None));
-            missing.then_some((target, Intent::MakeDirectory(attributes, Parents::Make)))
-        }
-        Step::CleanUp | Step::Remove => Some((want.name.as_path(), Intent::Remove)),
-    });
-    for (path, intent) in checks {
-        match files::check(path, intent) {
-            // An earlier resource of this dry run may be the one that makes it.
-            Err(error) if matches!(error.problem, Problem::ParentMissing { .. }) => {}
-            checked => checked?,
+    let (path, mut foresight) = (want.name.as_path(), cx.foresight.borrow_mut());
+    for step in &action.0 {
+        match (step, have.target) {
+            (Step::Remove | Step::CleanUp, _) => foresight.rehearse(path, Intent::Remove, None)?,
+            (Step::Download, Some(target)) => {
+                let sha256 = want.checksum.as_ref().filter(|sum| sum.algorithm() == Algorithm::Sha256);
+                let sha256 = sha256.map_or_else(|| UNKNOWN.to_owned(), ToString::to_string);
+                foresight.rehearse(path, Intent::Write(target), Some(sha256))?;
+            }
+            (Step::SetAttributes, Some(target)) => {
+                foresight.rehearse(path, Intent::SetAttributes(target), have.metadata.checksum.clone())?;
+            }
+            (Step::Extract, Some(target)) => {
+                if let Some(directory) = &want.extract_parent {
+                    foresight.fill(directory.as_path(), Attributes { mode: 0o755, ..target })?;
+                }
+                if let Some(creates) = &want.creates {
+                    foresight.assume(creates.as_path(), target.uid, target.gid);
+                }
+            }
+            (_, None) => return Err(unknown_attributes()),
         }
     }
     Ok(())
+}
+
+fn unknown_attributes() -> Error {
+    Error::new("owner and group are not known")
 }
 
 impl Http {
@@ -90,7 +104,7 @@ impl Http {
                 }
                 (Step::SetAttributes, Some(target)) => set_attributes(want, have, target)?,
                 (Step::Extract, Some(target)) => extract(want, target, ready.take(), cx)?,
-                _ => return Err(Error::new("owner and group are not known")),
+                (_, None) => return Err(unknown_attributes()),
             }
         }
         Ok(())

@@ -329,8 +329,14 @@ impl ResourceType for Archive {
         decision::compare(want, have)
     }
 
-    fn rehearse(want: &Properties, have: &ArchiveState, action: &Action, _: &Http) -> Result<(), Error> {
-        http::rehearse(want, have, action)
+    fn rehearse(
+        want: &Properties,
+        have: &ArchiveState,
+        action: &Action,
+        _: &Http,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        http::rehearse(want, have, action, cx)
     }
 
     fn enact(

@@ -16,7 +16,7 @@ use super::{
     failure::{hopeless, local},
 };
 use crate::{
-    host::files::{self, Attributes, Entry, FileError, Kind, Stopped},
+    host::files::{self, Attributes, Digested, Entry, FileError, Kind, Stopped},
     resource::{Context, Error, State},
     state::{ExtractionRecord, Fetched, Progress, StateError},
     vocabulary::{Algorithm, Checksum, Mode},
@@ -111,7 +111,10 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
         Metadata { name: want.name.to_string(), provider: "http".to_owned(), ..Metadata::default() };
     let target = if want.ensure == Ensure::Absent { None } else { attributes(want, cx)? };
     if let Some(creates) = &want.creates {
-        metadata.creates_exists = files::inspect(creates.as_path()).map_err(local)?.is_some();
+        metadata.creates_exists = match cx.foresight.borrow().inspect(creates.as_path()).map_err(local)? {
+            Some(foreseen) => foreseen.entry(Kind::File).is_some(),
+            None => files::inspect(creates.as_path()).map_err(local)?.is_some(),
+        };
     }
     let fetched = want.checksum_url.as_ref().and_then(|_| recall(cx.host.state.fetched(path), cx));
     let extraction = want.unpacking().and_then(|unpacking| recall(cx.host.state.extraction(unpacking), cx));
@@ -119,15 +122,15 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
         metadata.extraction_unfinished = *progress == Progress::Unfinished;
         metadata.extracted_checksum = fetched.checksums.first().map(ToString::to_string);
     }
-    let found = files::open_regular(path).map_err(local)?;
-    let (file, entry) = found.map_or((None, None), |(file, entry)| (file, Some(entry)));
+    let Found { file, entry, checksum } = Found::at(path, cx).map_err(local)?;
+    metadata.checksum = checksum.as_ref().map(ToString::to_string);
     if let Some(entry) = &entry {
         metadata.describe(entry, cx);
     }
     let mut state = ArchiveState {
         metadata,
         entry,
-        checksums: Vec::new(),
+        checksums: checksum.into_iter().collect(),
         target,
         fetched,
         extraction,
@@ -143,6 +146,32 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
         state.metadata.checksum = state.checksums.first().map(ToString::to_string);
     }
     Ok(state)
+}
+
+/// What is at the path of the archive.
+struct Found {
+    file: Option<File>,
+    entry: Option<Entry>,
+    /// Of a file that is only foreseen, if it is known.
+    checksum: Option<Checksum>,
+}
+
+impl Found {
+    fn at(path: &Path, cx: &Context) -> Result<Self, FileError> {
+        let mut foreseen = None;
+        if let Some(found) = cx.foresight.borrow().inspect(path)? {
+            match found.entry(Kind::File) {
+                None => return Ok(Self { file: None, entry: None, checksum: None }),
+                Some(digested) if digested.is_as_on_disk() => foreseen = Some(digested.entry),
+                Some(Digested { entry, sha256 }) => {
+                    let checksum = sha256.as_deref().and_then(Checksum::from_digits);
+                    return Ok(Self { file: None, entry: Some(entry), checksum });
+                }
+            }
+        }
+        let (file, entry) = files::open_regular(path)?.unzip();
+        Ok(Self { file: file.flatten(), entry: foreseen.or(entry), checksum: None })
+    }
 }
 
 impl Metadata {

@@ -26,7 +26,7 @@ pub(super) fn compare(
     if let Some(doubt) = &have.doubt {
         return Err(doubt.clone());
     }
-    let needless = want.onlyif.is_some() && !have.onlyif_satisfied
+    let needless = want.onlyif.is_some() && !have.onlyif_satisfied && !have.onlyif_unasked
         || want.unless.is_some() && have.unless_satisfied
         || want.refresh_only;
     if needless { Ok(None) } else { execute }

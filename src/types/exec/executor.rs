@@ -7,13 +7,17 @@ use std::{
 };
 
 use super::{
-    Properties,
+    Properties, identity,
     job::{Job, Role},
+    outlook::Outlook,
     state::ExecState,
 };
 use crate::{
-    host::process::{Exit, Finished},
-    resource::{Context, Error},
+    host::{
+        files::Foreseen,
+        process::{Exit, Finished},
+    },
+    resource::{Context, Error, RunMode},
 };
 
 /// What stands between a command and its program.
@@ -37,7 +41,7 @@ impl Executor {
 
     /// Looks for what the command creates, and asks the guards if there is nothing.
     pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<ExecState, Error> {
-        let creates_satisfied = is_created(want)?;
+        let creates_satisfied = is_created(want, cx)?;
         let failed_before = self.failed().contains(&want.name);
         let mut state = ExecState { creates_satisfied, failed_before, ..ExecState::default() };
         if !creates_satisfied && !failed_before {
@@ -48,23 +52,44 @@ impl Executor {
 
     fn ask_guards(&self, want: &Properties, state: &mut ExecState, cx: &Context) -> Result<(), Error> {
         if let Some(text) = &want.onlyif {
-            state.onlyif_satisfied = self.ask(Role::Onlyif, text, want, cx)?;
+            let answer = self.ask(Role::Onlyif, text, want, cx)?;
+            (state.onlyif_satisfied, state.onlyif_unasked) = (answer == Some(true), answer.is_none());
         }
         if let Some(text) = &want.unless {
-            state.unless_satisfied = self.ask(Role::Unless, text, want, cx)?;
+            state.unless_satisfied = self.ask(Role::Unless, text, want, cx)? == Some(true);
         }
         Ok(())
     }
 
-    fn ask(&self, role: Role, text: &str, want: &Properties, cx: &Context) -> Result<bool, Error> {
+    /// The answer of a guard; none when it cannot be asked before earlier resources of a dry run have done their work.
+    fn ask(&self, role: Role, text: &str, want: &Properties, cx: &Context) -> Result<Option<bool>, Error> {
         let job = Job { role, text, want, through: self.through };
+        let follows = cx.mode() == RunMode::Noop && !cx.touched().is_empty();
+        if follows && let Outlook::Foreseen(error) | Outlook::Open(error) = job.outlook(cx)? {
+            return Ok(unanswered(&error, cx));
+        }
         let finished =
             job.command(cx)?.run(&cx.host.interrupt).map_err(|error| job.did_not_end(error, cx))?;
         match finished.exit {
-            Exit::Code(0) => Ok(true),
+            Exit::Code(0) => Ok(Some(true)),
+            // A shell did not find what may not be there yet.
+            Exit::Code(126 | 127) if follows => Ok(unanswered(&job.gave_no_answer(&finished, cx), cx)),
             Exit::Code(126 | 127) | Exit::Signal(_) => Err(job.gave_no_answer(&finished, cx)),
-            Exit::Code(_) => Ok(false),
+            Exit::Code(_) => Ok(Some(false)),
         }
+    }
+
+    /// Fails as the command would if it certainly could not be started, and remembers what it would have created.
+    pub(super) fn rehearse(&self, want: &Properties, cx: &Context) -> Result<(), Error> {
+        let job = Job { role: Role::Command, text: want.command(), want, through: self.through };
+        if let Outlook::Open(error) = job.outlook(cx)? {
+            cx.warn(format!("{}; an earlier command of this run may change that", error.message));
+        }
+        if let Some(path) = &want.creates {
+            let (uid, gid) = identity::ids(want, &cx.host.users);
+            cx.foresight.borrow_mut().assume(path.as_path(), uid, gid);
+        }
+        Ok(())
     }
 
     /// Runs the command. That it failed is part of the state that it leaves.
@@ -85,7 +110,7 @@ impl Executor {
         };
         // It may have made the user that a later resource names.
         cx.host.users.forget();
-        let creates_satisfied = is_created(want).unwrap_or_else(|error| {
+        let creates_satisfied = is_created(want, cx).unwrap_or_else(|error| {
             cx.warn(error.message);
             false
         });
@@ -120,13 +145,28 @@ fn run(job: &Job, cx: &Context) -> Result<Finished, Error> {
     finished.map_err(|error| job.did_not_end(error, cx))
 }
 
+/// What a guard that cannot be asked is taken to say.
+fn unanswered(error: &Error, cx: &Context) -> Option<bool> {
+    let reason = error.message.lines().next().unwrap_or_default();
+    cx.warn(format!(
+        "{reason}; an earlier resource of this run may change that, so the command is taken to be needed"
+    ));
+    None
+}
+
 /// Whether anything is at the path that the command is to create. Looking is all that is done there, so links on the
 /// way are followed whoever made them.
-fn is_created(want: &Properties) -> Result<bool, Error> {
+fn is_created(want: &Properties, cx: &Context) -> Result<bool, Error> {
     let Some(path) = &want.creates else { return Ok(false) };
+    let untold = |error: &dyn std::error::Error| {
+        Error::new(format!("cannot tell whether {path} exists: {error}")).on("creates")
+    };
+    if let Some(foreseen) = cx.foresight.borrow().look(path.as_path()).map_err(|error| untold(&error))? {
+        return Ok(matches!(foreseen, Foreseen::Entry(_) | Foreseen::Something { .. }));
+    }
     match fs::symlink_metadata(path.as_path()) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::new(format!("cannot tell whether {path} exists: {error}")).on("creates")),
+        Err(error) => Err(untold(&error)),
     }
 }

@@ -72,7 +72,8 @@ impl Job<'_> {
         }
     }
 
-    fn program_name(&self) -> Option<String> {
+    /// The program as messages call it.
+    pub(super) fn program_name(&self) -> Option<String> {
         match self.through {
             Through::Shell => Some("/bin/sh".to_owned()),
             Through::Nothing => words::split(self.text).ok()?.into_iter().next(),

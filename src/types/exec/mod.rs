@@ -5,6 +5,7 @@ mod executor;
 mod failure;
 mod identity;
 mod job;
+mod outlook;
 mod secrets;
 mod state;
 #[cfg(test)]
@@ -30,7 +31,12 @@ use crate::{
 ///
 /// A command runs whenever its turn comes, unless something says that it is not needed. Asked in this order: a
 /// resource in `subscribe` changed (it runs, whatever follows), `creates` exists (it does not run, and the guards are not asked),
-/// `onlyif` says no, `unless` says yes, `refresh_only` is set. Guards are run in a dry run too, so they must change nothing.
+/// `onlyif` says no, `unless` says yes, `refresh_only` is set.
+///
+/// A dry run takes a command to create what `creates` says, and what earlier resources would make or remove counts. Guards
+/// are run in a dry run too, so they must change nothing. They see the machine as it is: what they would say once earlier
+/// resources of the same run have done their work cannot be known. A guard that cannot be run because an earlier resource
+/// would have to make its directory or program first is not asked; a warning says so, and the command is taken to be needed.
 ///
 /// A command that takes longer than `timeout`, guards included, is ended together with everything that it started; so is one
 /// that runs when ccm is asked to stop. What a command that ended by itself left running in the background lives on, but
@@ -253,6 +259,16 @@ impl ResourceType for Exec {
 
     fn compare(want: &Properties, have: &ExecState, cue: Cue) -> Result<Option<Change<Action>>, Error> {
         decision::compare(want, have, cue)
+    }
+
+    fn rehearse(
+        want: &Properties,
+        _: &ExecState,
+        _: &Action,
+        on: &Executor,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        on.rehearse(want, cx)
     }
 
     fn enact(

@@ -21,6 +21,9 @@ pub(crate) struct ExecState {
     /// Why the guards gave no answer.
     #[serde(skip)]
     pub(super) doubt: Option<Error>,
+    /// `onlyif` cannot be asked before earlier resources of a dry run have done their work.
+    #[serde(skip)]
+    pub(super) onlyif_unasked: bool,
     /// An earlier attempt of this run failed: what it left behind says nothing.
     #[serde(skip)]
     pub(super) failed_before: bool,

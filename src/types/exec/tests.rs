@@ -22,6 +22,7 @@ fn every_row_of_the_decision_table_is_taken_in_its_order() {
     let created = || ExecState { creates_satisfied: true, ..no() };
     let doubtful = || ExecState { doubt: Some(Error::new("no answer")), ..no() };
     let onlyif = || ExecState { onlyif_satisfied: true, ..no() };
+    let unasked = || ExecState { onlyif_unasked: true, ..no() };
     let unless = || ExecState { unless_satisfied: true, ..no() };
     for (text, have, action) in [
         ("", no(), Some(Action::Execute)),
@@ -29,6 +30,9 @@ fn every_row_of_the_decision_table_is_taken_in_its_order() {
         ("creates: /x", created(), None),
         ("onlyif: x", no(), None),
         ("onlyif: x", onlyif(), Some(Action::Execute)),
+        ("onlyif: x", unasked(), Some(Action::Execute)),
+        ("onlyif: x, unless: x", ExecState { unless_satisfied: true, ..unasked() }, None),
+        ("onlyif: x, refresh_only: true", unasked(), None),
         ("unless: x", no(), Some(Action::Execute)),
         ("unless: x", unless(), None),
         ("refresh_only: true", no(), None),

@@ -4,7 +4,7 @@ use std::{borrow::Cow, io::Read, path::Path, time::Duration};
 
 use similar::{Algorithm, TextDiff};
 
-use super::{Action, Properties, posix::source_file, state::FileState};
+use super::{Action, Properties, source, state::FileState};
 use crate::{
     host::files,
     resource::{Context, Error},
@@ -35,7 +35,7 @@ pub(super) fn preview(
     };
     let new = match (&want.content, &want.source) {
         (Some(content), _) => (content.len() as u64 <= LARGEST).then(|| content.clone().into_bytes()),
-        (None, Some(source)) => read_small(source_file(source, cx)?)
+        (None, Some(source)) => read_small(source::open(source, cx)?)
             .map_err(|error| Error::new(error.to_string()).on("source"))?,
         (None, None) => return Ok(None),
     };

@@ -3,6 +3,7 @@
 mod decision;
 mod diff;
 mod posix;
+mod source;
 mod state;
 
 use std::{fmt, path::Path};
@@ -225,7 +226,7 @@ impl ResourceType for File {
 
     fn inspect(want: &Properties, on: &Posix, cx: &Context) -> Result<FileState, Error> {
         on.turn(want)?;
-        on.inspect(want, cx)
+        posix::inspect(want, cx)
     }
 
     fn compare(want: &Properties, have: &FileState, _: Cue) -> Result<Option<Change<Action>>, Error> {
@@ -236,17 +237,23 @@ impl ResourceType for File {
         want: &Properties,
         have: &FileState,
         action: &Action,
-        on: &Posix,
+        _: &Posix,
         cx: &Context,
     ) -> Result<Option<String>, Error> {
-        if on.only_foresees(want, cx) {
+        if posix::only_foresees(want, cx) {
             return Ok(None);
         }
         diff::preview(want, have, *action, cx)
     }
 
-    fn rehearse(want: &Properties, have: &FileState, action: &Action, on: &Posix) -> Result<(), Error> {
-        on.rehearse(want, have, *action)
+    fn rehearse(
+        want: &Properties,
+        have: &FileState,
+        action: &Action,
+        _: &Posix,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        posix::rehearse(want, have, *action, cx)
     }
 
     fn text_left(want: &Properties) -> Option<(&Path, Option<&str>)> {
@@ -274,6 +281,6 @@ impl ResourceType for File {
         cx: &Context,
     ) -> Result<FileState, Error> {
         on.enact(want, have, action, cx)?;
-        on.inspect(want, cx)
+        posix::inspect(want, cx)
     }
 }

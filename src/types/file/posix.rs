@@ -1,30 +1,25 @@
 //! The provider for any Linux file system.
 
 use std::{
-    fs,
-    io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
+    io::{self, Write},
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use rustix::{fs::OFlags, process::geteuid};
+use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::{
     Action, Ensure, Properties, decision,
+    source::{self, CHUNK, copy},
     state::{Contents, FileState, Found, Metadata, Target, special},
 };
 use crate::{
     host::files::{
-        self, Attributes, Batch, Digested, FileError, Foreseen, Foresight, Intent, Kind, Parents, Problem,
-        Stopped,
+        self, Attributes, Batch, Digested, FileError, Foreseen, Intent, Kind, Parents, Problem, Stopped,
     },
     resource::{Context, Error},
 };
-
-/// Content is read and written in pieces of this size, with a look at the clock in between.
-const CHUNK: usize = 128 * 1024;
 
 /// How many files that need no new content are passed over in search of some that do.
 const PATIENCE: usize = 8;
@@ -38,120 +33,118 @@ struct Plan<'w> {
     sha256: String,
 }
 
-/// Files through system calls; in a dry run also the files as earlier resources would have left them.
+/// Files through system calls.
 #[derive(Default)]
 pub(crate) struct Posix {
-    foresight: Mutex<Foresight>,
     batch: Mutex<Batch>,
 }
 
+/// What is at the path, and what the wish comes down to on this machine.
+pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Error> {
+    let target = target(want, cx);
+    let mut metadata =
+        Metadata { name: want.name.to_string(), provider: "posix".to_owned(), ..Metadata::default() };
+    let Some(Digested { entry, sha256 }) = look(want, cx)? else {
+        return Ok(FileState { metadata, found: Found::Nothing, entry: None, target });
+    };
+    metadata.describe(&entry, &cx.host.users);
+    metadata.checksum = sha256;
+    let found = match &entry.kind {
+        Kind::File => Found::File,
+        Kind::Directory => Found::Directory { contents: contents(want, cx)? },
+        Kind::Symlink { target } => Found::Symlink { target: target.clone() },
+        other => Found::Special(special(other)),
+    };
+    Ok(FileState { metadata, found, entry: Some(entry), target })
+}
+
+/// What is at the path. The content is read only where it matters, and may turn out not to be readable.
+fn look(want: &Properties, cx: &Context) -> Result<Option<Digested>, Error> {
+    let path = want.name.as_path();
+    let mut changed = None;
+    if let Some(foreseen) = cx.foresight.borrow().inspect(path)? {
+        match foreseen_as(foreseen, want, cx) {
+            Some(digested) if digested.is_as_on_disk() => changed = Some(digested),
+            other => return Ok(other),
+        }
+    }
+    let digested = if want.content_matters() {
+        match files::digest(path, &mut || stop(cx)) {
+            Err(FileError { problem: Problem::Denied { .. }, .. }) => inspected(path)?,
+            digested => digested.map_err(|error| blame(error, cx))?,
+        }
+    } else {
+        inspected(path)?
+    };
+    Ok(match (changed, digested) {
+        (Some(foreseen), Some(Digested { sha256, .. })) => Some(Digested { sha256, ..foreseen }),
+        (_, digested) => digested,
+    })
+}
+
+/// What is foreseen at the path; what nobody knows is taken for what is wanted.
+fn foreseen_as(foreseen: Foreseen, want: &Properties, cx: &Context) -> Option<Digested> {
+    if matches!(foreseen, Foreseen::Something { .. }) {
+        cx.warn("an earlier resource of this run makes it, and what it makes is not known: this is a guess");
+    }
+    foreseen.entry(if want.ensure == Ensure::Directory { Kind::Directory } else { Kind::File })
+}
+
+/// Whether anything is in the directory, which matters only to who wants it gone.
+fn contents(want: &Properties, cx: &Context) -> Result<Contents, Error> {
+    if want.ensure != Ensure::Absent || want.force {
+        return Ok(Contents::NotAsked);
+    }
+    let is_empty = cx.foresight.borrow().is_empty(want.name.as_path())?;
+    Ok(if is_empty { Contents::None } else { Contents::Some })
+}
+
+fn target(want: &Properties, cx: &Context) -> Result<Target, Error> {
+    if want.ensure == Ensure::Absent {
+        return Ok(Target::default());
+    }
+    let attributes = attributes(want, cx)?;
+    if let Some(attributes) = attributes.filter(|_| want.manages_content()) {
+        must_be_readable(attributes)?;
+    }
+    Ok(Target { attributes, checksum: wanted_checksum(want, cx)? })
+}
+
+fn wanted_checksum(want: &Properties, cx: &Context) -> Result<Option<String>, Error> {
+    match (&want.content, &want.source) {
+        (Some(content), _) => Ok(Some(files::hex(&Sha256::digest(content.as_bytes())))),
+        (None, Some(source)) => source::checksum(source, cx).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Fails as `enact` would, and remembers what it would have left.
+pub(super) fn rehearse(
+    want: &Properties,
+    have: &FileState,
+    action: Action,
+    cx: &Context,
+) -> Result<(), Error> {
+    let Some(intent) = intent(have, action) else { return Err(unknown_attributes()) };
+    let sha256 = if action == Action::CreateFile && !want.manages_content() {
+        Some(files::hex(&Sha256::digest(b"")))
+    } else {
+        have.checksum_wanted().or(have.metadata.checksum.as_ref()).cloned()
+    };
+    Ok(cx.foresight.borrow_mut().rehearse(want.name.as_path(), intent, sha256)?)
+}
+
+/// Whether what would be compared exists only in the prediction of a dry run.
+pub(super) fn only_foresees(want: &Properties, cx: &Context) -> bool {
+    let foresight = cx.foresight.borrow();
+    let old = foresight.inspect(want.name.as_path());
+    let source = want.source.as_ref().map(|source| foresight.follow(&cx.resolve(source)));
+    // What is only perhaps at the path is taken not to be, but a source is needed.
+    matches!(old, Ok(Some(Foreseen::Entry(_) | Foreseen::Something { .. })))
+        || matches!(source, Some(Ok(Some(_))))
+}
+
 impl Posix {
-    /// What is at the path, and what the wish comes down to on this machine.
-    pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<FileState, Error> {
-        let target = self.target(want, cx);
-        let mut metadata =
-            Metadata { name: want.name.to_string(), provider: "posix".to_owned(), ..Metadata::default() };
-        let Some(Digested { entry, sha256 }) = self.look(want, cx)? else {
-            return Ok(FileState { metadata, found: Found::Nothing, entry: None, target });
-        };
-        metadata.describe(&entry, &cx.host.users);
-        metadata.checksum = sha256;
-        let found = match &entry.kind {
-            Kind::File => Found::File,
-            Kind::Directory => Found::Directory { contents: self.contents(want)? },
-            Kind::Symlink { target } => Found::Symlink { target: target.clone() },
-            other => Found::Special(special(other)),
-        };
-        Ok(FileState { metadata, found, entry: Some(entry), target })
-    }
-
-    /// What is at the path. The content is read only where it matters, and may turn out not to be readable.
-    fn look(&self, want: &Properties, cx: &Context) -> Result<Option<Digested>, Error> {
-        let path = want.name.as_path();
-        let foreseen = match self.foresight().inspect(path)? {
-            Some(Foreseen::Nothing) => return Ok(None),
-            Some(Foreseen::Entry(digested)) if !digested.is_as_on_disk() => return Ok(Some(digested)),
-            Some(Foreseen::Entry(digested)) => Some(digested),
-            None => None,
-        };
-        let digested = if want.content_matters() {
-            match files::digest(path, &mut || stop(cx)) {
-                Err(FileError { problem: Problem::Denied { .. }, .. }) => inspected(path)?,
-                digested => digested.map_err(|error| blame(error, cx))?,
-            }
-        } else {
-            inspected(path)?
-        };
-        Ok(match (foreseen, digested) {
-            (Some(foreseen), Some(Digested { sha256, .. })) => Some(Digested { sha256, ..foreseen }),
-            (_, digested) => digested,
-        })
-    }
-
-    /// Whether anything is in the directory, which matters only to who wants it gone.
-    fn contents(&self, want: &Properties) -> Result<Contents, Error> {
-        if want.ensure != Ensure::Absent || want.force {
-            return Ok(Contents::NotAsked);
-        }
-        let names = self.foresight().names(want.name.as_path())?;
-        Ok(if names.is_empty() { Contents::None } else { Contents::Some })
-    }
-
-    fn target(&self, want: &Properties, cx: &Context) -> Result<Target, Error> {
-        if want.ensure == Ensure::Absent {
-            return Ok(Target::default());
-        }
-        let attributes = attributes(want, cx)?;
-        if let Some(attributes) = attributes.filter(|_| want.manages_content()) {
-            must_be_readable(attributes)?;
-        }
-        Ok(Target { attributes, checksum: self.wanted_checksum(want, cx)? })
-    }
-
-    fn wanted_checksum(&self, want: &Properties, cx: &Context) -> Result<Option<String>, Error> {
-        match (&want.content, &want.source) {
-            (Some(content), _) => Ok(Some(files::hex(&Sha256::digest(content.as_bytes())))),
-            (None, Some(source)) => {
-                match self.foresight().source(&cx.resolve(source))? {
-                    None => {}
-                    Some(Foreseen::Entry(digested)) if digested.is_as_on_disk() => {}
-                    Some(Foreseen::Entry(Digested { sha256: Some(sha256), .. })) => return Ok(Some(sha256)),
-                    Some(Foreseen::Nothing) => {
-                        return Err(source_error(&io::ErrorKind::NotFound.into(), source, cx));
-                    }
-                    Some(Foreseen::Entry(_)) => return Err(source_error(&not_regular(), source, cx)),
-                }
-                let mut hash = Sha256::new();
-                copy(source_file(source, cx)?, cx, |piece| {
-                    hash.update(piece);
-                    Ok(())
-                })
-                .map_err(|error| source_error(&error, source, cx))?;
-                Ok(Some(files::hex(&hash.finalize())))
-            }
-            (None, None) => Ok(None),
-        }
-    }
-
-    /// Fails as `enact` would, and remembers what it would have left.
-    pub(super) fn rehearse(&self, want: &Properties, have: &FileState, action: Action) -> Result<(), Error> {
-        let Some(intent) = intent(have, action) else { return Err(unknown_attributes()) };
-        let sha256 = if action == Action::CreateFile && !want.manages_content() {
-            Some(files::hex(&Sha256::digest(b"")))
-        } else {
-            have.checksum_wanted().or(have.metadata.checksum.as_ref()).cloned()
-        };
-        Ok(self.foresight().rehearse(want.name.as_path(), intent, sha256)?)
-    }
-
-    /// Whether what would be compared exists only in the prediction of a dry run.
-    pub(super) fn only_foresees(&self, want: &Properties, cx: &Context) -> bool {
-        let foresight = self.foresight();
-        let source = want.source.as_ref().map(|source| foresight.source(&cx.resolve(source)));
-        let old = foresight.inspect(want.name.as_path());
-        [Some(old), source].into_iter().flatten().any(|found| matches!(found, Ok(Some(Foreseen::Entry(_)))))
-    }
-
     /// The turn of a resource has come.
     pub(super) fn turn(&self, want: &Properties) -> Result<(), Error> {
         Ok(self.batch().turn(want.name.as_path())?)
@@ -175,7 +168,7 @@ impl Posix {
             && plans.len() < Batch::MOST
             && let Some(next) = next.next()
         {
-            match self.plan(next, cx) {
+            match plan(next, cx) {
                 Some(plan) => plans.push(plan),
                 None => patience -= 1,
             }
@@ -190,24 +183,6 @@ impl Posix {
             }
         }
         batch.sync();
-    }
-
-    /// What storing a file will come down to; `None` if it will not come to that.
-    fn plan<'w>(&self, want: &'w Properties, cx: &Context) -> Option<Plan<'w>> {
-        let content = want.content.as_ref().filter(|_| want.ensure == Ensure::Present)?.as_bytes();
-        if content.len() > Batch::LARGEST {
-            return None;
-        }
-        let have = self.inspect(want, cx).ok()?;
-        let action = decision::compare(want, &have).ok()??.action;
-        let Target { attributes, checksum } = have.target.ok()?;
-        action.stores().then_some(Plan {
-            path: want.name.as_path(),
-            content,
-            action,
-            attributes: attributes?,
-            sha256: checksum?,
-        })
     }
 
     pub(super) fn enact(
@@ -252,10 +227,24 @@ impl Posix {
     fn batch(&self) -> MutexGuard<'_, Batch> {
         self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn foresight(&self) -> MutexGuard<'_, Foresight> {
-        self.foresight.lock().unwrap_or_else(PoisonError::into_inner)
+/// What storing a file will come down to; `None` if it will not come to that.
+fn plan<'w>(want: &'w Properties, cx: &Context) -> Option<Plan<'w>> {
+    let content = want.content.as_ref().filter(|_| want.ensure == Ensure::Present)?.as_bytes();
+    if content.len() > Batch::LARGEST {
+        return None;
     }
+    let have = inspect(want, cx).ok()?;
+    let action = decision::compare(want, &have).ok()??.action;
+    let Target { attributes, checksum } = have.target.ok()?;
+    action.stores().then_some(Plan {
+        path: want.name.as_path(),
+        content,
+        action,
+        attributes: attributes?,
+        sha256: checksum?,
+    })
 }
 
 /// Notes every directory in which the action makes something under a temporary name.
@@ -323,7 +312,7 @@ const OWNER_READS: u32 = 0o400;
 
 /// Writes the wanted content.
 fn store(want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), Error> {
-    let source = want.source.as_ref().map(|source| source_file(source, cx)).transpose()?;
+    let source = want.source.as_ref().map(|source| source::open(source, cx)).transpose()?;
     let stored = files::replace(want.name.as_path(), attributes, |out| match (&want.content, source) {
         (Some(content), _) => content.as_bytes().chunks(CHUNK).try_for_each(|piece| write(out, piece, cx)),
         (None, Some(file)) => copy(file, cx, |piece| out.write_all(piece)),
@@ -346,51 +335,7 @@ fn write(out: &mut dyn Write, piece: &[u8], cx: &Context) -> io::Result<()> {
     out.write_all(piece)
 }
 
-fn copy(mut from: fs::File, cx: &Context, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        stop(cx).map_err(io::Error::other)?;
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => take(&buffer[..count])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Opens the file to copy from. It is the user's own choice, so links in its path are followed.
-pub(super) fn source_file(source: &str, cx: &Context) -> Result<fs::File, Error> {
-    let path = cx.resolve(source);
-    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let open = || {
-        let file = fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(&path)?;
-        let regular = file.metadata()?.is_file();
-        if regular { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
-    };
-    open().map_err(|error| source_error(&error, source, cx))
-}
-
-fn not_regular() -> io::Error {
-    io::Error::other("it is not a regular file")
-}
-
-fn source_error(error: &io::Error, source: &str, cx: &Context) -> Error {
-    if let Err(stopped) = cx.tick() {
-        return stopped;
-    }
-    Error::new(format!("cannot read source {}: {}", cx.resolve(source).display(), reason(error))).on("source")
-}
-
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "it does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-fn stop(cx: &Context) -> Result<(), Stopped> {
+pub(super) fn stop(cx: &Context) -> Result<(), Stopped> {
     cx.tick().map_err(|_| Stopped)
 }
 

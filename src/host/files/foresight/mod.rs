@@ -2,12 +2,16 @@
 //!
 //! In a dry run nothing is made, so a file below a directory that an earlier resource would have created must not be
 //! predicted to fail, and a directory that an earlier one would have emptied can be removed. This remembers what each
-//! operation would have left, walks paths through it by the rules of the real walk, and answers for the paths that it
-//! covers; for all others the disk has the answer.
+//! operation would have left, walks paths through it by the rules of the real walk ([`way`]), and answers for the paths
+//! that it covers; for all others the disk has the answer.
+//!
+//! Commands and archives do not say all that they leave. What they do say is taken to be there, as whatever it is needed
+//! as; below it anything may be, and is taken to be there where a path leads through it, but not where it ends.
+
+mod way;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
-    ffi::OsString,
+    collections::BTreeMap,
     ops::Bound,
     path::{Path, PathBuf},
 };
@@ -23,10 +27,9 @@ use super::{
     directory::Parents,
     entry::{self, Digested, Entry, Kind, Modified},
     error::{FileError, Operation, Problem},
-    listing,
-    trust::Trust,
-    walk,
+    listing, walk,
 };
+use way::{Links, Way};
 
 /// What earlier operations would have left. Paths have no links in them.
 #[derive(Debug, Default)]
@@ -35,8 +38,17 @@ pub(crate) struct Foresight(BTreeMap<PathBuf, Left>);
 #[derive(Debug)]
 enum Left {
     Nothing,
-    File { attributes: Attributes, sha256: Option<String> },
-    Directory { attributes: Attributes, inside: Inside },
+    File {
+        attributes: Attributes,
+        /// `None` when it holds what is on disk.
+        sha256: Option<String>,
+    },
+    Directory {
+        attributes: Attributes,
+        inside: Inside,
+    },
+    /// A file or a directory. The mode is that of a directory.
+    Something(Attributes),
 }
 
 /// What is in a directory besides what is foreseen there.
@@ -44,47 +56,73 @@ enum Left {
 enum Inside {
     Nothing,
     WhatIsOnDisk,
+    Anything,
+    WhatIsOnDiskAndAnything,
 }
+
+/// The checksum of a file of which nobody knows what it would hold: no file has it.
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// What would be at a path.
 #[derive(Debug)]
 pub(crate) enum Foreseen {
     Nothing,
     Entry(Digested),
+    /// A file or a directory of this user and group.
+    Something {
+        uid: u32,
+        gid: u32,
+    },
+    /// Perhaps something, but nobody said so.
+    Perhaps,
 }
 
-/// How far a walk came.
-struct Way {
-    /// The directory, all links resolved.
-    directory: PathBuf,
-    missing: VecDeque<OsString>,
-    trust: Trust,
-    /// The links that led here, each with its target.
-    links: Vec<(PathBuf, PathBuf)>,
+impl Foreseen {
+    /// The entry, where something is there for certain; one whose kind is not known is of the kind that is expected.
+    pub(crate) fn entry(self, expected: Kind) -> Option<Digested> {
+        match self {
+            Self::Nothing | Self::Perhaps => None,
+            Self::Entry(digested) => Some(digested),
+            Self::Something { uid, gid } => {
+                let (mode, sha256) = match expected {
+                    Kind::Directory => (0o755, None),
+                    _ => (0o644, Some(UNKNOWN.to_owned())),
+                };
+                Some(Digested { entry: of(expected, Attributes { uid, gid, mode }), sha256 })
+            }
+        }
+    }
 }
 
-/// Which links a walk follows.
+/// What the last component of a path stands for, if it is a link.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Links {
-    /// Those that the real walk follows.
-    Trusted,
-    /// All, as the kernel does for whoever only reads.
-    All,
+enum Last {
+    Itself,
+    Target,
 }
 
 impl Foresight {
-    /// What would be at the path by now; `None` when that is what is on disk.
+    /// What would be at a managed path by now; `None` when that is what is on disk.
     pub(crate) fn inspect(&self, path: &Path) -> Result<Option<Foreseen>, FileError> {
-        self.find(path, Links::Trusted).map_err(|problem| FileError::new(Operation::Inspect, path, problem))
+        self.find(path, Links::Trusted, Last::Itself)
+            .map_err(|problem| FileError::new(Operation::Inspect, path, problem))
     }
 
-    /// What a path, with links followed, would lead to by now; `None` when that is what is on disk.
-    pub(crate) fn source(&self, path: &Path) -> Result<Option<Foreseen>, FileError> {
-        self.find(path, Links::All).map_err(|problem| FileError::new(Operation::Read, path, problem))
+    /// What would be at a path that is only looked at, whoever's links lead there; `None` when that is what is on disk.
+    pub(crate) fn look(&self, path: &Path) -> Result<Option<Foreseen>, FileError> {
+        self.find(path, Links::All, Last::Itself)
+            .map_err(|problem| FileError::new(Operation::Inspect, path, problem))
     }
 
-    fn find(&self, path: &Path, links: Links) -> Result<Option<Foreseen>, Problem> {
-        if self.0.is_empty() {
+    /// What a path, with all links followed, would lead to by now; `None` when that is what is on disk.
+    pub(crate) fn follow(&self, path: &Path) -> Result<Option<Foreseen>, FileError> {
+        self.find(path, Links::All, Last::Target)
+            .map_err(|problem| FileError::new(Operation::Read, path, problem))
+    }
+
+    fn find(&self, path: &Path, links: Links, last: Last) -> Result<Option<Foreseen>, Problem> {
+        // The root directory is as it is.
+        if self.0.is_empty() || path.parent().is_none() {
             return Ok(None);
         }
         let (mut path, mut followed) = (path.to_owned(), 0);
@@ -99,7 +137,7 @@ impl Foresight {
             }
             let at = way.directory.join(name);
             match self.entry(&at)? {
-                Some(Entry { kind: Kind::Symlink { target }, .. }) if links == Links::All => {
+                Some(Entry { kind: Kind::Symlink { target }, .. }) if last == Last::Target => {
                     followed += 1;
                     if followed > walk::MOST_LINKS {
                         return Err(Problem::LinkLoop { link: at });
@@ -111,14 +149,17 @@ impl Foresight {
         }
     }
 
-    /// The names that would be in a directory.
-    pub(crate) fn names(&self, path: &Path) -> Result<Vec<OsString>, FileError> {
+    /// Whether nothing would be in a directory.
+    pub(crate) fn is_empty(&self, path: &Path) -> Result<bool, FileError> {
         if self.0.is_empty() {
-            return listing::names(path);
+            return Ok(listing::names(path)?.is_empty());
         }
         let at = self.resolve(path).map_err(|problem| FileError::new(Operation::Inspect, path, problem))?;
-        let is_new = matches!(self.0.get(&at), Some(Left::Directory { inside: Inside::Nothing, .. }));
-        let mut names = if is_new { Vec::new() } else { listing::names(&at)? };
+        let mut names = match self.inside(&at) {
+            Inside::Nothing => Vec::new(),
+            Inside::WhatIsOnDisk => listing::names(&at)?,
+            Inside::Anything | Inside::WhatIsOnDiskAndAnything => return Ok(false),
+        };
         for (path, left) in self.below(&at).filter(|(path, _)| path.parent() == Some(&at)) {
             let Some(name) = path.file_name() else { continue };
             names.retain(|other| other != name);
@@ -126,7 +167,7 @@ impl Foresight {
                 names.push(name.to_owned());
             }
         }
-        Ok(names)
+        Ok(names.is_empty())
     }
 
     /// Fails as the real operation would, and remembers what it would have left: a file with this checksum.
@@ -162,7 +203,7 @@ impl Foresight {
             return Err(Problem::LinkInTheWay { link, target });
         }
         let first = way.missing.front().map_or_else(|| at.to_owned(), |name| way.directory.join(name));
-        if matches!(self.known(&first), Known::Disk) {
+        if self.foreseen(&first).is_none() {
             let changed = |below: &Path| self.0.contains_key(below);
             return check::foresee(at, intent, Some(way.trust.clone()), &changed);
         }
@@ -198,9 +239,12 @@ impl Foresight {
         let left = match intent {
             Intent::Remove | Intent::RemoveTree => Left::Nothing,
             Intent::SetAttributes(attributes) | Intent::MakeDirectory(attributes, _) if is_directory => {
-                let is_new = matches!(self.0.get(&at), Some(Left::Directory { inside: Inside::Nothing, .. }));
-                let inside = if is_new { Inside::Nothing } else { Inside::WhatIsOnDisk };
+                let inside = self.inside(&at);
                 self.0.insert(at, Left::Directory { attributes, inside });
+                return Ok(());
+            }
+            Intent::SetAttributes(attributes) if matches!(self.0.get(&at), Some(Left::Something(_))) => {
+                self.0.insert(at, Left::Something(attributes));
                 return Ok(());
             }
             Intent::Write(attributes) | Intent::SetAttributes(attributes) => {
@@ -208,14 +252,12 @@ impl Foresight {
             }
             Intent::MakeDirectory(attributes, _) => {
                 self.remember_parents(way, attributes);
-                Left::Directory { attributes, inside: Inside::Nothing }
+                let is_known = !matches!(self.foreseen(&at), Some(Foreseen::Perhaps));
+                let inside = if is_known { Inside::Nothing } else { Inside::Anything };
+                Left::Directory { attributes, inside }
             }
         };
-        let below: Vec<PathBuf> = self.below(&at).map(|(path, _)| path.clone()).collect();
-        for path in below {
-            self.0.remove(&path);
-        }
-        self.0.insert(at, left);
+        self.put(at, left);
         Ok(())
     }
 
@@ -236,78 +278,73 @@ impl Foresight {
         }
     }
 
+    /// Remembers that something would be at a path, made by somebody with this user and group who does not say what.
+    pub(crate) fn assume(&mut self, path: &Path, uid: u32, gid: u32) {
+        let attributes = Attributes { uid, gid, mode: 0o755 };
+        let Ok((parent, name)) = walk::split(path) else { return };
+        // Where no way leads, nothing that is said of it helps anybody.
+        let Ok(Way { directory: mut at, missing, .. }) = self.walk(parent, Links::All) else { return };
+        for name in missing {
+            at.push(name);
+            self.put(at.clone(), Left::Directory { attributes, inside: Inside::Anything });
+        }
+        at.push(name);
+        if matches!(self.entry(&at), Ok(None)) {
+            self.put(at, Left::Something(attributes));
+        }
+    }
+
+    /// Fails as unpacking into a directory would, and remembers that it would be filled with what nobody knows.
+    pub(crate) fn fill(&mut self, directory: &Path, root: Attributes) -> Result<(), FileError> {
+        let failed = |problem| FileError::new(Operation::Unpack, directory, problem);
+        let way = self.walk(directory, Links::Trusted).map_err(failed)?;
+        way.trust.permits(root.uid).map_err(failed)?;
+        if !way.missing.is_empty() {
+            self.rehearse(directory, Intent::MakeDirectory(root, Parents::Make), None)?;
+        }
+        let at = way.missing.iter().fold(way.directory, |at, name| at.join(name));
+        let attributes = match self.component(&at).map_err(failed)? {
+            Some(Entry { uid, gid, mode, .. }) => Attributes { uid, gid, mode },
+            None => root,
+        };
+        let inside = match self.inside(&at) {
+            Inside::Nothing | Inside::Anything => Inside::Anything,
+            Inside::WhatIsOnDisk | Inside::WhatIsOnDiskAndAnything => Inside::WhatIsOnDiskAndAnything,
+        };
+        self.0.insert(at, Left::Directory { attributes, inside });
+        Ok(())
+    }
+
+    /// What is there now is all there is at and below a path.
+    fn put(&mut self, at: PathBuf, left: Left) {
+        let below: Vec<PathBuf> = self.below(&at).map(|(path, _)| path.clone()).collect();
+        for path in below {
+            self.0.remove(&path);
+        }
+        self.0.insert(at, left);
+    }
+
+    fn inside(&self, at: &Path) -> Inside {
+        match self.known(at) {
+            Known::Left(Left::Directory { inside, .. }) => *inside,
+            Known::Left(Left::Something(_)) | Known::Anything(_) => Inside::Anything,
+            Known::DiskOrAnything(_) => Inside::WhatIsOnDiskAndAnything,
+            Known::Left(Left::Nothing | Left::File { .. }) | Known::Void => Inside::Nothing,
+            Known::Disk => Inside::WhatIsOnDisk,
+        }
+    }
+
     fn resolve(&self, path: &Path) -> Result<PathBuf, Problem> {
         let (parent, name) = walk::split(path)?;
         let way = self.walk(parent, Links::Trusted)?;
         Ok(way.directory.join(name))
     }
 
-    /// Walks towards a directory as far as it would exist.
-    fn walk(&self, path: &Path, links: Links) -> Result<Way, Problem> {
-        let mut way = self.root()?;
-        let mut ahead: VecDeque<OsString> = walk::components(path).collect();
-        let mut own = ahead.len();
-        let mut followed = Vec::new();
-        while let Some(name) = ahead.pop_front() {
-            let is_own = ahead.len() < own;
-            own = own.min(ahead.len());
-            if name == ".." {
-                let parent = way.directory.parent().map(walk::components).into_iter().flatten();
-                parent.collect::<Vec<_>>().into_iter().rev().for_each(|name| ahead.push_front(name));
-                way = self.root()?;
-                continue;
-            }
-            let at = way.directory.join(&name);
-            match self.entry(&at)? {
-                Some(Entry { kind: Kind::Directory, uid, mode, .. }) => {
-                    way.trust.pass(&at, uid, mode);
-                    way.directory = at;
-                }
-                Some(Entry { kind: Kind::Symlink { target }, uid, nlink, .. }) => {
-                    let risk = way.trust.risk_of_link(&way.directory, uid, nlink);
-                    if let Some(risk) = risk.filter(|_| links == Links::Trusted) {
-                        return Err(Problem::UnsafeLink { link: at, target, owner: uid, risk });
-                    }
-                    if followed.len() == walk::MOST_LINKS {
-                        return Err(Problem::LinkLoop { link: at });
-                    }
-                    let inner: Vec<OsString> = walk::components(&target).collect();
-                    inner.into_iter().rev().for_each(|name| ahead.push_front(name));
-                    if target.is_absolute() {
-                        way = self.root()?;
-                    }
-                    followed.push((at, target));
-                }
-                Some(_) => return Err(Problem::NotADirectory { component: at }),
-                None => {
-                    if let (false, Some((link, target))) = (is_own, followed.pop()) {
-                        return Err(Problem::DanglingLink { link, target });
-                    }
-                    ahead.push_front(name);
-                    (way.missing, way.links) = (ahead, followed);
-                    return Ok(way);
-                }
-            }
-        }
-        way.links = followed;
-        Ok(way)
-    }
-
-    fn root(&self) -> Result<Way, Problem> {
-        let directory = PathBuf::from("/");
-        let mut trust = Trust::default();
-        if let Some(Entry { uid, mode, .. }) = self.entry(&directory)? {
-            trust.pass(&directory, uid, mode);
-        }
-        Ok(Way { directory, missing: VecDeque::new(), trust, links: Vec::new() })
-    }
-
-    /// What would be at a path without links in it.
+    /// What would be at a path without links in it. What is not known to be there is not.
     fn entry(&self, at: &Path) -> Result<Option<Entry>, Problem> {
         match self.foreseen(at) {
             None => entry::look(at),
-            Some(Foreseen::Nothing) => Ok(None),
-            Some(Foreseen::Entry(Digested { entry, .. })) => Ok(Some(entry)),
+            Some(foreseen) => Ok(foreseen.entry(Kind::File).map(|digested| digested.entry)),
         }
     }
 
@@ -320,6 +357,11 @@ impl Foresight {
             Known::Void | Known::Left(Left::Nothing) => Some(Foreseen::Nothing),
             Known::Left(Left::File { attributes, sha256 }) => entry(Kind::File, *attributes, sha256.clone()),
             Known::Left(Left::Directory { attributes, .. }) => entry(Kind::Directory, *attributes, None),
+            Known::Left(Left::Something(Attributes { uid, gid, .. })) => {
+                Some(Foreseen::Something { uid: *uid, gid: *gid })
+            }
+            Known::Anything(_) => Some(Foreseen::Perhaps),
+            Known::DiskOrAnything(_) => matches!(entry::look(at), Ok(None)).then_some(Foreseen::Perhaps),
         }
     }
 
@@ -329,7 +371,15 @@ impl Foresight {
         }
         match at.ancestors().skip(1).find_map(|above| self.0.get(above)) {
             None | Some(Left::Directory { inside: Inside::WhatIsOnDisk, .. }) => Known::Disk,
-            Some(_) => Known::Void,
+            Some(Left::Directory { attributes, inside: Inside::WhatIsOnDiskAndAnything }) => {
+                Known::DiskOrAnything(*attributes)
+            }
+            Some(Left::Directory { attributes, inside: Inside::Anything } | Left::Something(attributes)) => {
+                Known::Anything(*attributes)
+            }
+            Some(Left::Nothing | Left::File { .. } | Left::Directory { inside: Inside::Nothing, .. }) => {
+                Known::Void
+            }
         }
     }
 }
@@ -340,6 +390,10 @@ enum Known<'a> {
     /// It lies below something that would be new or gone.
     Void,
     Disk,
+    /// Nobody. A directory would have these attributes.
+    Anything(Attributes),
+    /// The disk, as far as something is there.
+    DiskOrAnything(Attributes),
 }
 
 fn may_change(found: &Entry) -> bool {

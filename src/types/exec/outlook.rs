@@ -1,0 +1,123 @@
+//! Whether a command could be started when its turn comes in a real run: what a dry run has to tell without starting it.
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use super::{Exec, job::Job};
+use crate::{
+    host::{
+        files::{Entry, Foreseen, Kind},
+        process::{ProcessError, Prospect},
+    },
+    resource::{Context, Error, ResourceType},
+};
+
+/// What a dry run can say of starting a command line that does not certainly fail.
+pub(super) enum Outlook {
+    /// It can be started now, and then.
+    Clear,
+    /// It cannot be started now. Then it can: earlier resources see to that.
+    Foreseen(Error),
+    /// It cannot be started now. An earlier command may change that.
+    Open(Error),
+}
+
+impl Job<'_> {
+    /// Whether it could be started when its turn comes; an error when it certainly could not.
+    pub(super) fn outlook(&self, cx: &Context) -> Result<Outlook, Error> {
+        let may_change = cx.touched().iter().any(|touched| touched.kind == Exec::NAME);
+        let command = match self.command(cx) {
+            Err(error) if may_change && matches!(error.property, Some("user" | "group")) => {
+                return Ok(Outlook::Open(error));
+            }
+            command => command?,
+        };
+        let told = |error| self.did_not_end(error, cx);
+        let Prospect { directory, program } = command.prospect().map_err(told)?;
+        let (mut now, mut open) = (None, None);
+        for (found, need) in [(directory, DIRECTORY), (program, PROGRAM)] {
+            match self.by_then(found, &need, cx) {
+                Ok(obstacle) => now = now.or(obstacle),
+                Err(error) if may_change && !places(&error).is_empty() => open = Some(error),
+                Err(error) => return Err(told(error)),
+            }
+        }
+        Ok(match (open, now) {
+            (Some(error), _) => Outlook::Open(told(error)),
+            (None, Some(error)) => Outlook::Foreseen(told(error)),
+            (None, None) => Outlook::Clear,
+        })
+    }
+
+    /// What is found now, as it would be by then: an error that stands, or one that earlier resources take care of.
+    fn by_then(
+        &self,
+        found: Result<PathBuf, ProcessError>,
+        need: &Need,
+        cx: &Context,
+    ) -> Result<Option<ProcessError>, ProcessError> {
+        let foreseen = |path: &Path| cx.foresight.borrow().follow(path).ok().flatten();
+        let is_met = |foreseen: &Foreseen| match foreseen {
+            Foreseen::Nothing => false,
+            Foreseen::Entry(digested) => (need.is_met)(&digested.entry),
+            Foreseen::Something { .. } | Foreseen::Perhaps => true,
+        };
+        let unmet = |path, kind| Err((need.error)(self.program_name().unwrap_or_default(), path, kind));
+        match found {
+            Err(error)
+                if places(&error)
+                    .iter()
+                    .filter_map(|path| foreseen(path))
+                    .any(|foreseen| is_met(&foreseen)) =>
+            {
+                Ok(Some(error))
+            }
+            Err(error) => Err(error),
+            Ok(path) => match foreseen(&path) {
+                Some(Foreseen::Nothing) => unmet(path, ErrorKind::NotFound),
+                Some(foreseen) if !is_met(&foreseen) => unmet(path, need.fault),
+                _ => Ok(None),
+            },
+        }
+    }
+}
+
+/// What is needed of a path.
+struct Need {
+    is_met: fn(&Entry) -> bool,
+    /// What is wrong with anything else.
+    fault: ErrorKind,
+    /// The error of a program that does not find it.
+    error: fn(String, PathBuf, ErrorKind) -> ProcessError,
+}
+
+const DIRECTORY: Need = Need {
+    is_met: |entry| entry.kind == Kind::Directory,
+    fault: ErrorKind::NotADirectory,
+    error: |program, directory, kind| ProcessError::Directory { program, directory, source: kind.into() },
+};
+
+const PROGRAM: Need = Need {
+    is_met: |entry| entry.kind == Kind::File && entry.mode & 0o111 != 0,
+    fault: ErrorKind::PermissionDenied,
+    error: |_, program, kind| match kind {
+        ErrorKind::NotFound => ProcessError::Missing { program },
+        kind => ProcessError::NotExecutable { program, source: kind.into() },
+    },
+};
+
+/// The paths of which one would have to be something else for the command to be started.
+fn places(error: &ProcessError) -> Vec<PathBuf> {
+    match error {
+        ProcessError::Directory { directory, .. } => vec![directory.clone()],
+        ProcessError::Missing { program } | ProcessError::NotExecutable { program, .. } => {
+            vec![program.clone()]
+        }
+        ProcessError::NotFound { program, searched } => {
+            std::env::split_paths(searched).map(|directory| directory.join(program)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
