@@ -23,10 +23,22 @@ enum Start {
 /// What a resource wants.
 #[derive(Clone, Debug)]
 enum Want {
-    File { content: Option<&'static str>, mode: u32 },
-    Copy { source: String, mode: u32 },
-    Directory { mode: u32 },
-    Absent { force: bool },
+    File {
+        content: Option<&'static str>,
+        mode: u32,
+    },
+    Copy {
+        source: String,
+        mode: u32,
+    },
+    Directory {
+        mode: u32,
+    },
+    Absent {
+        force: bool,
+    },
+    /// A command that creates the path, and the directories above it.
+    Created,
 }
 
 #[derive(Clone)]
@@ -74,22 +86,43 @@ fn want() -> impl Strategy<Value = Want> {
         1 => (source, mode()).prop_map(|(source, mode)| Want::Copy { source, mode }),
         3 => select(&[0o755, 0o700, 0o777][..]).prop_map(|mode| Want::Directory { mode }),
         3 => any::<bool>().prop_map(|force| Want::Absent { force }),
+        3 => Just(Want::Created),
     ]
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let start = vec((path(), start(), owner()), 0..=6);
     let wants = vec((path(), want(), owner()), 1..=6);
-    (start, wants).prop_map(|(start, mut wants)| {
+    (start, wants).prop_map(|(mut start, mut wants)| {
         let mut seen = Vec::new();
-        wants.retain(|(path, ..)| {
-            !seen.contains(path) && {
-                seen.push(path.clone());
-                true
-            }
+        wants.retain(|(path, want, _)| {
+            is_created(want)
+                || !seen.contains(path) && {
+                    seen.push(path.clone());
+                    true
+                }
         });
+        let created: Vec<String> =
+            wants.iter().filter(|(_, want, _)| is_created(want)).map(|(path, ..)| path.clone()).collect();
+        wants.retain(|(path, want, _)| created.iter().all(|created| can_be_foretold(path, want, created)));
+        // A command does not make its way through a link that leads nowhere.
+        start.retain(|(_, start, _)| created.is_empty() || !matches!(start, Start::Link { .. }));
         Case { start, wants }
     })
+}
+
+fn is_created(want: &Want) -> bool {
+    matches!(want, Want::Created)
+}
+
+/// Whether what becomes of a resource can be known although a command that creates the path may have run: what else that
+/// makes is anybody's guess.
+fn can_be_foretold(path: &str, want: &Want, created: &str) -> bool {
+    let root = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
+    let parent = path.rsplit_once('/').map_or(String::new(), |(parent, _)| format!("{parent}/"));
+    let reads =
+        matches!(want, Want::Copy { source, .. } if root(&source.replace("$W/", "")) == root(created));
+    !reads && (root(path) != root(created) || created.starts_with(&parent))
 }
 
 impl Case {
@@ -124,7 +157,7 @@ impl Case {
     }
 
     fn manifest(&self) -> String {
-        let item = |(path, want, owner): &(String, Want, Owner)| {
+        let item = |(index, (path, want, owner)): (usize, &(String, Want, Owner))| {
             let owner = match owner {
                 Owner::Own => "$OWN",
                 Owner::Stranger => "owner: '65534', group: '65534'",
@@ -137,10 +170,21 @@ impl Case {
                 Want::Copy { source, mode } => format!("source: {source}, {owner}, mode: '{mode:o}'"),
                 Want::Directory { mode } => format!("ensure: directory, {owner}, mode: '{mode:o}'"),
                 Want::Absent { force } => format!("ensure: absent, force: {force}"),
+                Want::Created => {
+                    let make = if self.wants_directory(path) { "mkdir" } else { "echo made >" };
+                    let command = format!("umask 022; mkdir -p $(dirname $W/{path}) && {make} $W/{path}");
+                    return format!(
+                        "- exec: [{{ make-{index}: {{ command: '{command}', creates: $W/{path}, provider: shell }} }}]\n"
+                    );
+                }
             };
-            format!("  - $W/{path}: {{ {properties} }}\n")
+            format!("- file: [{{ $W/{path}: {{ {properties} }} }}]\n")
         };
-        format!("- file:\n{}", self.wants.iter().map(item).collect::<String>())
+        self.wants.iter().enumerate().map(item).collect()
+    }
+
+    fn wants_directory(&self, at: &str) -> bool {
+        self.wants.iter().any(|(path, want, _)| path == at && matches!(want, Want::Directory { .. }))
     }
 
     /// Whether one resource undoes what another does, or reads what another writes: then every run has work to do.
@@ -151,6 +195,7 @@ impl Case {
             self.wants.iter().filter(move |(other, ..)| other.starts_with(&folder))
         };
         let contradicts = |(path, want, _): &(String, Want, Owner)| match want {
+            Want::Created => true,
             Want::Absent { .. } => below(path).any(|(_, want, _)| !matches!(want, Want::Absent { .. })),
             Want::Copy { source, .. } if source.starts_with('$') => true,
             Want::Copy { .. } | Want::File { .. } => below(path).next().is_some(),
