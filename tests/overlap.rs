@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     exec_refresh::wait_for,
-    support::{Call, World, finish},
+    support::{Call, World, finish, is_root},
 };
 
 /// What `file` resources need besides.
@@ -147,4 +147,36 @@ fn what_a_run_started_is_part_of_it_and_does_not_wait_for_it() {
     ));
     let world = world.file("other.yaml", "[]");
     world.apply().exits(1).says("this run was started by one that is in progress");
+}
+
+#[test]
+fn what_a_command_left_in_the_background_waits_for_the_run() {
+    let world = World::new().beside("other.yaml", "[]");
+    let ccm = format!("{} apply {}", env!("CARGO_BIN_EXE_ccm"), world.base().join("other.yaml").display());
+    let wait = "while [ -d /proc/$$ ]; do sleep 0.01; done";
+    let job = format!("({wait}; {ccm} 2> $W/said; echo $? > $W/done.new; mv $W/done.new $W/done)");
+    let world = world.manifest(&format!(
+        "- exec:\n    - start: {{ command: \"{job} > /dev/null 2>&1 &\", provider: shell }}\n    - look: {{ command: \"until grep -q waiting $W/said; do sleep 0.01; done\", provider: shell, timeout: 60s }}\n"
+    ));
+    world.apply().exits(0).counts([2, 0, 0, 0]);
+    assert_eq!(wait_for(&world, "done"), "0");
+}
+
+#[test]
+fn a_process_of_the_same_number_in_another_container_is_somebody_else() {
+    if !is_root() {
+        return;
+    }
+    let container = ["unshare", "--pid", "--fork", "--mount-proc"];
+    let world = World::new().beside("other.yaml", "[]").manifest(
+        "- exec:\n    - wait: { command: \"echo > $W/begun; while ! test -e $W/go; do sleep 0.01; done\", provider: shell }\n",
+    );
+    // The run is the first process there, as the shell is here.
+    let run = world.ccm(["apply", "site.yaml"]).under(container).start();
+    wait_for(&world, "begun");
+    let shell = ["sh", "-c", "\"$@\"; exit $?", "sh"];
+    let other =
+        world.ccm(["apply", "other.yaml", "--no-wait"]).under(container.into_iter().chain(shell)).run();
+    other.exits(2).complains("another run is in progress: process 1 (ccm apply)");
+    release(&world, run);
 }

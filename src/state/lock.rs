@@ -1,18 +1,16 @@
 //! One run at a time: a lock that the kernel releases when its holder ends, however it ends.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{self, File, TryLockError},
     io::{Read, Seek, Write},
+    os::unix::fs::MetadataExt,
     time::{Duration, Instant},
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    process::Pid,
-};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{StateDirectory, StateError, open};
-use crate::host::{interrupt::Interrupt, process::descends_from};
+use crate::host::{interrupt::Interrupt, process::is_run_by};
 
 /// How often a waiting run looks whether it is its turn, at first and at most: the kernel offers no way to wait for a
 /// lock and for a signal.
@@ -93,9 +91,22 @@ impl Held {
         let mut who = String::new();
         let read = file.rewind().and_then(|()| file.read_to_string(&mut who));
         if read.is_err() || who.is_empty() {
-            return Self { who: "another run".to_owned(), waits_for_us: false };
+            "another run".clone_into(&mut who);
         }
-        let pid = who.split(' ').nth(1).and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-        Self { who, waits_for_us: pid.is_some_and(descends_from) }
+        Self { who, waits_for_us: pids(file).into_iter().any(is_run_by) }
     }
+}
+
+/// Who holds the lock, from the kernel. The number that the holder gives may be another process here: it may be in
+/// another container.
+fn pids(file: &File) -> Vec<i32> {
+    let Ok(inode) = file.metadata().map(|metadata| metadata.ino().to_string()) else { return Vec::new() };
+    let pid = |line: &str| {
+        // As in `1: FLOCK  ADVISORY  WRITE 1234 fe:00:567 0 EOF`.
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (kind, pid, place) = (fields.get(1)?, fields.get(4)?, fields.get(5)?);
+        let is_ours = *kind == "FLOCK" && place.rsplit(':').next() == Some(&inode);
+        is_ours.then(|| pid.parse().ok()).flatten()
+    };
+    fs::read_to_string("/proc/locks").unwrap_or_default().lines().filter_map(pid).collect()
 }

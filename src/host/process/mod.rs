@@ -31,7 +31,7 @@ use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid
 pub(crate) use self::error::{Cause, ProcessError, Stopped};
 pub(crate) use self::inherited::close_inherited;
 pub(crate) use self::output::{Keep, Output, Stream};
-pub(crate) use self::table::descends_from;
+pub(crate) use self::table::is_run_by;
 
 use self::offspring::{Adoption, Offspring};
 use self::streams::Streams;

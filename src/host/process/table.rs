@@ -44,10 +44,13 @@ pub(super) fn one(pid: Pid) -> Option<Record> {
     parse(pid, &String::from_utf8_lossy(&line))
 }
 
-/// Whether this process was started by the one with this pid, or by what that one started.
-pub(crate) fn descends_from(pid: Pid) -> bool {
-    let parent = |of: &Pid| Pid::from_raw(one(*of)?.parent);
-    std::iter::successors(parent(&getpid()), parent).any(|above| above == pid)
+/// Whether this process is a command that `runner` is running, or was started by one. What a command left in the
+/// background, so that `runner` does not wait for it, is neither: the leader of its session is gone.
+pub(crate) fn is_run_by(runner: i32) -> bool {
+    let parent = |record: &Record| one(Pid::from_raw(record.parent)?);
+    std::iter::successors(one(getpid()), parent)
+        .find(|record| record.parent == runner)
+        .is_some_and(|record| record.session == record.pid.as_raw_pid())
 }
 
 fn parse(pid: Pid, line: &str) -> Option<Record> {
@@ -88,17 +91,6 @@ mod tests {
         assert_eq!(other.parent, own.pid.as_raw_pid());
         // In a container they may have started outside: they have no number there, and read as 0.
         assert_eq!((other.group, other.session), (own.group, own.session));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    #[test]
-    fn a_process_descends_from_those_above_it_and_not_from_those_below() {
-        let above = Pid::from_raw(one(getpid()).unwrap().parent).unwrap();
-        assert!(descends_from(above));
-        assert!(!descends_from(getpid()));
-        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        assert!(!descends_from(Pid::from_child(&child)));
         child.kill().unwrap();
         child.wait().unwrap();
     }
