@@ -184,6 +184,7 @@ impl Secrecy {
         }
         let message = match &error.wanted {
             Some(wanted) => format!("expected {wanted}, found something else"),
+            None if self == Self::Open && !quotes(&error.message, &entry.value) => error.message,
             None => "not a value it can have".to_owned(),
         };
         NodeError { message, help: None, ..error }
@@ -195,6 +196,15 @@ impl Secrecy {
         if self == Self::Secret {
             problem.excerpt = Excerpt::Hidden;
         }
+    }
+}
+
+/// Whether a message contains a text of the value.
+fn quotes(message: &str, value: &Node) -> bool {
+    match &value.value {
+        Value::Scalar(scalar) => !scalar.text.is_empty() && message.contains(&scalar.text),
+        Value::Seq(items) => items.iter().any(|item| quotes(message, item)),
+        Value::Map(entries) => entries.iter().any(|entry| quotes(message, &entry.value)),
     }
 }
 
