@@ -57,8 +57,9 @@ impl Resource {
 
 /// Whether it is an address of which a part is not shown.
 fn is_masked(value: &Json) -> bool {
+    let is_address = |text: &&str| text.starts_with("http://") || text.starts_with("https://");
     let is_masked = |text: &str| text.contains(&format!("://{}@", Secret::MASK)) || text.ends_with("?…");
-    value.as_str().is_some_and(is_masked)
+    value.as_str().filter(is_address).is_some_and(is_masked)
 }
 
 fn json(node: &Node) -> Json {
