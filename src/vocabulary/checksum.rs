@@ -95,7 +95,8 @@ impl fmt::Display for Checksum {
                 bytes.as_slice()
             }
         };
-        bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+        f.write_str(&bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect::<String>())
     }
 }
 

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use super::{
     Properties,
-    failure::local,
     state::{ArchiveState, blame, stop},
 };
 use crate::{
     host::{
-        files::{self, Attributes, Kind},
+        files::{self, Attributes, Digested, Entry, Kind},
         unpack::{Extracted, What},
     },
     resource::{Context, Error},
@@ -52,9 +51,12 @@ fn tampered(
     cx: &Context,
 ) -> Result<Vec<String>, Error> {
     let mut tampered = Vec::new();
-    for extracted in list {
-        let path = target.join(&extracted.path);
-        if !is_untouched(&path, &extracted.what, cx)? || !has_attributes(&path, &extracted.what, owner)? {
+    for Extracted { path, what } in list {
+        let path = target.join(path);
+        let found = look(&path, what, cx)?;
+        if !found
+            .is_some_and(|found| is_as_unpacked(&found, what) && has_attributes(&found.entry, what, owner))
+        {
             tampered.push(path.display().to_string());
             if tampered.len() == MOST_NAMED {
                 break;
@@ -64,33 +66,35 @@ fn tampered(
     Ok(tampered)
 }
 
-/// Whether something still belongs to whom it was unpacked for, with the mode that it was given. A directory may have
-/// been there before, and then kept its own.
-fn has_attributes(path: &Path, what: &What, owner: Attributes) -> Result<bool, Error> {
-    let mode = match what {
-        What::Directory => return Ok(true),
-        What::File { mode, .. } => Some(*mode),
-        What::Link { .. } => None,
-    };
-    let found = files::inspect(path).map_err(local)?;
-    Ok(found.is_some_and(|found| {
-        (found.uid, found.gid) == (owner.uid, owner.gid) && mode.is_none_or(|mode| mode == found.mode)
-    }))
+/// Whether nobody has changed what something is and holds.
+pub(super) fn is_untouched(path: &Path, what: &What, cx: &Context) -> Result<bool, Error> {
+    Ok(look(path, what, cx)?.is_some_and(|found| is_as_unpacked(&found, what)))
 }
 
-/// Whether something is still as it was unpacked.
-pub(super) fn is_untouched(path: &Path, what: &What, cx: &Context) -> Result<bool, Error> {
+fn look(path: &Path, what: &What, cx: &Context) -> Result<Option<Digested>, Error> {
     let found = match what {
         What::File { .. } => files::digest(path, &mut || stop(cx)),
-        _ => files::inspect(path).map(|entry| entry.map(|entry| files::Digested { entry, sha256: None })),
+        _ => files::inspect(path).map(|entry| entry.map(|entry| Digested { entry, sha256: None })),
     };
-    let Some(found) = found.map_err(|error| blame(error, cx))? else { return Ok(false) };
-    Ok(match (what, found.entry.kind) {
-        (What::File { sha256, .. }, Kind::File) => {
-            found.sha256.is_some_and(|found| found == sha256.to_string())
-        }
-        (What::Link { target }, Kind::Symlink { target: found }) => *target == found,
+    found.map_err(|error| blame(error, cx))
+}
+
+fn is_as_unpacked(found: &Digested, what: &What) -> bool {
+    match (what, &found.entry.kind) {
+        (What::File { sha256, .. }, Kind::File) => found.sha256 == Some(sha256.to_string()),
+        (What::Link { target }, Kind::Symlink { target: found }) => target == found,
         (What::Directory, Kind::Directory) => true,
         _ => false,
-    })
+    }
+}
+
+/// Whether something belongs to whom it was unpacked for, with the mode that it was given. A directory may have been
+/// there before, and then kept its own.
+fn has_attributes(found: &Entry, what: &What, owner: Attributes) -> bool {
+    let is_owned = (found.uid, found.gid) == (owner.uid, owner.gid);
+    match what {
+        What::Directory => true,
+        What::File { mode, .. } => is_owned && found.mode == *mode,
+        What::Link { .. } => is_owned,
+    }
 }
