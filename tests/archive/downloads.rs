@@ -225,7 +225,7 @@ fn certificates_are_checked_against_the_system_and_the_ca_file() {
     fs::remove_file(world.path("app.tar.gz")).unwrap();
     failed(&world.apply(), "is not fetched over http");
     let missing = world.manifest(&manifest(&server.url("/app.tar.gz"), "ca_file: /no/such/file"));
-    failed(&missing.apply(), "cannot read certificates from /no/such/file");
+    failed(&missing.apply(), "cannot read certificates from /no/such/file").says("(ca_file)");
 }
 
 #[test]

@@ -86,6 +86,17 @@ fn of_a_sensitive_archive_no_checksum_is_told() {
         let outcome = world.apply_with(flags);
         outcome.exits(1).says("the download has another checksum").never_says(&real).never_says(&wanted);
     }
+    let releases = releases();
+    for flags in [&[][..], &["--json"], &["--noop"]] {
+        let properties = format!("{EXTRACT}, sensitive: true");
+        let world = World::new().manifest(&versioned(&releases, "1", &properties));
+        world.apply().exits(0).counts([1, 0, 0, 0]);
+        let world = world.manifest(&versioned(&releases, "2", &properties));
+        let outcome = world.apply_with(flags);
+        for version in ["1", "2"] {
+            outcome.exits(0).never_says(&sha256(&release(version)));
+        }
+    }
 }
 
 #[test]

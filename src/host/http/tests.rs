@@ -489,6 +489,15 @@ fn headers_that_cannot_be_sent_are_named_without_their_value() {
 }
 
 #[test]
+fn a_host_of_ones_own_takes_the_place_of_the_addresss() {
+    let server = Server::of(TEXT.to_vec());
+    let url = Url::parse(&server.url("/x")).unwrap();
+    let headers = [("Host".to_owned(), Secret::new("virtual.example"))];
+    client().fetch_small(&Request { headers: &headers, ..Request::of(&url) }, 100).unwrap();
+    assert_eq!(server.requests()[0].header("host"), Some("virtual.example"));
+}
+
+#[test]
 fn base_64_is_as_others_write_it() {
     for (plain, encoded) in
         [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("\u{ff}", "w78=")]

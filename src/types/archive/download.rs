@@ -240,5 +240,6 @@ fn refusal(error: &HttpError, property: &'static str, cx: &Context) -> Error {
     }
     let retry = if error.is_passing() { Retry::Worthwhile } else { Retry::Pointless };
     let help = error.hint().map(str::to_owned);
+    let property = if matches!(error, HttpError::CaFile { .. }) { "ca_file" } else { property };
     Error { help, retry, ..Error::new(format!("cannot download: {error}")).on(property) }
 }
