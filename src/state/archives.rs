@@ -182,7 +182,7 @@ impl StateDirectory {
         self.list(&record.list)
     }
 
-    /// What was unpacked by all versions of which something may still be there; of what several had, the last.
+    /// What was unpacked by all versions of which something may still be there, as each of them had it.
     pub(crate) fn extracted_before(&self, unpacking: Unpacking) -> Result<Vec<Extracted>, StateError> {
         let mut all = Vec::new();
         for (_, record) in self.extractions(unpacking).0 {
@@ -204,7 +204,13 @@ impl StateDirectory {
     /// All records of a directory, each with its name.
     fn records(&self, target: &Path) -> (Vec<(String, ExtractionRecord)>, Option<StateError>) {
         let prefix = format!("{}-", stem(target));
-        let entries = fs::read_dir(self.archives()).into_iter().flatten().flatten();
+        let path = self.archives();
+        let entries = match fs::read_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return (Vec::new(), Some(StateError::Io { path, error }));
+            }
+            entries => entries.into_iter().flatten().flatten(),
+        };
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let is_record = |name: &String| {
             name.starts_with(&prefix) && Path::new(name).extension().is_some_and(|ending| ending == "json")

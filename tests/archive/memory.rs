@@ -194,6 +194,12 @@ fn a_record_that_is_damaged_is_told_and_set_aside() {
     let outcome = world.apply();
     stable(&outcome);
     outcome.says("what was unpacked earlier is not known");
+    let folder = world.state().join("archives");
+    fs::rename(&folder, world.state().join("away")).unwrap();
+    fs::write(&folder, "").unwrap();
+    world.apply().exits(0).says("what was unpacked earlier is not known");
+    fs::remove_file(&folder).unwrap();
+    fs::rename(world.state().join("away"), &folder).unwrap();
     let world = world.manifest(&versioned(&server, "2", "extract_parent: $W/opt"));
     world.apply().exits(0).counts([1, 0, 0, 0]);
     stable(&world.apply());
