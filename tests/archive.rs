@@ -3,6 +3,7 @@
 
 mod crashes;
 mod downloads;
+mod foresight;
 mod memory;
 mod secrets;
 mod states;

@@ -32,6 +32,7 @@ pub(crate) use self::{
     error::HttpError,
     header::{check_name, check_value},
     proxies::Proxies,
+    tls::certificates,
 };
 use super::interrupt::Interrupt;
 use crate::vocabulary::{Login, Scheme, Secret, Url};

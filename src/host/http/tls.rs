@@ -58,7 +58,7 @@ impl Authorities {
 }
 
 /// The certificates in a file.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> {
     let text = fs::read(path).map_err(|error| unusable(path, error.to_string()))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match found {

@@ -234,7 +234,7 @@ impl Read for Feed<'_, '_> {
 }
 
 /// The failure of a request, or why it was stopped.
-fn refusal(error: &HttpError, property: &'static str, cx: &Context) -> Error {
+pub(super) fn refusal(error: &HttpError, property: &'static str, cx: &Context) -> Error {
     if let Err(stopped) = cx.tick() {
         return stopped;
     }

@@ -9,7 +9,6 @@ use std::{
 
 use super::{
     Action, Properties, Step,
-    decision::unreachable_creation,
     download::{Broken, Feed, Order, Partial},
     extraction::{Extraction, Ready, Unpacked, unrecorded},
     failure::{hopeless, local},
@@ -17,7 +16,7 @@ use super::{
 };
 use crate::{
     host::{
-        files::{self, Attributes, Draft, Intent, UNKNOWN},
+        files::{self, Attributes, Draft},
         http::Body,
         unpack::{Kind, UnpackError},
     },
@@ -32,43 +31,7 @@ pub(crate) struct Http {
     partial: Mutex<HashMap<PathBuf, Partial>>,
 }
 
-/// Fails as a real run would, as far as that can be told without the network, and remembers what it would have left.
-pub(super) fn rehearse(
-    want: &Properties,
-    have: &ArchiveState,
-    action: &Action,
-    cx: &Context,
-) -> Result<(), Error> {
-    if let Some(error) = unreachable_creation(want, have) {
-        return Err(error);
-    }
-    let (path, mut foresight) = (want.name.as_path(), cx.foresight.borrow_mut());
-    for step in &action.0 {
-        match (step, have.target) {
-            (Step::Remove | Step::CleanUp, _) => foresight.rehearse(path, Intent::Remove, None)?,
-            (Step::Download, Some(target)) => {
-                let sha256 = want.checksum.as_ref().filter(|sum| sum.algorithm() == Algorithm::Sha256);
-                let sha256 = sha256.map_or_else(|| UNKNOWN.to_owned(), ToString::to_string);
-                foresight.rehearse(path, Intent::Write(target), Some(sha256))?;
-            }
-            (Step::SetAttributes, Some(target)) => {
-                foresight.rehearse(path, Intent::SetAttributes(target), have.metadata.checksum.clone())?;
-            }
-            (Step::Extract, Some(target)) => {
-                if let Some(directory) = &want.extract_parent {
-                    foresight.fill(directory.as_path(), Attributes { mode: 0o755, ..target })?;
-                }
-                if let Some(creates) = &want.creates {
-                    foresight.assume(creates.as_path(), target.uid, target.gid);
-                }
-            }
-            (_, None) => return Err(unknown_attributes()),
-        }
-    }
-    Ok(())
-}
-
-fn unknown_attributes() -> Error {
+pub(super) fn unknown_attributes() -> Error {
     Error::new("owner and group are not known")
 }
 

@@ -7,6 +7,7 @@ mod extraction;
 mod failure;
 mod headers;
 mod http;
+mod rehearsal;
 mod state;
 mod verification;
 
@@ -336,7 +337,7 @@ impl ResourceType for Archive {
         _: &Http,
         cx: &Context,
     ) -> Result<(), Error> {
-        http::rehearse(want, have, action, cx)
+        rehearsal::rehearse(want, have, action, cx)
     }
 
     fn enact(
