@@ -106,6 +106,9 @@ fn whole_numbers_beyond_64_bits_keep_their_digits_as_text() {
     let kinds: Vec<_> = value.as_list().unwrap().iter().map(Value::type_name).collect();
     assert_eq!(kinds, ["int", "string", "float"]);
     assert_eq!(Value::from(u64::MAX), Value::from("18446744073709551615"));
+    // What a fraction is written as reads back as the same fraction.
+    let fraction = Value::Float(1.119_864_462_594_823_2e19);
+    assert_eq!(serde_json::from_str::<Value>(&fraction.to_string()).unwrap(), fraction);
     assert_eq!(Value::from(serde_json::json!(u64::MAX)), Value::from("18446744073709551615"));
 }
 

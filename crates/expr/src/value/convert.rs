@@ -27,11 +27,17 @@ impl From<f64> for Value {
     }
 }
 
-/// A number beyond the largest whole number becomes text: the nearest fraction would lose digits without a word.
+/// A number beyond the largest whole number becomes text where the nearest fraction would lose digits without a word.
 impl From<u64> for Value {
     fn from(number: u64) -> Self {
-        i64::try_from(number).map_or_else(|_| number.to_string().into(), Self::Int)
+        i64::try_from(number).map_or_else(|_| beyond_whole(number), Self::Int)
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "whether any is lost is looked at")]
+fn beyond_whole(number: u64) -> Value {
+    let (text, nearest) = (number.to_string(), number as f64);
+    if nearest.to_string() == text { Value::Float(nearest) } else { text.into() }
 }
 
 impl From<&str> for Value {
