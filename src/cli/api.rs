@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     document::{self, Entry, Node, Problem, Scalar, Source, Style, Value, closest},
-    engine::{self, Diffs, Exclusion, Ledger, Observer, OnFailure, Options, Report, RunMode},
+    engine::{self, Detail, Diffs, Exclusion, Ledger, Observer, OnFailure, Options, Report, RunMode},
     host::{Host, interrupt::Stdin, process::close_inherited},
     resource::{self, Completeness, Declaration, Kind, Resource},
     session::{Event, Session},
@@ -144,6 +144,7 @@ impl Desk {
         let options = Options {
             mode: self.mode,
             diffs: if self.mode == RunMode::Noop { Diffs::Wanted } else { Diffs::Unwanted },
+            detail: Detail::Whole,
             on_failure: OnFailure::Continue,
             exclusion: Exclusion::WhileChanging(Patience::Wait),
             working_directory: &self.folder,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     document::Source,
-    engine::{self, Diffs, Exclusion, Finished, Ledger, OnFailure, Options, RunMode},
+    engine::{self, Detail, Diffs, Exclusion, Finished, Ledger, OnFailure, Options, RunMode},
     host::{Host, process::close_inherited},
     manifest::{self, Manifest},
     resource::{HIDDEN, Resource},
@@ -115,9 +115,11 @@ impl Run<'_> {
     {
         let noop = matches.get_flag("noop");
         let diffs = matches.get_flag("diff") || noop && !matches.get_flag("no-diff");
+        let is_read = Format::of(matches) == Format::Json || session.is_kept();
         let options = Options {
             mode: if noop { RunMode::Noop } else { RunMode::Real },
             diffs: if diffs { Diffs::Wanted } else { Diffs::Unwanted },
+            detail: if is_read { Detail::Whole } else { Detail::Outline },
             on_failure: self.on_failure,
             exclusion: self.exclusion,
             working_directory: self.folder,

@@ -28,6 +28,7 @@ pub(crate) use ledger::Ledger;
 pub(crate) struct Options<'a> {
     pub(crate) mode: RunMode,
     pub(crate) diffs: Diffs,
+    pub(crate) detail: Detail,
     /// What to do after a resource failed.
     pub(crate) on_failure: OnFailure,
     pub(crate) exclusion: Exclusion,
@@ -44,6 +45,14 @@ pub(crate) struct Options<'a> {
 pub(crate) enum Diffs {
     Wanted,
     Unwanted,
+}
+
+/// How much events tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Whole,
+    /// Properties and state are left out: nobody will read them.
+    Outline,
 }
 
 /// What to do after a resource failed.
@@ -153,7 +162,7 @@ impl Run<'_> {
     /// Applies one resource, whatever happens, and says whether it failed.
     fn apply(&mut self, resource: &Resource, next: &[Resource]) -> bool {
         let started = Instant::now();
-        let mut event = Event::of(resource, self.options.mode, self.session);
+        let mut event = Event::of(resource, self.options, self.session);
         let mut outcome = Outcome::default();
         let mut excluded = None;
         match gate::check(resource, self.session, self.ledger, self.options) {
@@ -175,7 +184,7 @@ impl Run<'_> {
         if outcome.touched {
             self.touched.push(resource.reference());
         }
-        event.record(&mut outcome, resource);
+        event.record(&mut outcome, resource, self.options.detail);
         event.duration = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let Outcome { summary, differences, errors, warnings, .. } = outcome;
         let failed = event.failed;
@@ -200,7 +209,7 @@ impl Run<'_> {
             Ok(late) => late,
             Err(errors) => return failed(errors),
         };
-        if let Some(late) = &late {
+        if let Some(late) = late.as_ref().filter(|_| self.options.detail == Detail::Whole) {
             event.properties = resource.to_json(late.as_ref());
         }
         let provider = match self.providers.provide(resource, self.host) {

@@ -1,6 +1,6 @@
 //! From an outcome to the event that tells of it.
 
-use super::{RunMode, converge::Outcome};
+use super::{Detail, Options, RunMode, converge::Outcome};
 use crate::{
     resource::Resource,
     session::{Event, Session},
@@ -8,23 +8,25 @@ use crate::{
 
 impl Event {
     /// The event of a resource whose turn has come.
-    pub(super) fn of(resource: &Resource, mode: RunMode, session: &mut Session) -> Self {
+    pub(super) fn of(resource: &Resource, options: &Options, session: &mut Session) -> Self {
         let mut event = session.event(resource.kind.name(), &resource.name);
         event.alias.clone_from(&resource.common.alias);
         event.requested_ensure = resource.wanted.ensure();
-        event.properties = resource.to_json(resource.wanted.as_ref());
-        event.noop = mode == RunMode::Noop;
+        if options.detail == Detail::Whole {
+            event.properties = resource.to_json(resource.wanted.as_ref());
+        }
+        event.noop = options.mode == RunMode::Noop;
         event
     }
 
     /// Notes what came of the resource, without what must not be shown.
-    pub(super) fn record(&mut self, outcome: &mut Outcome, resource: &Resource) {
+    pub(super) fn record(&mut self, outcome: &mut Outcome, resource: &Resource, detail: Detail) {
         if let Some(observed) = &mut outcome.observed {
             if resource.common.sensitive {
                 observed.redact();
             }
             self.final_ensure = observed.ensure();
-            self.status = Some(observed.to_json(&self.kind, &self.name));
+            self.status = (detail == Detail::Whole).then(|| observed.to_json(&self.kind, &self.name));
         }
         self.failed = !outcome.errors.is_empty();
         self.error = outcome.errors.iter().map(ToString::to_string).collect();

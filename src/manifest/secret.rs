@@ -15,6 +15,9 @@ const MARK: &str = "sensitive";
 
 /// Leaves the excerpts out of problems that would show lines of a sensitive resource.
 pub(super) fn hide(problems: &mut [Problem], root: &Node, text: &str) {
+    if problems.is_empty() {
+        return;
+    }
     let mut secrets = Vec::new();
     collect(root, &mut secrets);
     let secrets: Vec<_> = secrets.into_iter().map(|secret| lines(text, secret)).collect();

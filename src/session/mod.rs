@@ -57,6 +57,11 @@ impl Session {
         Ok((session, recorded.torn))
     }
 
+    /// Whether its events outlive this process.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.store.is_some()
+    }
+
     /// What tells it from every other session, if it outlives this process: no two begin in the same nanosecond.
     pub(crate) fn name(&self) -> Option<String> {
         self.store.as_ref().map(|_| self.started.to_string())

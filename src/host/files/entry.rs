@@ -106,10 +106,11 @@ fn hash(
     path: &Path,
     tick: &mut dyn FnMut() -> Result<(), Stopped>,
 ) -> Result<String, Problem> {
-    // One byte more than the file has, so that the second read already says that it has ended.
+    // One byte more than the file has: a read that fills less of it, and gives all that is there, has come to the end.
     let room = usize::try_from(size).map_or(CHUNK, |size| CHUNK.min(size + 1));
     let mut buffer = vec![0; room.max(512)];
     let mut hasher = Sha256::new();
+    let mut read = 0;
     loop {
         tick().map_err(|Stopped| Problem::Stopped)?;
         let count = match file.read(&mut buffer) {
@@ -121,6 +122,10 @@ fn hash(
             }
         };
         hasher.update(&buffer[..count]);
+        read += count as u64;
+        if read == size && count < buffer.len() {
+            break;
+        }
     }
     Ok(hex(&hasher.finalize()))
 }
