@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -85,30 +85,33 @@ impl Batch {
     /// Brings the prepared files to disk. Where that fails they are forgotten: each is then written in its turn, and
     /// whoever fails again says why.
     pub(crate) fn sync(&mut self) {
-        if self.sync_together().is_some() {
-            return;
-        }
-        let start = Instant::now();
-        if self.ready.iter().any(|ready| ready.draft.sync().is_err()) {
+        let synced = if let Some(systems) = self.file_systems() {
+            systems.into_iter().all(|file| syncfs(file).is_ok())
+        } else {
+            let start = Instant::now();
+            let synced = self.ready.iter().all(|ready| ready.draft.sync().is_ok());
+            self.spent += start.elapsed();
+            synced
+        };
+        if !synced {
             self.ready.clear();
         }
-        self.spent += start.elapsed();
     }
 
-    /// One sync per file system, if that is wise.
-    fn sync_together(&self) -> Option<()> {
+    /// A file on each of the file systems, if it is wise to sync those as a whole.
+    fn file_systems(&self) -> Option<Vec<&File>> {
         let patience = u64::try_from(self.spent.as_millis()).ok()?.saturating_mul(KIBIBYTES_PER_MILLISECOND);
         if !syncfs_tells_errors() || dirty_kibibytes()? > MOST_DIRTY_KIBIBYTES.saturating_add(patience) {
             return None;
         }
-        let mut synced = BTreeSet::new();
-        for Ready { draft, .. } in &self.ready {
-            if synced.insert(fstat(draft.file()).ok()?.st_dev) {
-                let kind = u64::try_from(fstatfs(draft.file()).ok()?.f_type).ok()?;
-                KNOWN.contains(&kind).then(|| syncfs(draft.file()))?.ok()?;
+        let (mut seen, mut systems) = (BTreeSet::new(), Vec::new());
+        for file in self.ready.iter().map(|ready| ready.draft.file()) {
+            if seen.insert(fstat(file).ok()?.st_dev) {
+                let kind = u64::try_from(fstatfs(file).ok()?.f_type).ok()?;
+                KNOWN.contains(&kind).then(|| systems.push(file))?;
             }
         }
-        Some(())
+        Some(systems)
     }
 
     /// The turn of a path has come: what was prepared for paths before it is of no use any more, and unless more of the
