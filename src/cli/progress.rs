@@ -79,12 +79,14 @@ impl Progress {
             if is_first {
                 let line = Arc::clone(&self.line);
                 // The first resource may be the long one.
-                thread::spawn(move || {
+                let later = move || {
                     thread::sleep(LONG);
                     let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
                     line.is_long = true;
                     line.show_turn();
-                });
+                };
+                // Where there can be no more threads, there is no line either.
+                let _ = thread::Builder::new().spawn(later);
             }
         }
     }
