@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::document::Span;
+use crate::{document::Span, vocabulary::Account};
 
 /// A failure of one resource, in words that a person can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,12 @@ impl Error {
     /// The run was asked to stop while this resource was being worked on.
     pub(crate) fn interrupted() -> Self {
         Self { retry: Retry::Pointless, ..Self::new("interrupted before it was finished") }
+    }
+
+    /// A user or group that the machine does not know.
+    pub(crate) fn unknown_account(what: &str, account: &Account) -> Self {
+        Self::new(format!("{what} \"{account}\" does not exist on this machine"))
+            .with_help(format!("create the {what} first, or give a numeric id"))
     }
 
     pub(crate) fn on(mut self, property: &'static str) -> Self {

@@ -10,14 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256, Sha512};
 
-use super::{
-    Ensure, Properties,
-    decision::reason_to_extract_again,
-    failure::{hopeless, local},
-};
+use super::{Ensure, Properties, decision::reason_to_extract_again, failure::local};
 use crate::{
     host::files::{self, Attributes, Digested, Entry, FileError, Kind, Stopped},
-    resource::{Context, Error, State},
+    resource::{Context, Error, Retry, State},
     state::{ExtractionRecord, Fetched, Progress, StateError},
     vocabulary::{Algorithm, Checksum, Mode},
 };
@@ -200,12 +196,9 @@ fn recall<T>(found: Result<Option<T>, StateError>, cx: &Context) -> Option<T> {
 fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Error> {
     let (Some(owner), Some(group)) = (&want.owner, &want.group) else { return Ok(None) };
     let users = &cx.host.users;
-    let missing = |what: &str, name: &str| {
-        hopeless(format!("{what} \"{name}\" does not exist on this machine"))
-            .with_help(format!("create the {what} first, or give a numeric id"))
-    };
-    let uid = users.user_id(owner).ok_or_else(|| missing("user", owner.as_str()).on("owner"))?;
-    let gid = users.group_id(group).ok_or_else(|| missing("group", group.as_str()).on("group"))?;
+    let missing = |what, account| Error { retry: Retry::Pointless, ..Error::unknown_account(what, account) };
+    let uid = users.user_id(owner).ok_or_else(|| missing("user", owner).on("owner"))?;
+    let gid = users.group_id(group).ok_or_else(|| missing("group", group).on("group"))?;
     let mode = want.mode.map_or_else(|| 0o644 & !umask(), Mode::bits);
     Ok(Some(Attributes { uid, gid, mode }))
 }

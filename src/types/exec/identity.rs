@@ -9,7 +9,6 @@ use crate::{
         users::{User, Users},
     },
     resource::Error,
-    vocabulary::Account,
 };
 
 /// Makes the command run as the user and group that the resource names.
@@ -21,7 +20,7 @@ pub(super) fn assume<'a>(
     let group = want
         .group
         .as_ref()
-        .map(|group| users.group_id(group).ok_or_else(|| missing("group", group).on("group")));
+        .map(|group| users.group_id(group).ok_or_else(|| Error::unknown_account("group", group).on("group")));
     match (&want.user, group.transpose()?) {
         (None, None) => Ok(command),
         (None, Some(gid)) if gid == getegid().as_raw() => Ok(command),
@@ -32,7 +31,8 @@ pub(super) fn assume<'a>(
             Ok(command.identity(Identity { uid: geteuid().as_raw(), gid, groups }))
         }
         (Some(account), gid) => {
-            let uid = users.user_id(account).ok_or_else(|| missing("user", account).on("user"))?;
+            let uid =
+                users.user_id(account).ok_or_else(|| Error::unknown_account("user", account).on("user"))?;
             if uid == geteuid().as_raw() && gid.is_none_or(|gid| gid == getegid().as_raw()) {
                 return Ok(command);
             }
@@ -70,9 +70,4 @@ fn become_user<'a>(
         .variable("HOME", user.home)
         .variable("LOGNAME", user.name.clone())
         .variable("USER", user.name))
-}
-
-fn missing(what: &str, account: &Account) -> Error {
-    Error::new(format!("{what} \"{account}\" does not exist on this machine"))
-        .with_help(format!("create the {what} first, or give a numeric id"))
 }

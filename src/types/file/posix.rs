@@ -285,12 +285,8 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Err
         return Ok(None);
     };
     let users = &cx.host.users;
-    let missing = |what: &str, name: &str| {
-        Error::new(format!("{what} \"{name}\" does not exist on this machine"))
-            .with_help(format!("create the {what} first, or give a numeric id"))
-    };
-    let uid = users.user_id(owner).ok_or_else(|| missing("user", owner.as_str()).on("owner"))?;
-    let gid = users.group_id(group).ok_or_else(|| missing("group", group.as_str()).on("group"))?;
+    let uid = users.user_id(owner).ok_or_else(|| Error::unknown_account("user", owner).on("owner"))?;
+    let gid = users.group_id(group).ok_or_else(|| Error::unknown_account("group", group).on("group"))?;
     Ok(Some(Attributes { uid, gid, mode: mode.bits() }))
 }
 
