@@ -3,8 +3,8 @@
 
 mod crashes;
 mod downloads;
-mod foresight;
 mod memory;
+mod prediction;
 mod secrets;
 mod states;
 mod trees;

@@ -127,12 +127,12 @@ fn looks_like_a_manifest(block: &Block) -> bool {
 }
 
 /// A folder for a page, and a shell in it.
-struct Desk {
+struct ApiServer {
     world: World,
     folder: PathBuf,
 }
 
-impl Desk {
+impl ApiServer {
     fn of(page: &str) -> Self {
         let world = World::new();
         let folder = world.path("");
@@ -200,7 +200,7 @@ fn tree(text: &str) -> serde_json::Value {
 fn mistakes(page: &str) -> Vec<String> {
     let mut mistakes = Vec::new();
     for block in blocks(page).iter().filter(|block| looks_like_a_manifest(block)) {
-        let desk = Desk::of(page);
+        let desk = ApiServer::of(page);
         desk.write("page.yaml", &block.text);
         let (printed, code) = desk.run("ccm validate page.yaml");
         if code != 0 {
@@ -212,7 +212,7 @@ fn mistakes(page: &str) -> Vec<String> {
     if page.lines().any(|line| line == NEEDS_LAB) {
         return mistakes;
     }
-    let desk = Desk::of(page);
+    let desk = ApiServer::of(page);
     for block in blocks(page).iter().filter(|block| block.language == "console") {
         for Shown { line, command, code, output } in commands(block) {
             let (printed, ended) = desk.run(&command);
@@ -298,7 +298,7 @@ fn the_program_in_python_does_as_the_script_does() {
     if !has("python3") {
         return;
     }
-    let desk = Desk::of("");
+    let desk = ApiServer::of("");
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/python/ensure.py");
     let run = format!("python3 {} $PWD/app $ME $MY_GROUP", program.display());
     let (first, code) = desk.run(&run);

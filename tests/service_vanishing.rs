@@ -108,8 +108,8 @@ fn a_unit_whose_file_goes_in_the_same_run_is_foreseen_to_be_gone() {
             let event = run.event(name);
             (run.code, event["failed"].clone(), event["changed"].clone(), event["error"].clone())
         };
-        let (foreseen, real) = (run(&["--noop"]), run(&[]));
-        assert_eq!(foreseen, real, "{name}");
+        let (predicted, real) = (run(&["--noop"]), run(&[]));
+        assert_eq!(predicted, real, "{name}");
         assert_eq!((real.0, real.2), (i32::from(!stopped), stopped.into()), "{name}: {}", real.3);
     }
     // One that another directory has as well stays.

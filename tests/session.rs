@@ -331,12 +331,12 @@ fn a_line_that_a_killed_command_left_unfinished_is_ignored_and_said() {
         let outcome = report(&world, &store, &[]);
         outcome
             .exits(0)
-            .complains("1 line that a killed command left unfinished ignored")
+            .complains("1 line that a killed command left write_journal ignored")
             .counts([1, 0, 0, 0]);
         write(&world, &store, "$W/after", &["--require", "file#$W/before"]).exits(0).complains("1 line");
         let outcome = report(&world, &store, &["--json"]);
         assert_eq!(outcome.exits(0).events().len(), 2);
-        outcome.complains("1 line that a killed command left unfinished ignored");
+        outcome.complains("1 line that a killed command left write_journal ignored");
     }
     // Only the end of the line is missing: the event is whole.
     fs::write(&events, &whole[..whole.len() - 1]).unwrap();
@@ -847,7 +847,7 @@ fn what_a_dry_run_foresaw_does_not_count_in_a_real_command() {
     outcome.exits(1).says("has only been seen in a dry run").says("seen so far: nothing yet");
     write(&world, &store, "$W/b", &["--require", "file#$W/a", "--noop"]).exits(0);
     assert!(world.tree().names().is_empty());
-    // By whichever name, and without what else was only foreseen.
+    // By whichever name, and without what else was only predicted.
     write(&world, &store, "$W/c", &["--noop", "--alias", "it"]).exits(0);
     write(&world, &store, "$W/d", &[]).exits(0);
     let outcome = write(&world, &store, "$W/e", &["--require", "file#it"]);

@@ -14,19 +14,21 @@ use serde_json::Value as Json;
 
 use super::{
     Exit,
-    apply::{debts_to, to_text, waiting},
+    apply::{refresh_store_for, to_text, waiting},
     failure::Failure,
-    host,
+    host, load_inputs,
     output::Output,
     progress::Progress,
     report::{Aside, Format},
-    session, state_directory, surroundings, switch,
+    session, state_directory, switch,
 };
 use crate::{
     document::{self, Entry, Node, Problem, Scalar, Source, Style, Value, closest},
-    engine::{self, Detail, Diffs, Exclusion, Ledger, Observer, OnFailure, Options, Report, RunMode},
+    engine::{
+        self, Detail, Diffs, Exclusion, Observer, OnFailure, Options, PendingRefreshes, Report, RunMode,
+    },
     host::{Host, interrupt::Stdin, process::close_inherited},
-    resource::{self, Completeness, Declaration, Kind, Resource},
+    resource::{self, AnyType, Completeness, Declaration, Resource},
     session::{Event, Session},
     state::Patience,
     template::Scope,
@@ -53,7 +55,7 @@ struct Response {
 
 pub(super) fn command() -> Command {
     let flags = |command: Command| {
-        surroundings::arguments(command)
+        load_inputs::arguments(command)
             .arg(switch("noop", "Change nothing and say what would be done"))
             .arg(session::argument())
     };
@@ -74,7 +76,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let Some((how, matches)) = matches.subcommand() else { return Err(Failure::new("no command was given")) };
-    let mut desk = Desk::new(matches, output)?;
+    let mut desk = ApiServer::new(matches, output)?;
     let unreadable = |error: io::Error| Failure::new(format!("cannot read the request: {error}"));
     if how == "pipe" {
         let mut bytes = Vec::new();
@@ -83,7 +85,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
             serde_json::to_value(desk.answer(bytes)).map_err(|error| Failure::new(error.to_string()))?;
         let format = if matches.get_flag("yaml") { Format::Text } else { Format::Json };
         output.text(&to_text(&answer, format)?);
-        return Ok(Exit::AsAsked);
+        return Ok(Exit::Success);
     }
     let interrupt = desk.host.interrupt.clone();
     for line in BufReader::new(Stdin(&interrupt)).split(b'\n') {
@@ -102,11 +104,11 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
             break;
         }
     }
-    Ok(Exit::AsAsked)
+    Ok(Exit::Success)
 }
 
 /// Where requests are answered, one after the other, in one session.
-struct Desk {
+struct ApiServer {
     host: Host,
     progress: Rc<Progress>,
     session: Session,
@@ -115,14 +117,14 @@ struct Desk {
     mode: RunMode,
 }
 
-impl Desk {
+impl ApiServer {
     fn new(matches: &ArgMatches, output: &Output) -> Result<Self, Failure> {
         let folder = env::current_dir()
             .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
         let host = host(state_directory(matches)?, &output.progress)?;
         close_inherited();
         Ok(Self {
-            scope: surroundings::surroundings(matches)?.without_manifest(&folder, &host)?,
+            scope: load_inputs::load_inputs(matches)?.without_manifest(&folder, &host)?,
             host,
             progress: Rc::clone(&output.progress),
             session: session::selected(matches)?,
@@ -152,14 +154,14 @@ impl Desk {
             source: &source,
         };
         if self.mode == RunMode::Real {
-            self.host.unfinished.recover();
+            self.host.write_journal.recover();
         }
-        let debts = debts_to(&resource, &self.session, &self.host.state);
+        let refresh_store = refresh_store_for(&resource, &self.session, &self.host.state);
         let resources = [resource];
-        let mut ledger = Ledger::of(&resources, debts, &self.session);
+        let mut refreshes = PendingRefreshes::of(&resources, refresh_store, &self.session);
         let mut witness = Witness { event: None, aside: Aside(&self.progress) };
         let finished =
-            engine::run(&resources, &options, &self.host, &mut ledger, &mut self.session, &mut witness);
+            engine::run(&resources, &options, &self.host, &mut refreshes, &mut self.session, &mut witness);
         if let (Some(event), Some(error)) = (&mut witness.event, finished.unrecorded) {
             event.error.push(error.to_string());
         }
@@ -247,7 +249,7 @@ fn declaration(root: &Node) -> Result<Declaration, Problem> {
     }
 }
 
-fn kind(root: &Node) -> Result<&'static dyn Kind, Problem> {
+fn kind(root: &Node) -> Result<&'static dyn AnyType, Problem> {
     let Some(node) = root.lookup("type") else { return Err(Problem::new("`type` is missing").at(root.span)) };
     let Some(name) = node.as_str() else {
         return Err(Problem::new(format!("`type` must be a string, not {}", node.kind())).at(node.span));
@@ -288,7 +290,7 @@ fn told(problems: &[Problem], source: &Source) -> String {
 
 /// The schema of a request.
 pub(super) fn request_schema() -> Json {
-    let of_type = |kind: &&'static dyn Kind| {
+    let of_type = |kind: &&'static dyn AnyType| {
         let mut properties = resource::declaration_schema(*kind);
         properties["properties"]["name"] = serde_json::json!({ "type": "string" });
         properties["required"] = serde_json::json!(["name"]);

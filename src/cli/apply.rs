@@ -8,24 +8,24 @@ use serde_json::{Map, Value, json};
 use super::{
     Exit,
     failure::{Failure, warn},
-    host,
+    host, load_inputs,
     output::Output,
     report::{Format, Printer},
-    state_directory, surroundings, switch,
+    state_directory, switch,
 };
 use crate::{
     document::Source,
-    engine::{self, Detail, Diffs, Exclusion, Finished, Ledger, OnFailure, Options, RunMode},
+    engine::{self, Detail, Diffs, Exclusion, Finished, OnFailure, Options, PendingRefreshes, RunMode},
     host::{Host, process::close_inherited},
     manifest::{self, Manifest},
     resource::{HIDDEN, Resource},
     session::Session,
-    state::{Debts, Held, Patience, RunLock, StateDirectory, StateError},
+    state::{Held, Patience, RefreshStore, RunLock, StateDirectory, StateError},
     template::{Scope, escape},
 };
 
 pub(super) fn command() -> Command {
-    surroundings::arguments(run_arguments(Command::new("apply")))
+    load_inputs::arguments(run_arguments(Command::new("apply")))
         .about("Brings the machine to the state that a manifest declares")
         .arg(manifest_argument())
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
@@ -56,11 +56,11 @@ pub(super) fn run_arguments(command: Command) -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let host = host(state_directory(matches)?, &output.progress)?;
-    let location = surroundings::location(matches.get_one::<String>("manifest").map_or("-", String::as_str))?;
-    let manifest = manifest::load(&location, &surroundings::surroundings(matches)?, &host)?;
+    let location = load_inputs::location(matches.get_one::<String>("manifest").map_or("-", String::as_str))?;
+    let manifest = manifest::load(&location, &load_inputs::load_inputs(matches)?, &host)?;
     if matches.get_flag("render") {
         render(&manifest, matches, output)?;
-        return Ok(Exit::AsAsked);
+        return Ok(Exit::Success);
     }
     let _lock = lock(matches, &host)?;
     let settings = &manifest.settings;
@@ -78,8 +78,9 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         on_failure,
         exclusion: Exclusion::WholeRun,
     };
-    let debts = debts(&host.state);
-    let (finished, mut printer) = run.start(matches, &host, Some(debts), &mut Session::begin(), output);
+    let refresh_store = refresh_store(&host.state);
+    let (finished, mut printer) =
+        run.start(matches, &host, Some(refresh_store), &mut Session::begin(), output);
     if !matches.get_flag("no-report") {
         printer.summary(&finished);
     }
@@ -106,7 +107,7 @@ impl Run<'_> {
         self,
         matches: &ArgMatches,
         host: &Host,
-        debts: Option<Debts>,
+        refresh_store: Option<RefreshStore>,
         session: &mut Session,
         output: &'o mut Output,
     ) -> (Finished, Printer<'o>)
@@ -129,13 +130,13 @@ impl Run<'_> {
         let progress = Rc::clone(&output.progress);
         let mut printer =
             Printer::new(output, Format::of(matches), self.resources, self.source, options.mode);
-        let mut ledger = Ledger::of(self.resources, debts, session);
+        let mut refreshes = PendingRefreshes::of(self.resources, refresh_store, session);
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if !noop {
-            host.unfinished.recover();
+            host.write_journal.recover();
         }
-        let finished = engine::run(self.resources, &options, host, &mut ledger, session, &mut printer);
+        let finished = engine::run(self.resources, &options, host, &mut refreshes, session, &mut printer);
         progress.end();
         (finished, printer)
     }
@@ -168,17 +169,21 @@ pub(super) fn waiting(holder: &str) {
 }
 
 /// The refreshes that are owed. Damaged memory is said and set aside: it may cost a restart, never the run.
-pub(super) fn debts(state: &StateDirectory) -> Debts {
-    state.debts().unwrap_or_else(|error| {
+pub(super) fn refresh_store(state: &StateDirectory) -> RefreshStore {
+    state.refresh_store().unwrap_or_else(|error| {
         warn(&format!("{error}; refreshes that earlier runs owe are not known"));
-        state.no_debts()
+        state.empty_refresh_store()
     })
 }
 
 /// What is owed to one resource, or may be owed to others because of it. Alone, it leaves no trace of itself.
-pub(super) fn debts_to(resource: &Resource, session: &Session, state: &StateDirectory) -> Option<Debts> {
+pub(super) fn refresh_store_for(
+    resource: &Resource,
+    session: &Session,
+    state: &StateDirectory,
+) -> Option<RefreshStore> {
     let concerns_others = !resource.common.subscribe.is_empty() || session.name().is_some();
-    concerns_others.then(|| debts(state))
+    concerns_others.then(|| refresh_store(state))
 }
 
 /// The exit code of a run.
@@ -193,7 +198,7 @@ pub(super) fn exit(finished: &Finished, matches: &ArgMatches) -> Exit {
     } else if summary.changed_resources > 0 && matches.get_flag("detailed-exitcode") {
         Exit::Changed
     } else {
-        Exit::AsAsked
+        Exit::Success
     }
 }
 

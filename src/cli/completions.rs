@@ -22,7 +22,7 @@ pub(super) fn shell(matches: &ArgMatches, output: &mut Output) -> Result<Exit, F
     let mut script = Vec::new();
     clap_complete::generate(*shell, &mut super::command(), "ccm", &mut script);
     output.text(&String::from_utf8_lossy(&script));
-    Ok(Exit::AsAsked)
+    Ok(Exit::Success)
 }
 
 pub(super) fn manual_command() -> Command {
@@ -42,5 +42,5 @@ pub(super) fn manual(matches: &ArgMatches) -> Result<Exit, Failure> {
     clap_mangen::generate_to(super::command(), folder).map_err(|error| {
         Failure::new(format!("cannot write manual pages into {}: {error}", folder.display()))
     })?;
-    Ok(Exit::AsAsked)
+    Ok(Exit::Success)
 }

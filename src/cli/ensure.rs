@@ -4,17 +4,17 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::{
     Exit, api,
-    apply::{Run, debts_to, exit, patience, run_arguments},
+    apply::{Run, exit, patience, refresh_store_for, run_arguments},
     failure::Failure,
-    flags, host,
+    flags, host, load_inputs,
     output::Output,
     report::Format,
-    session, state_directory, surroundings,
+    session, state_directory,
 };
 use crate::{
     engine::{Exclusion, OnFailure},
     host::interrupt::Stdin,
-    resource::{Expansion, FieldKind, Kind, fields},
+    resource::{AnyType, Expansion, FieldKind, fields},
     types,
 };
 
@@ -30,7 +30,7 @@ pub(super) fn command() -> Command {
         })
 }
 
-fn of_type(kind: &'static dyn Kind) -> Command {
+fn of_type(kind: &'static dyn AnyType) -> Command {
     let description = kind
         .properties_schema()
         .get("description")
@@ -46,7 +46,7 @@ fn of_type(kind: &'static dyn Kind) -> Command {
         _ => ensure,
     };
     let about = description.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-    surroundings::arguments(run_arguments(Command::new(kind.name())))
+    load_inputs::arguments(run_arguments(Command::new(kind.name())))
         .about(about.trim_end_matches('.').to_owned())
         .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
         .arg(ensure)
@@ -64,7 +64,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
     let host = host(state_directory(matches)?, &output.progress)?;
-    let scope = surroundings::of_folder(matches, &folder)?.without_manifest(&folder, &host)?;
+    let scope = load_inputs::of_folder(matches, &folder)?.without_manifest(&folder, &host)?;
     let (source, mut declaration) = flags::declaration(kind, matches, Stdin(&host.interrupt))?;
     let mut problems = Vec::new();
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut problems);
@@ -75,7 +75,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     };
     let on_failure = OnFailure::Continue;
     let mut session = session::selected(matches)?;
-    let debts = debts_to(&resource, &session, &host.state);
+    let refresh_store = refresh_store_for(&resource, &session, &host.state);
     let exclusion = Exclusion::WhileChanging(patience(matches));
     let run = Run {
         resources: &[resource],
@@ -85,7 +85,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         on_failure,
         exclusion,
     };
-    let (finished, mut printer) = run.start(matches, &host, debts, &mut session, output);
+    let (finished, mut printer) = run.start(matches, &host, refresh_store, &mut session, output);
     // People see all there is to one resource in its line.
     if Format::of(matches) == Format::Json {
         printer.summary(&finished);

@@ -5,14 +5,14 @@ use std::{env, path::Path};
 use ccm_expr::{Program, Value};
 use clap::{Arg, ArgMatches, Command};
 
-use super::{Exit, failure::Failure, host_to_look_at, output::Output, surroundings};
+use super::{Exit, failure::Failure, host_to_look_at, load_inputs, output::Output};
 use crate::{
     document::{Problem, Source, Span},
     manifest,
 };
 
 pub(super) fn command() -> Command {
-    surroundings::arguments(Command::new("eval"))
+    load_inputs::arguments(Command::new("eval"))
         .about("Prints the value of an expression as JSON, for trying things out")
         .arg(
             Arg::new("expression")
@@ -30,24 +30,24 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let surroundings = surroundings::surroundings(matches)?;
+    let load_inputs = load_inputs::load_inputs(matches)?;
     let host = host_to_look_at(matches, &output.progress)?;
     // Kept whole: with it goes the folder of a bundle, in which the expression may read.
     let manifest;
     let alone;
     let scope = if let Some(location) = matches.get_one::<String>("manifest") {
-        manifest = manifest::load(&surroundings::location(location)?, &surroundings, &host)?;
+        manifest = manifest::load(&load_inputs::location(location)?, &load_inputs, &host)?;
         &manifest.scope
     } else {
         let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-        alone = surroundings.without_manifest(&folder, &host)?;
+        alone = load_inputs.without_manifest(&folder, &host)?;
         &alone
     };
     let text = matches.get_one::<String>("expression").cloned().unwrap_or_default();
     match Program::compile(&text).and_then(|program| scope.evaluate(&program)) {
         Ok(value) => {
             print(&value, output)?;
-            Ok(Exit::AsAsked)
+            Ok(Exit::Success)
         }
         Err(error) => {
             let at = Span::new(error.span.start, error.span.end);

@@ -86,7 +86,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         serde_json::to_string_pretty(&shown).map_err(|error| error.to_string())
     };
     output.line(text.map_err(Failure::new)?.trim_end());
-    Ok(Exit::AsAsked)
+    Ok(Exit::Success)
 }
 
 fn described(error: &ccm_expr::Error) -> String {

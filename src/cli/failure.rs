@@ -70,7 +70,7 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let loss = error.print().err().map(|error| Loss::of(&error));
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion if loss != Some(Loss::Failed) => {
-            Exit::AsAsked.into()
+            Exit::Success.into()
         }
         _ => Exit::NotAttempted.into(),
     }

@@ -9,12 +9,12 @@ use crate::{
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node},
     host::interrupt::Stdin,
     manifest,
-    resource::{Declaration, Field, FieldKind, Kind, fields},
+    resource::{AnyType, Declaration, Field, FieldKind, fields},
     vocabulary::holds_secrets,
 };
 
 /// One flag per property, and its negation where it is a switch.
-pub(super) fn arguments(kind: &dyn Kind) -> Vec<Arg> {
+pub(super) fn arguments(kind: &dyn AnyType) -> Vec<Arg> {
     // The name and the desired state have places of their own on the command line.
     fields(kind)
         .iter()
@@ -70,7 +70,7 @@ fn flag(property: &str) -> String {
 }
 
 /// A resource that is only named, as by `ccm status`.
-pub(super) fn identity(kind: &'static dyn Kind, name: &str) -> (Source, Declaration) {
+pub(super) fn identity(kind: &'static dyn AnyType, name: &str) -> (Source, Declaration) {
     let mut line = Line::begin("status", kind, name);
     let name_span = line.name;
     (line.source(), Declaration { kind, name: name.to_owned(), name_span, properties: Vec::new() })
@@ -78,7 +78,7 @@ pub(super) fn identity(kind: &'static dyn Kind, name: &str) -> (Source, Declarat
 
 /// The declaration that flags spell, and the command line as a text that messages can point into.
 pub(super) fn declaration(
-    kind: &'static dyn Kind,
+    kind: &'static dyn AnyType,
     matches: &ArgMatches,
     stdin: Stdin,
 ) -> Result<(Source, Declaration), Failure> {
@@ -186,7 +186,7 @@ struct Line {
 }
 
 impl Line {
-    fn begin(command: &str, kind: &dyn Kind, name: &str) -> Self {
+    fn begin(command: &str, kind: &dyn AnyType, name: &str) -> Self {
         let mut line = Self { text: format!("ccm {command} {}", kind.name()), name: Span::default() };
         line.name = line.push(name);
         line
@@ -232,7 +232,7 @@ fn collection(value: Value) -> Node {
 }
 
 /// The type's examples as commands, for the end of its help.
-pub(super) fn examples(kind: &'static dyn Kind) -> String {
+pub(super) fn examples(kind: &'static dyn AnyType) -> String {
     let mut text = "Examples:".to_owned();
     for example in kind.examples() {
         for declaration in manifest::declarations(example.manifest).unwrap_or_default() {

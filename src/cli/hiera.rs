@@ -10,11 +10,11 @@ use super::{
     eval::print,
     facts,
     failure::{Failure, warn},
-    host_to_look_at,
+    host_to_look_at, load_inputs,
     output::Output,
-    state_argument, surroundings, switch,
+    state_argument, switch,
 };
-use crate::manifest::Surroundings;
+use crate::manifest::LoadInputs;
 
 pub(super) fn command() -> Command {
     let parse = Command::new("parse")
@@ -53,9 +53,9 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         return Err(Failure::new("no command was given"));
     };
     let more = matches.get_many::<String>("set").into_iter().flatten();
-    let surroundings = Surroundings {
+    let load_inputs = LoadInputs {
         facts: facts::value(matches, more)?,
-        environ: surroundings::environ(),
+        environ: load_inputs::environ(),
         hiera: None,
         data: Vec::new(),
         warn,
@@ -63,7 +63,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let file = matches.get_one::<String>("file").map_or("-", String::as_str);
     let host = host_to_look_at(matches, &output.progress)?;
-    let mut data = surroundings.data_of(&surroundings::location(file)?, &folder, &host)?;
+    let mut data = load_inputs.data_of(&load_inputs::location(file)?, &folder, &host)?;
     if let Some(query) = matches.get_one::<String>("query") {
         let path =
             ValuePath::parse(query).map_err(|error| Failure::new(format!("--query: {}", error.message)))?;
@@ -80,7 +80,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     } else {
         print(&data, output)?;
     }
-    Ok(Exit::AsAsked)
+    Ok(Exit::Success)
 }
 
 /// Prints assignments that a shell can evaluate, and warns where one would undo another.

@@ -9,13 +9,13 @@ mod facts;
 mod failure;
 mod flags;
 mod hiera;
+mod load_inputs;
 mod output;
 mod progress;
 mod report;
 mod schema;
 mod session;
 mod status;
-mod surroundings;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -108,7 +108,7 @@ fn command() -> Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     /// Everything is as asked, changed or not.
-    AsAsked,
+    Success,
     /// A resource failed or was skipped for an unmet requirement.
     Failed,
     /// Nothing was attempted.
@@ -120,7 +120,7 @@ enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {
-            Exit::AsAsked => 0,
+            Exit::Success => 0,
             Exit::Failed => 1,
             Exit::NotAttempted => 2,
             Exit::Changed => 3,
@@ -134,7 +134,7 @@ fn host(state: StateDirectory, progress: &Rc<Progress>) -> Result<Host, Failure>
         Interrupt::install().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let proxies = Proxies::from_environment(|name| env::var(name).ok());
     let http = Client::new(proxies, interrupt.clone(), Rc::clone(progress) as Rc<_>);
-    Ok(Host { interrupt, users: Users::default(), http, unfinished: state.unfinished(), state })
+    Ok(Host { interrupt, users: Users::default(), http, write_journal: state.write_journal(), state })
 }
 
 /// The machine for a command that only looks at it, and can do without memory.

@@ -250,8 +250,8 @@ pub(super) fn session(events: &[Event], summary: &Summary, format: Format, outpu
         }
     }
     // Of a session in which something did happen, it is not said that it would.
-    let foreseen = !events.is_empty() && events.iter().all(|event| event.noop);
-    let mode = if foreseen { RunMode::Noop } else { RunMode::Real };
+    let predicted = !events.is_empty() && events.iter().all(|event| event.noop);
+    let mode = if predicted { RunMode::Noop } else { RunMode::Real };
     output.line(&format!("\n{}", sum(summary, mode)));
 }
 

@@ -23,5 +23,5 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         _ => manifest_schema(),
     };
     output.text(&to_text(&schema, Format::Json)?);
-    Ok(Exit::AsAsked)
+    Ok(Exit::Success)
 }

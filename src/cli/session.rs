@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::{
     Exit,
-    apply::debts,
+    apply::refresh_store,
     failure::{Failure, warn},
     or_variable,
     output::{Loss, Output},
@@ -79,7 +79,7 @@ fn new(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
         // Nobody knows of it.
         store.remove()?;
     }
-    Ok(Exit::AsAsked)
+    Ok(Exit::Success)
 }
 
 fn report(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
@@ -91,7 +91,7 @@ fn report(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let summary = session.summary();
     report::session(session.events(), &summary, Format::of(matches), output);
     let failed = summary.failed_resources > 0 || summary.requirements_unmet_count > 0;
-    let exit = if failed { Exit::Failed } else { Exit::AsAsked };
+    let exit = if failed { Exit::Failed } else { Exit::Success };
     // What nobody could read is kept.
     if output.loss() == Some(Loss::Failed) {
         return Ok(exit);
@@ -109,7 +109,7 @@ fn report(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
 /// out whatever came next.
 fn settle(session: &Session, matches: &ArgMatches) {
     if let (Some(name), Ok(state)) = (session.name(), state_directory(matches))
-        && let Err(error) = debts(&state).edit(|owed| owed.settle(&name))
+        && let Err(error) = refresh_store(&state).edit(|owed| owed.settle(&name))
     {
         warn(&format!("{error}; what follows changes in this session may be refreshed once more"));
     }

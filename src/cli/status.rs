@@ -48,7 +48,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         Ok(observed) => {
             let status = Value::Object(observed.to_json(kind.name(), name));
             output.text(&to_text(&status, Format::of(matches))?);
-            Ok(Exit::AsAsked)
+            Ok(Exit::Success)
         }
         Err(error) => {
             Failure::new(format!("{resource}: {error}")).report();

@@ -2,11 +2,12 @@
 
 use std::cell::{OnceCell, RefCell};
 
-use super::{Diffs, Ledger, Observer, Options, RunMode};
+use super::{Diffs, Observer, Options, PendingRefreshes, RunMode};
 use crate::{
-    host::{Host, files::Foresight},
+    host::{Host, files::Prediction},
     resource::{
-        Common, Context, Cue, Difference, Error, Observed, Pending, Provider, Resource, Retry, Wanted,
+        AnyProperties, AnyState, Common, Context, Difference, Error, PlannedChange, Provider, Resource,
+        Retry, Trigger,
     },
     state::RunLock,
     vocabulary::{Duration, Reference, TimeLimit},
@@ -22,7 +23,7 @@ const AHEAD: usize = 256;
 #[derive(Default)]
 pub(super) struct Outcome {
     /// The state at the end, as far as it is known.
-    pub(super) observed: Option<Observed>,
+    pub(super) observed: Option<AnyState>,
     /// Completes "Would have ..." when something was or would have been done.
     pub(super) summary: Option<String>,
     pub(super) differences: Vec<Difference>,
@@ -48,7 +49,7 @@ enum Step {
 /// A resource whose turn has come, and all that is needed to apply it.
 pub(super) struct Attempts<'a> {
     pub(super) resource: &'a Resource,
-    pub(super) wanted: &'a dyn Wanted,
+    pub(super) wanted: &'a dyn AnyProperties,
     pub(super) provider: &'a Provider,
     /// The changes on account of which it is to be refreshed.
     pub(super) causes: &'a [&'a Reference],
@@ -58,24 +59,28 @@ pub(super) struct Attempts<'a> {
     pub(super) touched: &'a [Reference],
     /// The resources whose turns come next.
     pub(super) next: &'a [Resource],
-    pub(super) foresight: &'a RefCell<Foresight>,
+    pub(super) prediction: &'a RefCell<Prediction>,
 }
 
 impl Attempts<'_> {
     /// Brings the resource to its desired state in as many attempts as it is allowed.
-    pub(super) fn make(&self, ledger: &mut Ledger, observer: &mut dyn Observer) -> Outcome {
+    pub(super) fn make(
+        &self,
+        pending_refreshes: &mut PendingRefreshes,
+        observer: &mut dyn Observer,
+    ) -> Outcome {
         let common = &self.resource.common;
         let mut outcome = Outcome::default();
         let tries = common.tries.map_or(self.resource.kind.tries(), Into::into);
         // In a dry run nothing changes between two attempts.
         let tries = if self.options.mode == RunMode::Noop { 1 } else { tries };
         for left in (0..tries).rev() {
-            let mut result = self.attempt(&mut outcome, ledger, observer);
+            let mut result = self.attempt(&mut outcome, pending_refreshes, observer);
             if let Ok(Step::Blocked) = result {
                 // The other run may have changed what was seen. The wait is no part of this one's time limit.
                 (outcome.diff, outcome.differences) = (None, Vec::new());
                 let free = self.wait(&mut outcome, observer);
-                result = free.and_then(|()| self.attempt(&mut outcome, ledger, observer));
+                result = free.and_then(|()| self.attempt(&mut outcome, pending_refreshes, observer));
             }
             let Err(error) = result else {
                 outcome.errors.clear();
@@ -96,43 +101,48 @@ impl Attempts<'_> {
     fn attempt(
         &self,
         outcome: &mut Outcome,
-        ledger: &mut Ledger,
+        pending_refreshes: &mut PendingRefreshes,
         observer: &mut dyn Observer,
     ) -> Result<Step, Error> {
         let common = &self.resource.common;
         let mut listener = |line: &str| observer.output(self.resource, line);
         let mut cx = Context::new(
             self.host,
-            self.foresight,
+            self.prediction,
             self.options.working_directory,
             common.timeout.map(TimeLimit::as_std),
             &mut listener,
         )
         .within(self.options.mode, self.touched, self.options.scope);
         cx.sensitive = common.sensitive;
-        let result = self.converge(&cx, outcome, ledger);
+        let result = self.converge(&cx, outcome, pending_refreshes);
         outcome.warnings.extend(cx.into_warnings());
         result
     }
 
-    fn cue(&self) -> Cue {
-        if self.causes.is_empty() { Cue::Turn } else { Cue::Refresh }
+    fn trigger(&self) -> Trigger {
+        if self.causes.is_empty() { Trigger::Turn } else { Trigger::Refresh }
     }
 
-    fn converge(&self, cx: &Context, outcome: &mut Outcome, ledger: &mut Ledger) -> Result<Step, Error> {
+    fn converge(
+        &self,
+        cx: &Context,
+        outcome: &mut Outcome,
+        pending_refreshes: &mut PendingRefreshes,
+    ) -> Result<Step, Error> {
         let (wanted, on) = (self.wanted, self.provider);
         cx.tick()?;
         let have = outcome.observed.insert(wanted.inspect(on, cx)?);
-        if let Some(pending) = wanted.compare(have, self.cue())? {
+        if let Some(pending) = wanted.compare(have, self.trigger())? {
             if self.options.diffs == Diffs::Wanted && !self.resource.common.sensitive {
                 outcome.diff = wanted.preview(have, &pending, on, cx)?;
             }
             outcome.differences.clone_from(&pending.differences);
             let (summary, refreshes) = (pending.summary.clone(), pending.refreshes);
             if self.options.mode == RunMode::Noop {
-                wanted.rehearse(have, &pending, on, cx)?;
+                wanted.simulate(have, &pending, on, cx)?;
                 if let Some((path, text)) = wanted.text_left() {
-                    self.options.scope.foresee(path, text);
+                    self.options.scope.predict(path, text);
                 }
                 outcome.touched = true;
             } else {
@@ -141,7 +151,7 @@ impl Attempts<'_> {
                     return Ok(Step::Blocked);
                 }
                 outcome.touched = true;
-                self.enact(pending, cx, outcome, ledger)?;
+                self.enact(pending, cx, outcome, pending_refreshes)?;
             }
             outcome.summary = Some(summary);
             outcome.refreshed = refreshes;
@@ -150,8 +160,8 @@ impl Attempts<'_> {
             outcome.summary = Some("changed in an earlier attempt".to_owned());
         }
         if self.options.mode == RunMode::Real
-            && self.cue() == Cue::Refresh
-            && let Err(error) = ledger.pay(self.resource)
+            && self.trigger() == Trigger::Refresh
+            && let Err(error) = pending_refreshes.complete(self.resource)
         {
             cx.warn(format!("{error}; the next run will refresh it once more"));
         }
@@ -161,18 +171,18 @@ impl Attempts<'_> {
     /// Acts, and makes sure that it helped.
     fn enact(
         &self,
-        pending: Pending,
+        pending: PlannedChange,
         cx: &Context,
         outcome: &mut Outcome,
-        ledger: &mut Ledger,
+        pending_refreshes: &mut PendingRefreshes,
     ) -> Result<(), Error> {
         let wanted = self.wanted;
-        let incurred = ledger.incur(self.resource, self.causes)?;
+        let recorded = pending_refreshes.record(self.resource, self.causes)?;
         let Some(before) = outcome.observed.take() else { return Ok(()) };
         self.prepare(cx);
         let result = match wanted.enact(&before, pending, self.provider, cx) {
             Ok(left) => {
-                let remaining = wanted.compare(outcome.observed.insert(left), Cue::Turn);
+                let remaining = wanted.compare(outcome.observed.insert(left), Trigger::Turn);
                 remaining.and_then(|remaining| {
                     remaining.map_or(Ok(()), |remaining| Err(not_reached(&remaining, self.resource)))
                 })
@@ -184,7 +194,7 @@ impl Attempts<'_> {
         };
         // An action that failed and changed nothing owes nobody a refresh.
         if result.is_err() && outcome.observed.as_ref().is_some_and(|after| after.agrees_with(&before)) {
-            if let Err(error) = ledger.cancel(&incurred) {
+            if let Err(error) = pending_refreshes.cancel(&recorded) {
                 cx.warn(format!("{error}; the next run will refresh what subscribes to it"));
             }
         } else if result.is_err() {
@@ -215,8 +225,8 @@ impl Attempts<'_> {
     fn wanted_early<'n>(
         &self,
         next: &'n Resource,
-        expanded: &'n OnceCell<Box<dyn Wanted>>,
-    ) -> Option<&'n dyn Wanted> {
+        expanded: &'n OnceCell<Box<dyn AnyProperties>>,
+    ) -> Option<&'n dyn AnyProperties> {
         match next.wanted_now(self.options.scope, self.options.source).ok()? {
             Some(late) => Some(expanded.get_or_init(|| late).as_ref()),
             None => Some(next.wanted.as_ref()),
@@ -224,7 +234,7 @@ impl Attempts<'_> {
     }
 }
 
-fn not_reached(remaining: &Pending, resource: &Resource) -> Error {
+fn not_reached(remaining: &PlannedChange, resource: &Resource) -> Error {
     let differs = |difference: &Difference| match &difference.values {
         Some(values) if !resource.common.sensitive => {
             format!("{} is {}, wanted {}", difference.property, values.have, values.want)

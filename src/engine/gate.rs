@@ -1,6 +1,6 @@
 //! Whether a resource's turn comes to anything.
 
-use super::{Ledger, Options, RunMode};
+use super::{Options, PendingRefreshes, RunMode};
 use crate::{
     resource::{Error, Resource},
     session::{Event, Session},
@@ -23,7 +23,7 @@ pub(super) enum Gate<'a> {
 pub(super) fn check<'a>(
     resource: &'a Resource,
     session: &Session,
-    ledger: &Ledger,
+    refreshes: &PendingRefreshes,
     options: &Options,
 ) -> Gate<'a> {
     let find = |reference: &Reference| session.find(reference, options.mode);
@@ -43,7 +43,7 @@ pub(super) fn check<'a>(
     }
     let is_cause = |reference: &&Reference| {
         // While what changed is failing, nobody is refreshed on its account.
-        let owed = ledger.owed(resource).contains(reference);
+        let owed = refreshes.owed(resource).contains(reference);
         find(reference).is_some_and(|event| event.changed || owed && !event.failed)
     };
     Gate::Open(common.subscribe.iter().filter(is_cause).collect())
@@ -59,8 +59,8 @@ fn not_seen(reference: &Reference, session: &Session, mode: RunMode) -> Error {
         }
     }
     let seen = if seen.is_empty() { "nothing yet".to_owned() } else { seen.join(", ") };
-    let foreseen = session.find(reference, RunMode::Noop).is_some();
-    let how = if foreseen { "has only been seen in a dry run" } else { "has not been seen" };
+    let predicted = session.find(reference, RunMode::Noop).is_some();
+    let how = if predicted { "has only been seen in a dry run" } else { "has not been seen" };
     Error::new(format!("{reference} {how} in this session")).with_help(format!("seen so far: {seen}"))
 }
 

@@ -5,7 +5,7 @@
 mod converge;
 mod exclusion;
 mod gate;
-mod ledger;
+mod pending_refreshes;
 mod record;
 
 use std::{cell::RefCell, collections::HashMap, path::Path, time::Instant};
@@ -13,8 +13,8 @@ use std::{cell::RefCell, collections::HashMap, path::Path, time::Instant};
 pub(crate) use crate::resource::RunMode;
 use crate::{
     document::Source,
-    host::{Host, files::Foresight, interrupt::Signal},
-    resource::{Difference, Error, Kind, Provider, Resource},
+    host::{Host, files::Prediction, interrupt::Signal},
+    resource::{AnyType, Difference, Error, Provider, Resource},
     session::{Event, Session, StoreError, Summary},
     template::Scope,
     vocabulary::Reference,
@@ -22,7 +22,7 @@ use crate::{
 use converge::{Attempts, Outcome};
 pub(crate) use exclusion::Exclusion;
 use gate::Gate;
-pub(crate) use ledger::Ledger;
+pub(crate) use pending_refreshes::PendingRefreshes;
 
 /// How a run is to be done.
 pub(crate) struct Options<'a> {
@@ -111,7 +111,7 @@ pub(crate) fn run(
     resources: &[Resource],
     options: &Options,
     host: &Host,
-    ledger: &mut Ledger,
+    refreshes: &mut PendingRefreshes,
     session: &mut Session,
     observer: &mut dyn Observer,
 ) -> Finished {
@@ -122,9 +122,9 @@ pub(crate) fn run(
         session.events().iter().filter(|event| options.mode == RunMode::Noop && event.noop && event.changed);
     let touched =
         undone.map(|event| Reference { kind: event.kind.clone(), name: event.name.clone() }).collect();
-    let foresight = RefCell::default();
+    let prediction = RefCell::default();
     let mut run =
-        Run { options, host, providers, touched, foresight, ledger, session, observer, unrecorded: None };
+        Run { options, host, providers, touched, prediction, refreshes, session, observer, unrecorded: None };
     let mut stopped = None;
     for (done, resource) in resources.iter().enumerate() {
         if let Some(signal) = host.interrupt.requested() {
@@ -151,8 +151,8 @@ struct Run<'a> {
     /// What has been acted on so far.
     touched: Vec<Reference>,
     /// What that would have left, in a dry run.
-    foresight: RefCell<Foresight>,
-    ledger: &'a mut Ledger,
+    prediction: RefCell<Prediction>,
+    refreshes: &'a mut PendingRefreshes,
     session: &'a mut Session,
     observer: &'a mut dyn Observer,
     unrecorded: Option<StoreError>,
@@ -165,7 +165,7 @@ impl Run<'_> {
         let mut event = Event::of(resource, self.options, self.session);
         let mut outcome = Outcome::default();
         let mut excluded = None;
-        match gate::check(resource, self.session, self.ledger, self.options) {
+        match gate::check(resource, self.session, self.refreshes, self.options) {
             Gate::Excluded(reason) => {
                 event.skipped = true;
                 excluded = Some(reason);
@@ -218,11 +218,11 @@ impl Run<'_> {
         };
         provider.name.clone_into(&mut event.provider);
         let wanted = late.as_deref().unwrap_or(resource.wanted.as_ref());
-        let (options, host, touched, foresight) = (self.options, self.host, &self.touched, &self.foresight);
+        let (options, host, touched, prediction) = (self.options, self.host, &self.touched, &self.prediction);
         let attempts =
-            Attempts { resource, wanted, provider, causes, options, host, touched, next, foresight };
-        let mut outcome = attempts.make(self.ledger, self.observer);
-        resource.conceal(wanted, &mut outcome.errors, &mut outcome.warnings);
+            Attempts { resource, wanted, provider, causes, options, host, touched, next, prediction };
+        let mut outcome = attempts.make(self.refreshes, self.observer);
+        resource.redact(wanted, &mut outcome.errors, &mut outcome.warnings);
         outcome
     }
 }
@@ -237,7 +237,7 @@ struct Providers<'a> {
 
 impl Providers<'_> {
     fn provide(&mut self, resource: &Resource, host: &Host) -> Result<&Provider, Error> {
-        let kind: &dyn Kind = resource.kind;
+        let kind: &dyn AnyType = resource.kind;
         let choice = (kind.name(), resource.common.provider.clone());
         let at = if let Some(at) = self.chosen.get(&choice) {
             *at

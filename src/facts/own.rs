@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 use super::overlay::merge;
 use crate::{
     document::{self, Problem, Source, to_value},
-    host::files::{self, FileError, Kind},
+    host::files::{self, FileError, FileKind},
 };
 
 /// Why a file gives no facts.
@@ -75,7 +75,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
 
 /// The files in `facts.d` whose names say that they hold facts, in the order of their names.
 fn dropped_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
-    if files::inspect(folder)?.is_none_or(|entry| entry.kind != Kind::Directory) {
+    if files::inspect(folder)?.is_none_or(|entry| entry.kind != FileKind::Directory) {
         return Ok(Vec::new());
     }
     let mut paths: Vec<PathBuf> = files::names(folder)?.into_iter().map(|name| folder.join(name)).collect();

@@ -10,7 +10,7 @@ use rustix::process::{getegid, geteuid};
 
 use crate::host::{
     files::{Attributes, Staging},
-    unpack::{Compression, Kind, Limits, Rules, unpack_file},
+    unpack::{AnyType, Compression, Limits, Rules, unpack_file},
 };
 
 /// Unpacks a text as each kind of archive in turn, as the first byte says, and throws the result away.
@@ -21,12 +21,12 @@ use crate::host::{
 pub fn unpack(bytes: &[u8]) {
     let Some((choice, archive)) = bytes.split_first() else { return };
     let kinds = [
-        Kind::Tar(Compression::None),
-        Kind::Tar(Compression::Gzip),
-        Kind::Tar(Compression::Xz),
-        Kind::Tar(Compression::Bzip2),
-        Kind::Tar(Compression::Zstd),
-        Kind::Zip,
+        AnyType::Tar(Compression::None),
+        AnyType::Tar(Compression::Gzip),
+        AnyType::Tar(Compression::Xz),
+        AnyType::Tar(Compression::Bzip2),
+        AnyType::Tar(Compression::Zstd),
+        AnyType::Zip,
     ];
     let kind = kinds[usize::from(choice & 7) % kinds.len()];
     let base = Path::new("/dev/shm").join(format!("ccm-fuzz-{}", std::process::id()));

@@ -12,12 +12,12 @@ use crate::{
     cli,
     document::{Colour, render},
     host::Host,
-    manifest::{self, LoadError, Location, Surroundings},
+    manifest::{self, LoadError, LoadInputs, Location},
 };
 
 /// A manifest, as `ccm validate` and `ccm apply --render` read it.
 pub fn manifest(text: &[u8]) {
-    with_host(|host| match manifest::load(&location(text), &surroundings(), host) {
+    with_host(|host| match manifest::load(&location(text), &load_inputs(), host) {
         Ok(manifest) => {
             for resource in &manifest.resources {
                 let late = resource.wanted_now(&manifest.scope, &manifest.source);
@@ -32,7 +32,7 @@ pub fn manifest(text: &[u8]) {
 /// Hierarchical data, as `ccm hiera parse` reads it.
 pub fn hiera(text: &[u8]) {
     with_host(|host| {
-        let data = surroundings().data_of(&location(text), &folder(), host);
+        let data = load_inputs().data_of(&location(text), &folder(), host);
         data.as_ref().map_or_else(tell, |data| drop(data.to_text()));
     });
 }
@@ -60,8 +60,8 @@ fn folder() -> PathBuf {
     PathBuf::from("/nonexistent")
 }
 
-fn surroundings() -> Surroundings {
-    Surroundings { facts: facts(), environ: facts(), hiera: None, data: Vec::new(), warn: |_| {} }
+fn load_inputs() -> LoadInputs {
+    LoadInputs { facts: facts(), environ: facts(), hiera: None, data: Vec::new(), warn: |_| {} }
 }
 
 fn facts() -> Value {

@@ -11,7 +11,7 @@ use http::Client;
 use interrupt::Interrupt;
 use users::Users;
 
-use crate::state::{StateDirectory, Unfinished};
+use crate::state::{StateDirectory, WriteJournal};
 
 /// The machine that the program runs on, made once and passed by reference.
 pub(crate) struct Host {
@@ -24,5 +24,5 @@ pub(crate) struct Host {
     /// Where the program remembers things between runs.
     pub(crate) state: StateDirectory,
     /// Where this run is writing.
-    pub(crate) unfinished: Unfinished,
+    pub(crate) write_journal: WriteJournal,
 }

@@ -12,9 +12,9 @@ use super::source::{IN_A_FOLDER, Unreadable};
 use crate::{
     host::{
         Host,
-        files::{self, Attributes, Draft, Parents, Staging, Stopped},
+        files::{self, Attributes, CopyInterrupted, Parents, Staging, TempFile},
         http::Request,
-        unpack::{self, Kind, Limits, Rules},
+        unpack::{self, ArchiveFormat, Limits, Rules},
     },
     vocabulary::Url,
 };
@@ -24,19 +24,19 @@ pub(crate) struct Bundle(Staging);
 
 impl Bundle {
     /// Unpacks a bundle that lies in a file.
-    pub(super) fn open(path: &Path, kind: Kind, host: &Host) -> Result<Self, Unreadable> {
+    pub(super) fn open(path: &Path, kind: ArchiveFormat, host: &Host) -> Result<Self, Unreadable> {
         let archive = File::open(path).map_err(|error| Unreadable::File { path: path.to_owned(), error })?;
         Self::unpack(&archive, kind, &path.display().to_string(), host)
     }
 
     /// Downloads a bundle and unpacks it.
-    pub(super) fn download(url: &Url, kind: Kind, host: &Host) -> Result<Self, Unreadable> {
+    pub(super) fn download(url: &Url, kind: ArchiveFormat, host: &Host) -> Result<Self, Unreadable> {
         let folder = folder(host, url.to_string())?;
-        host.unfinished.note(&folder);
+        host.write_journal.note(&folder);
         let broken = |reason: String| Unreadable::Bundle { name: url.to_string(), reason };
         // It never gets its name: it is read through its descriptor and gone with it.
         let begun = files::make_directory(&folder, Attributes::own(0o700), Parents::Make)
-            .and_then(|()| Draft::new(&folder.join("download"), geteuid().as_raw()));
+            .and_then(|()| TempFile::new(&folder.join("download"), geteuid().as_raw()));
         let draft = begun.map_err(|error| broken(error.to_string()))?;
         let mut body = host.http.get(&Request::of(url)).map_err(Unreadable::Http)?;
         let mut buffer = vec![0; 128 * 1024];
@@ -53,15 +53,15 @@ impl Bundle {
         Self::unpack(draft.file(), kind, &url.to_string(), host)
     }
 
-    fn unpack(archive: &File, kind: Kind, name: &str, host: &Host) -> Result<Self, Unreadable> {
+    fn unpack(archive: &File, kind: ArchiveFormat, name: &str, host: &Host) -> Result<Self, Unreadable> {
         let refused = |reason: String| Unreadable::Bundle { name: name.to_owned(), reason };
         let folder = folder(host, name.to_owned())?;
-        host.unfinished.note(&folder);
+        host.write_journal.note(&folder);
         let mut staging = Staging::new(&folder.join("unpacked"), Attributes::own(0o700))
             .map_err(|error| refused(error.to_string()))?;
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         let rules = Rules { uid, gid, strip_components: 0, limits: Limits::default() };
-        let mut tick = || host.interrupt.requested().map_or(Ok(()), |_| Err(Stopped));
+        let mut tick = || host.interrupt.requested().map_or(Ok(()), |_| Err(CopyInterrupted));
         unpack::unpack_file(archive, kind, &mut staging, &rules, &mut tick)
             .map_err(|error| refused(error.to_string()))?;
         Ok(Self(staging))

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use super::references;
 use crate::{
     document::{Entry, Node, Problem, Span, Value, closest, from_node},
-    resource::{Completeness, Declaration, Expansion, Kind, Resource, spellings},
+    resource::{AnyType, Completeness, Declaration, Expansion, Resource, spellings},
     types,
 };
 
@@ -144,7 +144,7 @@ impl<'p> Found<'p> {
     }
 
     /// `- TYPE: [{NAME: {...}}, {defaults: {...}}]`
-    fn list(&mut self, kind: &'static dyn Kind, items: &[Node]) {
+    fn list(&mut self, kind: &'static dyn AnyType, items: &[Node]) {
         let mut defaults: Option<&Entry> = None;
         let mut named = Vec::new();
         for item in items {
@@ -177,7 +177,7 @@ impl<'p> Found<'p> {
     }
 
     /// `- TYPE: {NAME: {...}, ...}`
-    fn map(&mut self, kind: &'static dyn Kind, entries: &[Entry]) {
+    fn map(&mut self, kind: &'static dyn AnyType, entries: &[Entry]) {
         for entry in entries {
             if entry.key == "defaults" {
                 let help = format!("write `- {}:` over a list with one item per resource", kind.name());
@@ -190,7 +190,7 @@ impl<'p> Found<'p> {
     }
 
     /// `- TYPE: {name: NAME, ...}`
-    fn named(&mut self, kind: &'static dyn Kind, entries: &[Entry]) {
+    fn named(&mut self, kind: &'static dyn AnyType, entries: &[Entry]) {
         let (name, properties): (Vec<_>, Vec<_>) =
             entries.iter().cloned().partition(|entry| entry.key == "name");
         let Some(Entry { value, .. }) = name.first() else { return };
@@ -201,7 +201,7 @@ impl<'p> Found<'p> {
 
     fn declare(
         &mut self,
-        kind: &'static dyn Kind,
+        kind: &'static dyn AnyType,
         entry: &Entry,
         inherited: &[Entry],
         defaults: Option<Span>,
@@ -242,9 +242,9 @@ impl<'p> Found<'p> {
 }
 
 /// The property that a key of a type means, whichever way it is spelled.
-fn property<'k>(kind: &dyn Kind, key: &'k str) -> &'k str {
+fn property<'k>(kind: &dyn AnyType, key: &'k str) -> &'k str {
     static SPELLINGS: LazyLock<Vec<(&str, &str, &str)>> = LazyLock::new(|| {
-        let of = |kind: &&'static dyn Kind| {
+        let of = |kind: &&'static dyn AnyType| {
             let name = kind.name();
             spellings(*kind).into_iter().map(move |(other, key)| (name, other, key))
         };
@@ -255,7 +255,12 @@ fn property<'k>(kind: &dyn Kind, key: &'k str) -> &'k str {
 }
 
 /// What items share. It is as secret as the most secret of them.
-fn shared(kind: &'static dyn Kind, defaults: &Entry, inherited: &[Entry], items: &[&Entry]) -> Declaration {
+fn shared(
+    kind: &'static dyn AnyType,
+    defaults: &Entry,
+    inherited: &[Entry],
+    items: &[&Entry],
+) -> Declaration {
     let is_mark = |entry: &&Entry| entry.key == "sensitive" && !matches!(from_node(&entry.value), Ok(false));
     let marks = || items.iter().filter_map(|item| item.value.as_map()).flatten().filter(is_mark);
     let mut properties = inherited.to_vec();
@@ -266,7 +271,7 @@ fn shared(kind: &'static dyn Kind, defaults: &Entry, inherited: &[Entry], items:
     Declaration { kind, name: defaults.key.clone(), name_span: defaults.key_span, properties }
 }
 
-fn not_an_item(kind: &dyn Kind, item: &Node) -> Problem {
+fn not_an_item(kind: &dyn AnyType, item: &Node) -> Problem {
     let problem = Problem::new(format!("each {} in a list is a map with one key, its name", kind.name()));
     let help = match item.as_map() {
         Some([]) => return problem.at(item.span),

@@ -64,7 +64,7 @@ pub(crate) enum LoadError {
 }
 
 /// What surrounds a manifest: the machine it is read on, and what the user adds to its data.
-pub(crate) struct Surroundings {
+pub(crate) struct LoadInputs {
     pub(crate) facts: ccm_expr::Value,
     pub(crate) environ: ccm_expr::Value,
     /// Data that goes over the manifest's own.
@@ -78,17 +78,17 @@ pub(crate) struct Surroundings {
 /// Reads a manifest and finds everything that is wrong with it.
 pub(crate) fn load(
     location: &Location,
-    surroundings: &Surroundings,
+    load_inputs: &LoadInputs,
     host: &Host,
 ) -> Result<Manifest, LoadError> {
     let Origin { source, folder: working_directory, bundle } =
         location.read(host).map_err(LoadError::Unreadable)?;
-    let scope = surroundings.scope(&working_directory);
-    let external = surroundings.external_data(&scope, host)?;
+    let scope = load_inputs.scope(&working_directory);
+    let external = load_inputs.external_data(&scope, host)?;
     let mut problems = Vec::new();
-    let read = read(&source, &scope, surroundings, external.as_ref(), &mut problems)?;
+    let read = read(&source, &scope, load_inputs, external.as_ref(), &mut problems)?;
     let broken =
-        |scope: &Scope| external.as_ref().and_then(|external| external.broken(scope, surroundings.warn));
+        |scope: &Scope| external.as_ref().and_then(|external| external.broken(scope, load_inputs.warn));
     let mut invalid: Vec<_> = read.as_ref().and_then(|(_, _, scope)| broken(scope)).into_iter().collect();
     match read {
         Some((resources, settings, scope)) if problems.is_empty() && invalid.is_empty() => {
@@ -102,7 +102,7 @@ pub(crate) fn load(
     }
 }
 
-impl Surroundings {
+impl LoadInputs {
     /// What expressions can see before there is any data.
     fn scope(&self, working_directory: &Path) -> Scope {
         Scope::new(self.facts.clone(), self.environ.clone(), working_directory.to_owned())
@@ -205,7 +205,7 @@ type Read = (Vec<Resource>, Settings, Scope);
 fn read(
     source: &Source,
     scope: &Scope,
-    surroundings: &Surroundings,
+    load_inputs: &LoadInputs,
     external: Option<&External>,
     problems: &mut Vec<Problem>,
 ) -> Result<Option<Read>, LoadError> {
@@ -217,7 +217,7 @@ fn read(
             return Ok(None);
         }
     };
-    let read = read_tree(&mut parsed.root, source, scope, surroundings, external, problems)?;
+    let read = read_tree(&mut parsed.root, source, scope, load_inputs, external, problems)?;
     combine(problems, &parsed, source);
     Ok(read)
 }
@@ -240,7 +240,7 @@ fn read_tree(
     root: &mut Node,
     source: &Source,
     scope: &Scope,
-    surroundings: &Surroundings,
+    load_inputs: &LoadInputs,
     external: Option<&External>,
     problems: &mut Vec<Problem>,
 ) -> Result<Option<Read>, LoadError> {
@@ -255,10 +255,10 @@ fn read_tree(
             return Ok(None);
         }
     };
-    let merged = surroundings.over(own, external)?;
+    let merged = load_inputs.over(own, external)?;
     let warnings = hiera::check(root.as_map().unwrap_or_default(), &merged, scope, source, problems);
     for warning in &warnings {
-        (surroundings.warn)(warning);
+        (load_inputs.warn)(warning);
     }
     let scope = scope.with_data(merged);
     let (list, settings) = match &mut root.value {

@@ -6,7 +6,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use crate::{
     document::{Entry, Excerpt, Node, Problem, Span, Typed, Value, closest},
-    resource::{Kind, fields},
+    resource::{AnyType, fields},
     types,
     vocabulary::holds_secrets,
 };
@@ -88,7 +88,7 @@ fn is_address(node: &Node) -> bool {
 /// The properties, of whatever type, whose values are never shown.
 fn secret_keys() -> &'static [String] {
     static KEYS: LazyLock<Vec<String>> = LazyLock::new(|| {
-        let of = |kind: &&dyn Kind| {
+        let of = |kind: &&dyn AnyType| {
             fields(*kind).into_iter().filter(|field| field.is_secret).map(|field| field.name)
         };
         types::TYPES.iter().flat_map(of).collect()

@@ -13,7 +13,7 @@ use crate::{
         Host,
         http::{HttpError, Request},
         interrupt::Stdin,
-        unpack::Kind,
+        unpack::ArchiveFormat,
     },
     vocabulary::Url,
 };
@@ -83,14 +83,14 @@ impl Location {
                 origin("<stdin>".to_owned(), bytes, Path::new("."), None)
             }
             Self::Open { name, folder, bytes } => origin(name.clone(), bytes.clone(), folder, None),
-            Self::Path(path) => match Kind::of(&path.to_string_lossy()).filter(|_| path.is_file()) {
+            Self::Path(path) => match ArchiveFormat::of(&path.to_string_lossy()).filter(|_| path.is_file()) {
                 Some(kind) => bundled(Bundle::open(path, kind, host)?, &path.display().to_string()),
                 None => {
                     let path = if path.is_dir() { path.join(IN_A_FOLDER) } else { path.clone() };
                     file(&path, path.display().to_string(), None)
                 }
             },
-            Self::Url(url) => match Kind::of(&url.file_name()) {
+            Self::Url(url) => match ArchiveFormat::of(&url.file_name()) {
                 Some(kind) => bundled(Bundle::download(url, kind, host)?, &url.to_string()),
                 None => {
                     let bytes =

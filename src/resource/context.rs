@@ -8,8 +8,8 @@ use std::{
 
 use super::Error;
 use crate::{
-    host::{Host, files::Foresight, interrupt::Interrupt},
-    template::{Foreseen, Scope},
+    host::{Host, files::Prediction, interrupt::Interrupt},
+    template::{Predicted, Scope},
     vocabulary::Reference,
 };
 
@@ -27,7 +27,7 @@ const LAST_LOOK: Duration = Duration::from_secs(5);
 pub(crate) struct Context<'a> {
     pub(crate) host: &'a Host,
     /// What earlier resources of a dry run would have left; nothing in a real one.
-    pub(crate) foresight: &'a RefCell<Foresight>,
+    pub(crate) prediction: &'a RefCell<Prediction>,
     mode: RunMode,
     touched: &'a [Reference],
     scope: Option<&'a Scope>,
@@ -45,7 +45,7 @@ impl<'a> Context<'a> {
     /// may be changed in it unless [`Context::within`] says so.
     pub(crate) fn new(
         host: &'a Host,
-        foresight: &'a RefCell<Foresight>,
+        prediction: &'a RefCell<Prediction>,
         working_directory: &'a Path,
         timeout: Option<Duration>,
         listener: &'a mut dyn FnMut(&str),
@@ -54,7 +54,7 @@ impl<'a> Context<'a> {
         let limit = timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
         Self {
             host,
-            foresight,
+            prediction,
             mode: RunMode::Noop,
             touched: &[],
             scope: None,
@@ -77,7 +77,7 @@ impl<'a> Context<'a> {
     /// A last look at what this attempt left behind. That its time is up, or that the program was asked to stop, is no
     /// reason not to know; it is one to be quick about it.
     pub(crate) fn last_look<'b>(&'b self, listener: &'b mut dyn FnMut(&str)) -> Context<'b> {
-        let cx = Context::new(self.host, self.foresight, self.working_directory, Some(LAST_LOOK), listener);
+        let cx = Context::new(self.host, self.prediction, self.working_directory, Some(LAST_LOOK), listener);
         let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
         let &Self { mode, touched, scope, sensitive, .. } = self;
         Context { mode, touched, scope, interrupt, sensitive, ..cx }
@@ -99,8 +99,8 @@ impl<'a> Context<'a> {
     }
 
     /// What a dry run would have left in a file by now, if it had a say in it.
-    pub(crate) fn foreseen(&self, path: &Path) -> Option<Foreseen> {
-        self.scope?.foreseen(path)
+    pub(crate) fn predicted(&self, path: &Path) -> Option<Predicted> {
+        self.scope?.predicted(path)
     }
 
     /// Waits that long, unless the attempt has to end before.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Common, Error, Kind, Wanted,
+    AnyProperties, AnyType, Common, Error,
     expansion::Secrecy,
     faults::{Faults, named, unknown_provider},
     schema,
@@ -18,7 +18,7 @@ use crate::{
 
 /// A resource as somebody wrote it.
 pub(crate) struct Declaration {
-    pub(crate) kind: &'static dyn Kind,
+    pub(crate) kind: &'static dyn AnyType,
     pub(crate) name: String,
     pub(crate) name_span: Span,
     /// Its properties, without the name.
@@ -27,11 +27,11 @@ pub(crate) struct Declaration {
 
 /// A resource that can be applied.
 pub(crate) struct Resource {
-    pub(crate) kind: &'static dyn Kind,
+    pub(crate) kind: &'static dyn AnyType,
     pub(crate) name: String,
     pub(crate) common: Common,
     /// What is wanted, as far as it was known when the resource was read.
-    pub(crate) wanted: Box<dyn Wanted>,
+    pub(crate) wanted: Box<dyn AnyProperties>,
     /// The type's own properties, when some of them are expanded only when the resource's turn comes.
     pub(super) late: Option<Vec<Entry>>,
     pub(super) places: Places,
@@ -123,7 +123,7 @@ impl Resource {
     }
 
     /// What was asked for, as events show it.
-    pub(crate) fn to_json(&self, wanted: &dyn Wanted) -> Map<String, Json> {
+    pub(crate) fn to_json(&self, wanted: &dyn AnyProperties) -> Map<String, Json> {
         let mut properties = wanted.to_json();
         if self.common.sensitive {
             properties.retain(|key, _| key == "name" || key == "ensure");

@@ -6,7 +6,7 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 
 use super::{
-    Candidate, Change, Context, Cue, Difference, Error, Example, Properties, ResourceType, State, schema,
+    Candidate, Change, Context, Difference, Error, Example, Properties, ResourceType, State, Trigger, schema,
 };
 use crate::{
     document::{Node, NodeError, from_node},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A resource type, whichever it is.
-pub(crate) trait Kind: Sync {
+pub(crate) trait AnyType: Sync {
     fn name(&self) -> &'static str;
     fn examples(&self) -> &'static [Example];
     fn refreshes(&self) -> bool;
@@ -29,38 +29,49 @@ pub(crate) trait Kind: Sync {
     /// The schema of the type's state.
     fn state_schema(&self) -> Schema;
     /// What is wanted, from a map with the type's own keys.
-    fn read(&self, map: &Node) -> Result<Box<dyn Wanted>, NodeError>;
+    fn read(&self, map: &Node) -> Result<Box<dyn AnyProperties>, NodeError>;
     /// The provider asked for, or the first one that suits the machine.
     fn provider(&self, asked: Option<&str>, host: &Host) -> Result<Provider, Error>;
     /// Tells a new provider which resources of this type the run will come to.
-    fn expect(&self, on: &Provider, wanted: &[&dyn Wanted]);
+    fn expect(&self, on: &Provider, wanted: &[&dyn AnyProperties]);
 }
 
 /// The desired state of one resource, whatever its type.
-pub(crate) trait Wanted: Any + Send + Sync {
+pub(crate) trait AnyProperties: Any + Send + Sync {
     fn ensure(&self) -> String;
     fn problems(&self) -> Vec<Error>;
     fn problems_with(&self, provider: Option<&str>) -> Vec<Error>;
     fn to_json(&self) -> Map<String, Value>;
-    fn inspect(&self, on: &Provider, cx: &Context) -> Result<Observed, Error>;
-    fn compare(&self, have: &Observed, cue: Cue) -> Result<Option<Pending>, Error>;
+    fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error>;
+    fn compare(&self, have: &AnyState, trigger: Trigger) -> Result<Option<PlannedChange>, Error>;
     fn preview(
         &self,
-        have: &Observed,
-        pending: &Pending,
+        have: &AnyState,
+        pending: &PlannedChange,
         on: &Provider,
         cx: &Context,
     ) -> Result<Option<String>, Error>;
-    fn rehearse(&self, have: &Observed, pending: &Pending, on: &Provider, cx: &Context) -> Result<(), Error>;
-    fn text_left(&self) -> Option<(&Path, Option<&str>)>;
-    fn prepare<'w>(&'w self, next: &mut dyn Iterator<Item = &'w dyn Wanted>, on: &Provider, cx: &Context);
-    fn enact(
+    fn simulate(
         &self,
-        have: &Observed,
-        pending: Pending,
+        have: &AnyState,
+        pending: &PlannedChange,
         on: &Provider,
         cx: &Context,
-    ) -> Result<Observed, Error>;
+    ) -> Result<(), Error>;
+    fn text_left(&self) -> Option<(&Path, Option<&str>)>;
+    fn prepare<'w>(
+        &'w self,
+        next: &mut dyn Iterator<Item = &'w dyn AnyProperties>,
+        on: &Provider,
+        cx: &Context,
+    );
+    fn enact(
+        &self,
+        have: &AnyState,
+        pending: PlannedChange,
+        on: &Provider,
+        cx: &Context,
+    ) -> Result<AnyState, Error>;
 }
 
 /// A provider, whatever its type.
@@ -70,9 +81,9 @@ pub(crate) struct Provider {
 }
 
 /// A state, whatever its type.
-pub(crate) struct Observed(Box<dyn AnyState>);
+pub(crate) struct AnyState(Box<dyn StateObject>);
 
-trait AnyState: Send + Sync {
+trait StateObject: Send + Sync {
     fn ensure(&self) -> String;
     fn redact(&mut self);
     fn agrees_with(&self, earlier: &dyn Any) -> bool;
@@ -81,7 +92,7 @@ trait AnyState: Send + Sync {
 }
 
 /// A change that was decided on, whatever its type.
-pub(crate) struct Pending {
+pub(crate) struct PlannedChange {
     /// Completes "Would have ..."; several deeds are separated by ". ".
     pub(crate) summary: String,
     pub(crate) differences: Vec<Difference>,
@@ -90,15 +101,15 @@ pub(crate) struct Pending {
 }
 
 /// A resource type as a value.
-pub(crate) struct Erased<T>(PhantomData<fn() -> T>);
+pub(crate) struct TypeOf<T>(PhantomData<fn() -> T>);
 
-impl<T> Erased<T> {
+impl<T> TypeOf<T> {
     pub(crate) const NEW: Self = Self(PhantomData);
 }
 
 struct Desired<T: ResourceType>(T::Properties);
 
-impl<T: ResourceType> Kind for Erased<T> {
+impl<T: ResourceType> AnyType for TypeOf<T> {
     fn name(&self) -> &'static str {
         T::NAME
     }
@@ -131,7 +142,7 @@ impl<T: ResourceType> Kind for Erased<T> {
         schema::written::<T::State>()
     }
 
-    fn read(&self, map: &Node) -> Result<Box<dyn Wanted>, NodeError> {
+    fn read(&self, map: &Node) -> Result<Box<dyn AnyProperties>, NodeError> {
         Ok(Box::new(Desired::<T>(from_node(map)?)))
     }
 
@@ -155,7 +166,7 @@ impl<T: ResourceType> Kind for Erased<T> {
         })
     }
 
-    fn expect(&self, on: &Provider, wanted: &[&dyn Wanted]) {
+    fn expect(&self, on: &Provider, wanted: &[&dyn AnyProperties]) {
         let wants: Vec<&T::Properties> = wanted
             .iter()
             .filter_map(|&wanted| (wanted as &dyn Any).downcast_ref::<Desired<T>>())
@@ -171,7 +182,7 @@ pub(super) fn names(providers: &[(&'static str, &'static str)]) -> String {
 }
 
 impl<T: ResourceType> Desired<T> {
-    fn state(have: &Observed) -> &T::State {
+    fn state(have: &AnyState) -> &T::State {
         have.0.as_any().downcast_ref().expect("a state goes back only to the type that observed it")
     }
 
@@ -179,12 +190,12 @@ impl<T: ResourceType> Desired<T> {
         on.instance.downcast_ref().expect("a provider is used only by the type that made it")
     }
 
-    fn action(pending: &Pending) -> &T::Action {
+    fn action(pending: &PlannedChange) -> &T::Action {
         pending.action.downcast_ref().expect("an action goes back only to the type that decided on it")
     }
 }
 
-impl<T: ResourceType> Wanted for Desired<T> {
+impl<T: ResourceType> AnyProperties for Desired<T> {
     fn ensure(&self) -> String {
         self.0.ensure()
     }
@@ -201,13 +212,13 @@ impl<T: ResourceType> Wanted for Desired<T> {
         schema::object(&self.0)
     }
 
-    fn inspect(&self, on: &Provider, cx: &Context) -> Result<Observed, Error> {
-        T::inspect(&self.0, Self::provider(on), cx).map(|state| Observed(Box::new(state)))
+    fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error> {
+        T::inspect(&self.0, Self::provider(on), cx).map(|state| AnyState(Box::new(state)))
     }
 
-    fn compare(&self, have: &Observed, cue: Cue) -> Result<Option<Pending>, Error> {
-        let change = T::compare(&self.0, Self::state(have), cue)?;
-        Ok(change.map(|Change { action, differences, refreshes }| Pending {
+    fn compare(&self, have: &AnyState, trigger: Trigger) -> Result<Option<PlannedChange>, Error> {
+        let change = T::compare(&self.0, Self::state(have), trigger)?;
+        Ok(change.map(|Change { action, differences, refreshes }| PlannedChange {
             summary: action.to_string(),
             differences,
             refreshes,
@@ -217,42 +228,53 @@ impl<T: ResourceType> Wanted for Desired<T> {
 
     fn preview(
         &self,
-        have: &Observed,
-        pending: &Pending,
+        have: &AnyState,
+        pending: &PlannedChange,
         on: &Provider,
         cx: &Context,
     ) -> Result<Option<String>, Error> {
         T::preview(&self.0, Self::state(have), Self::action(pending), Self::provider(on), cx)
     }
 
-    fn rehearse(&self, have: &Observed, pending: &Pending, on: &Provider, cx: &Context) -> Result<(), Error> {
-        T::rehearse(&self.0, Self::state(have), Self::action(pending), Self::provider(on), cx)
+    fn simulate(
+        &self,
+        have: &AnyState,
+        pending: &PlannedChange,
+        on: &Provider,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        T::simulate(&self.0, Self::state(have), Self::action(pending), Self::provider(on), cx)
     }
 
     fn text_left(&self) -> Option<(&Path, Option<&str>)> {
         T::text_left(&self.0)
     }
 
-    fn prepare<'w>(&'w self, next: &mut dyn Iterator<Item = &'w dyn Wanted>, on: &Provider, cx: &Context) {
+    fn prepare<'w>(
+        &'w self,
+        next: &mut dyn Iterator<Item = &'w dyn AnyProperties>,
+        on: &Provider,
+        cx: &Context,
+    ) {
         let mut same = next.map_while(|wanted| Some(&(wanted as &dyn Any).downcast_ref::<Self>()?.0));
         T::prepare(&self.0, &mut same, Self::provider(on), cx);
     }
 
     fn enact(
         &self,
-        have: &Observed,
-        pending: Pending,
+        have: &AnyState,
+        pending: PlannedChange,
         on: &Provider,
         cx: &Context,
-    ) -> Result<Observed, Error> {
+    ) -> Result<AnyState, Error> {
         let action =
             pending.action.downcast().expect("an action goes back only to the type that decided on it");
         T::enact(&self.0, Self::state(have), *action, Self::provider(on), cx)
-            .map(|state| Observed(Box::new(state)))
+            .map(|state| AnyState(Box::new(state)))
     }
 }
 
-impl Observed {
+impl AnyState {
     pub(crate) fn ensure(&self) -> String {
         self.0.ensure()
     }
@@ -279,7 +301,7 @@ impl Observed {
     }
 }
 
-impl<S: State> AnyState for S {
+impl<S: State> StateObject for S {
     fn ensure(&self) -> String {
         State::ensure(self)
     }

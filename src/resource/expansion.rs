@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Completeness, Declaration, Error, FieldKind, Kind, Resource, Wanted, schema};
+use super::{AnyProperties, AnyType, Completeness, Declaration, Error, FieldKind, Resource, schema};
 use crate::{
     document::{
         Entry, Excerpt, Node, NodeError, Problem, Scalar, Source, Span, Style, Value, closest, from_node,
@@ -59,7 +59,7 @@ impl<'a> Expansion<'a> {
 
     fn property(
         &mut self,
-        kind: &dyn Kind,
+        kind: &dyn AnyType,
         Entry { key, value, .. }: &mut Entry,
         problems: &mut Vec<Problem>,
     ) {
@@ -89,7 +89,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn expandable(&mut self, kind: &dyn Kind, key: &str) -> Option<&schema::Expandable> {
+    fn expandable(&mut self, kind: &dyn AnyType, key: &str) -> Option<&schema::Expandable> {
         let known = self.known.entry(kind.name()).or_insert_with(|| schema::expandables(kind));
         known.iter().find(|property| property.key == key)
     }
@@ -141,7 +141,7 @@ impl Secrecy {
     }
 
     /// Whether messages may quote this property: some are always secret, and whether the others are is none itself.
-    fn of_property(self, kind: &dyn Kind, key: &String) -> Self {
+    fn of_property(self, kind: &dyn AnyType, key: &String) -> Self {
         let secrets = schema::secret(kind);
         // Also one that is misspelt holds what was meant for it.
         let is_misspelt = || closest(key, secrets.iter().map(String::as_str)).is_some();
@@ -178,7 +178,7 @@ impl Secrecy {
     }
 
     /// What is wrong with the value of an entry, without quoting what must not be seen.
-    pub(super) fn of_value(self, kind: &dyn Kind, entry: &Entry, error: NodeError) -> NodeError {
+    pub(super) fn of_value(self, kind: &dyn AnyType, entry: &Entry, error: NodeError) -> NodeError {
         if self == Self::Open && !schema::secret(kind).contains(&entry.key) {
             return error;
         }
@@ -191,7 +191,7 @@ impl Secrecy {
     }
 
     /// Names the resource in a problem, and hides the text at its place if that may be a secret.
-    pub(super) fn cover(self, problem: &mut Problem, kind: &dyn Kind, name: &str) {
+    pub(super) fn cover(self, problem: &mut Problem, kind: &dyn AnyType, name: &str) {
         problem.message = format!("{}#{name}: {}", kind.name(), problem.message);
         if self == Self::Secret {
             problem.excerpt = Excerpt::Hidden;
@@ -214,7 +214,7 @@ impl Resource {
         &self,
         scope: &Scope,
         source: &Source,
-    ) -> Result<Option<Box<dyn Wanted>>, Vec<Error>> {
+    ) -> Result<Option<Box<dyn AnyProperties>>, Vec<Error>> {
         let Some(late) = &self.late else { return Ok(None) };
         let mut map = Node { value: Value::Map(late.clone()), span: self.places.name };
         let mut problems = Vec::new();
@@ -224,7 +224,7 @@ impl Resource {
                 Ok(wanted) => {
                     let provider = self.common.provider.as_deref();
                     let mut errors = [wanted.problems(), wanted.problems_with(provider)].concat();
-                    self.conceal(wanted.as_ref(), &mut errors, &mut []);
+                    self.redact(wanted.as_ref(), &mut errors, &mut []);
                     return if errors.is_empty() { Ok(Some(wanted)) } else { Err(errors) };
                 }
                 Err(error) => {

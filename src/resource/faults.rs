@@ -1,8 +1,8 @@
 //! Everything that is wrong with a declaration, and nothing that only follows from it.
 
 use super::{
-    Common, Error, FieldKind, Kind, Wanted, declaration::Places, erased::names, expansion::Secrecy, fields,
-    schema,
+    AnyProperties, AnyType, Common, Error, FieldKind, declaration::Places, erased::names, expansion::Secrecy,
+    fields, schema,
 };
 use crate::{
     document::{Entry, Excerpt, Fault, Node, NodeError, Problem, Scalar, Span, Style, Value, closest},
@@ -20,7 +20,7 @@ const STAND_INS: [&str; 2] = ["/name", "name"];
 
 /// What is wrong with a declaration.
 pub(super) struct Faults {
-    kind: &'static dyn Kind,
+    kind: &'static dyn AnyType,
     secrecy: Secrecy,
     pub(super) problems: Vec<Problem>,
     /// The properties that could not be read.
@@ -30,7 +30,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    pub(super) fn new(kind: &'static dyn Kind, secrecy: Secrecy) -> Self {
+    pub(super) fn new(kind: &'static dyn AnyType, secrecy: Secrecy) -> Self {
         Self { kind, secrecy, problems: Vec::new(), properties: Vec::new(), late: Vec::new() }
     }
 
@@ -70,7 +70,7 @@ impl Faults {
     }
 
     /// What is wrong with the combination of properties; if the desired state is at fault, with any that could be meant.
-    pub(super) fn combination(&self, wanted: &dyn Wanted, own: &Node) -> Vec<Error> {
+    pub(super) fn combination(&self, wanted: &dyn AnyProperties, own: &Node) -> Vec<Error> {
         if !self.is_known(Some("ensure")) {
             return wanted.problems();
         }
@@ -143,11 +143,11 @@ impl Faults {
     }
 }
 
-fn is_common(kind: &dyn Kind, key: &str) -> bool {
+fn is_common(kind: &dyn AnyType, key: &str) -> bool {
     schema::keys::<Common>().contains(&key) && (key != "subscribe" || kind.refreshes())
 }
 
-fn unknown_key(kind: &dyn Kind, entry: &Entry) -> Problem {
+fn unknown_key(kind: &dyn AnyType, entry: &Entry) -> Problem {
     let mut known: Vec<&str> = kind.keys().iter().copied().filter(|key| *key != "name").collect();
     known.extend(schema::keys::<Common>().iter().copied().filter(|key| is_common(kind, key)));
     let help = match closest(&entry.key, known.iter().copied()) {
@@ -158,7 +158,7 @@ fn unknown_key(kind: &dyn Kind, entry: &Entry) -> Problem {
     Problem::new(format!("unknown property `{}`", entry.key)).at(entry.key_span).with_help(help)
 }
 
-pub(super) fn unknown_provider(kind: &dyn Kind, common: &Common, places: &Places) -> Option<Problem> {
+pub(super) fn unknown_provider(kind: &dyn AnyType, common: &Common, places: &Places) -> Option<Problem> {
     let asked = common.provider.as_deref()?;
     let known = kind.providers();
     if known.iter().any(|(name, _)| *name == asked) {

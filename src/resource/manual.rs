@@ -5,12 +5,12 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::{
-    Kind,
+    AnyType,
     schema::{Field, common_fields, own_fields},
 };
 
 /// The page for `docs/reference`.
-pub(crate) fn reference_page(kind: &dyn Kind) -> String {
+pub(crate) fn reference_page(kind: &dyn AnyType) -> String {
     let schema = kind.properties_schema();
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     let mut page = format!(

@@ -7,7 +7,6 @@
 //! is its help text, its schema description and its entry in the manual.
 
 mod common;
-mod concealment;
 mod context;
 mod declaration;
 mod erased;
@@ -16,6 +15,7 @@ mod expansion;
 mod faults;
 #[cfg(test)]
 mod manual;
+mod redaction;
 mod rendering;
 mod schema;
 
@@ -27,7 +27,7 @@ use serde::{Serialize, de::DeserializeOwned};
 pub(crate) use common::Common;
 pub(crate) use context::{Context, RunMode};
 pub(crate) use declaration::{Completeness, Declaration, Resource};
-pub(crate) use erased::{Erased, Kind, Observed, Pending, Provider, Wanted};
+pub(crate) use erased::{AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
 pub(crate) use error::{Error, Retry};
 pub(crate) use expansion::Expansion;
 #[cfg(test)]
@@ -73,7 +73,7 @@ pub(crate) trait ResourceType: Sized + 'static {
     fn compare(
         want: &Self::Properties,
         have: &Self::State,
-        cue: Cue,
+        trigger: Trigger,
     ) -> Result<Option<Change<Self::Action>>, Error>;
 
     /// The change of content as a unified diff, where there is content to show. Changes nothing.
@@ -89,7 +89,7 @@ pub(crate) trait ResourceType: Sized + 'static {
 
     /// Plays the action through in a dry run: fails as `enact` would, and remembers what it would have left, so that
     /// later resources are judged as in a real run. Changes nothing on the machine.
-    fn rehearse(
+    fn simulate(
         _want: &Self::Properties,
         _have: &Self::State,
         _action: &Self::Action,
@@ -174,7 +174,7 @@ pub(crate) struct Example {
 
 /// Why a resource is being looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cue {
+pub(crate) enum Trigger {
     /// It is its turn.
     Turn,
     /// A resource that it subscribes to has changed.

@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Common, Kind};
+use super::{AnyType, Common};
 
 /// One property as flags, help and manual see it.
 pub(crate) struct Field {
@@ -54,7 +54,7 @@ impl fmt::Display for FieldKind {
 }
 
 /// Every property that a resource of this type can have, its own first.
-pub(crate) fn fields(kind: &dyn Kind) -> Vec<Field> {
+pub(crate) fn fields(kind: &dyn AnyType) -> Vec<Field> {
     let mut fields = own_fields(&kind.properties_schema());
     for (key, known) in spellings(kind) {
         if let Some(field) = fields.iter_mut().find(|field| field.name == known) {
@@ -80,7 +80,7 @@ fn spelled(keys: &'static [&'static str], schema: &Schema) -> Vec<(&'static str,
 }
 
 /// The properties that every type has, less those that this one cannot use.
-pub(super) fn common_fields(kind: &dyn Kind) -> Vec<Field> {
+pub(super) fn common_fields(kind: &dyn AnyType) -> Vec<Field> {
     let mut fields = own_fields(&inlined::<Common>());
     fields.retain(|field| field.name != "subscribe" || kind.refreshes());
     fields
@@ -115,7 +115,7 @@ pub(super) struct Expandable {
 }
 
 /// How templates in each property of a type are expanded.
-pub(super) fn expandables(kind: &dyn Kind) -> Vec<Expandable> {
+pub(super) fn expandables(kind: &dyn AnyType) -> Vec<Expandable> {
     let schemas = [(kind.keys(), kind.properties_schema()), (keys::<Common>(), inlined::<Common>())];
     let expandables = schemas.iter().flat_map(|(keys, schema)| {
         spelled(keys, schema).into_iter().filter_map(|(key, known)| {
@@ -127,14 +127,14 @@ pub(super) fn expandables(kind: &dyn Kind) -> Vec<Expandable> {
 }
 
 /// Other spellings of a type's properties, each with the one that the schema knows.
-pub(crate) fn spellings(kind: &dyn Kind) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn spellings(kind: &dyn AnyType) -> Vec<(&'static str, &'static str)> {
     let mut spellings = spelled(kind.keys(), &kind.properties_schema());
     spellings.retain(|(key, known)| key != known);
     spellings
 }
 
 /// The properties of a type that hold secrets, whatever the resource says.
-pub(super) fn secret(kind: &dyn Kind) -> Vec<String> {
+pub(super) fn secret(kind: &dyn AnyType) -> Vec<String> {
     let schema = kind.properties_schema();
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let secret = properties.filter(|(_, schema)| schema.get("x-secret") == Some(&json!(true)));
@@ -183,7 +183,7 @@ fn choices(schema: &Value) -> Option<Vec<String>> {
 }
 
 /// The schema of a map of properties of this type, the name among them.
-pub(crate) fn declaration_schema(kind: &dyn Kind) -> Value {
+pub(crate) fn declaration_schema(kind: &dyn AnyType) -> Value {
     let mut properties = Map::new();
     for schema in [kind.properties_schema(), inlined::<Common>()] {
         if let Some(Value::Object(more)) = schema.get("properties") {

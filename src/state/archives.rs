@@ -79,7 +79,7 @@ pub(crate) struct ExtractionRecord {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Progress {
     /// It is owed, or its files are being put in place: some may be there and some may not.
-    Unfinished,
+    WriteJournal,
     Complete,
 }
 
@@ -144,7 +144,7 @@ impl StateDirectory {
             archive: unpacking.archive.display().to_string(),
             creates: unpacking.creates.map(|path| fingerprint(path.as_os_str().as_bytes())),
             fetched,
-            progress: Progress::Unfinished,
+            progress: Progress::WriteJournal,
             list,
             earlier,
         };

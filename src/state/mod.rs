@@ -3,16 +3,16 @@
 //! Deleting the state directory loses memory, never correctness.
 
 mod archives;
-mod debts;
 mod lock;
-mod owed;
-mod unfinished;
+mod pending_refreshes;
+mod refresh_store;
+mod write_journal;
 
 pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
-pub(crate) use debts::Debts;
 pub(crate) use lock::{Held, Patience, RunLock};
-pub(crate) use owed::{Change, Debt, Owed};
-pub(crate) use unfinished::Unfinished;
+pub(crate) use pending_refreshes::{Change, PendingRefresh, RefreshRecords};
+pub(crate) use refresh_store::RefreshStore;
+pub(crate) use write_journal::WriteJournal;
 
 use std::{
     ffi::OsString,
@@ -85,7 +85,7 @@ fn open(path: &Path) -> io::Result<File> {
 /// Makes a directory that only we can use, or sees to it that an existing one is such.
 fn make_private(path: &Path) -> Result<(), StateError> {
     let wanted = Attributes::own(0o700);
-    if let Some(entry) = files::inspect(path)?.filter(|entry| entry.kind == files::Kind::Directory) {
+    if let Some(entry) = files::inspect(path)?.filter(|entry| entry.kind == files::FileKind::Directory) {
         if entry.uid == wanted.uid && entry.mode | 0o700 == 0o700 {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use std::{
 
 use ccm_expr::{Arguments, CallError, Template, Value};
 
-use super::{Scope, scope::Foreseen};
+use super::{Scope, scope::Predicted};
 use crate::vocabulary::Duration;
 
 /// Functions that rules about data can use.
@@ -55,8 +55,8 @@ impl Scope {
     /// Whether a path leads to a regular file, now or in a dry run by now.
     fn is_file(&self, path: &str) -> bool {
         let path = self.working_directory.join(path);
-        match self.foreseen(&path) {
-            Some(foreseen) => matches!(foreseen, Foreseen::Text(_)),
+        match self.predicted(&path) {
+            Some(predicted) => matches!(predicted, Predicted::Text(_)),
             None => path.is_file(),
         }
     }
@@ -68,9 +68,9 @@ impl Scope {
         if !is_reached {
             return Err(failed("it may be written before it is read".to_owned()));
         }
-        match self.foreseen(&path) {
-            Some(Foreseen::Text(text)) => return Ok(text),
-            Some(Foreseen::Nothing) => return Err(failed("it would not exist".to_owned())),
+        match self.predicted(&path) {
+            Some(Predicted::Text(text)) => return Ok(text),
+            Some(Predicted::Nothing) => return Err(failed("it would not exist".to_owned())),
             None => {}
         }
         let metadata = fs::metadata(&path).map_err(|error| failed(error.to_string()))?;

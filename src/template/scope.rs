@@ -23,7 +23,7 @@ pub(crate) struct Scope {
     /// The value that a rule is about, where there is one.
     subject: Option<Value>,
     /// In a dry run, the texts that earlier resources would have left; nothing where they would have removed one.
-    foreseen: RefCell<HashMap<PathBuf, Foreseen>>,
+    predicted: RefCell<HashMap<PathBuf, Predicted>>,
     /// Paths that were looked up, read once.
     paths: RefCell<HashMap<String, Rc<Path>>>,
     /// How many calls of `template` are inside each other.
@@ -34,7 +34,7 @@ pub(crate) struct Scope {
 
 /// What a dry run would have left at a path.
 #[derive(Clone)]
-pub(crate) enum Foreseen {
+pub(crate) enum Predicted {
     Text(String),
     Nothing,
 }
@@ -71,7 +71,7 @@ impl Scope {
             missing: Missing::Error,
             reach: Reach::Machine,
             subject: None,
-            foreseen: RefCell::default(),
+            predicted: RefCell::default(),
             paths: RefCell::default(),
             depth: Cell::new(0),
             calls: Cell::new(0),
@@ -125,14 +125,14 @@ impl Scope {
     }
 
     /// Notes the text that a dry run would have left in a file, or that it would have left none.
-    pub(crate) fn foresee(&self, path: &FilePath, text: Option<&str>) {
-        let left = text.map_or(Foreseen::Nothing, |text| Foreseen::Text(text.to_owned()));
-        self.foreseen.borrow_mut().insert(path.to_owned(), left);
+    pub(crate) fn predict(&self, path: &FilePath, text: Option<&str>) {
+        let left = text.map_or(Predicted::Nothing, |text| Predicted::Text(text.to_owned()));
+        self.predicted.borrow_mut().insert(path.to_owned(), left);
     }
 
     /// What would be in a file by now, if a dry run had a say in it.
-    pub(crate) fn foreseen(&self, path: &FilePath) -> Option<Foreseen> {
-        self.foreseen.borrow().get(path).cloned()
+    pub(crate) fn predicted(&self, path: &FilePath) -> Option<Predicted> {
+        self.predicted.borrow().get(path).cloned()
     }
 
     /// The same error with what this scope knows about it: the name that was probably meant, for a member that does not

@@ -10,26 +10,26 @@ mod tests;
 use serde_json::{Value, json};
 
 use crate::{
-    resource::{Erased, Kind, document, written},
+    resource::{AnyType, TypeOf, document, written},
     session::Event,
 };
 
 /// Every type, in the order in which help and manual list them.
-pub(crate) const TYPES: &[&dyn Kind] = &[
-    &Erased::<archive::Archive>::NEW,
-    &Erased::<exec::Exec>::NEW,
-    &Erased::<file::File>::NEW,
-    &Erased::<service::Service>::NEW,
+pub(crate) const TYPES: &[&dyn AnyType] = &[
+    &TypeOf::<archive::Archive>::NEW,
+    &TypeOf::<exec::Exec>::NEW,
+    &TypeOf::<file::File>::NEW,
+    &TypeOf::<service::Service>::NEW,
 ];
 
 /// The type with this name.
-pub(crate) fn find(name: &str) -> Option<&'static dyn Kind> {
+pub(crate) fn find(name: &str) -> Option<&'static dyn AnyType> {
     TYPES.iter().copied().find(|kind| kind.name() == name)
 }
 
 /// The schema of an event, with the states of all types.
 pub(crate) fn event_schema() -> Value {
-    let of_type = |kind: &&'static dyn Kind| {
+    let of_type = |kind: &&'static dyn AnyType| {
         let mut state = kind.state_schema().to_value();
         let text = json!({ "type": "string" });
         let head = [

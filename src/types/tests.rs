@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::TYPES;
 use crate::{
     manifest::{declarations, manifest_schema},
-    resource::{Completeness, Kind, Resource, fields, reference_page},
+    resource::{AnyType, Completeness, Resource, fields, reference_page},
     template::holds_template,
 };
 
@@ -27,7 +27,7 @@ fn properties(resource: &Resource) -> Map<String, Value> {
 }
 
 /// A manifest with one resource, written from its properties.
-fn written(kind: &dyn Kind, mut properties: Map<String, Value>) -> Value {
+fn written(kind: &dyn AnyType, mut properties: Map<String, Value>) -> Value {
     let name = properties.shift_remove("name").unwrap();
     json!([{ kind.name(): [{ name.as_str().unwrap(): properties }] }])
 }

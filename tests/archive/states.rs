@@ -22,8 +22,8 @@ fn an_absent_archive_that_is_there_is_removed() {
     let world =
         World::new().manifest("- archive: [{ $W/app.tar.gz: { ensure: absent } }]").file("app.tar.gz", "x");
     let before = world.tree();
-    let foreseen = world.apply_with(&["--noop", "--json"]);
-    assert_eq!(foreseen.exits(0).event("app.tar.gz")["noop_message"], "Would have removed");
+    let predicted = world.apply_with(&["--noop", "--json"]);
+    assert_eq!(predicted.exits(0).event("app.tar.gz")["noop_message"], "Would have removed");
     assert_eq!(world.tree(), before);
     changed(&world.apply(), "removed");
     assert!(world.tree().names().is_empty());
@@ -34,8 +34,8 @@ fn an_absent_archive_that_is_there_is_removed() {
 fn a_missing_archive_is_downloaded_once() {
     let server = Server::of(app("1"));
     let world = world(&server, "");
-    let foreseen = world.apply_with(&["--noop", "--json"]);
-    assert_eq!(foreseen.exits(0).event("app.tar.gz")["noop_message"], "Would have downloaded");
+    let predicted = world.apply_with(&["--noop", "--json"]);
+    assert_eq!(predicted.exits(0).event("app.tar.gz")["noop_message"], "Would have downloaded");
     assert!(server.requests().is_empty(), "a dry run asks nobody");
     assert!(world.tree().names().is_empty());
 
@@ -100,8 +100,8 @@ fn what_creates_names_must_be_there_even_if_nothing_is_unpacked() {
 fn an_archive_is_downloaded_and_extracted() {
     let server = Server::of(app("1"));
     let world = world(&server, EXTRACT);
-    let foreseen = world.apply_with(&["--noop", "--json"]);
-    let event = foreseen.exits(0).event("app.tar.gz");
+    let predicted = world.apply_with(&["--noop", "--json"]);
+    let event = predicted.exits(0).event("app.tar.gz");
     assert_eq!(event["noop_message"], "Would have downloaded. Would have extracted");
     assert_eq!(event["changed"], true);
     assert!(world.tree().names().is_empty());
@@ -119,9 +119,9 @@ fn an_archive_is_downloaded_and_extracted() {
 fn an_archive_is_cleaned_up_and_not_downloaded_again() {
     let server = Server::of(app("1"));
     let world = world(&server, &format!("{EXTRACT}, cleanup: true"));
-    let foreseen = world.apply_with(&["--noop", "--json"]);
+    let predicted = world.apply_with(&["--noop", "--json"]);
     let message = "Would have downloaded. Would have extracted. Would have cleaned up";
-    assert_eq!(foreseen.event("app.tar.gz")["noop_message"], message);
+    assert_eq!(predicted.event("app.tar.gz")["noop_message"], message);
     changed(&world.apply(), "downloaded, extracted, cleaned up");
     assert!(!world.path("app.tar.gz").exists());
     assert_eq!(world.read("opt/bin/app"), "1");
@@ -157,8 +157,8 @@ fn an_archive_with_another_checksum_is_downloaded_again() {
     let server = Server::of(app("1"));
     let sum = sha256(&app("1"));
     let world = world(&server, &format!("checksum: {}", sum.to_uppercase())).file("app.tar.gz", "old");
-    let foreseen = world.apply_with(&["--noop", "--json"]);
-    assert_eq!(foreseen.event("app.tar.gz")["noop_message"], "Would have downloaded");
+    let predicted = world.apply_with(&["--noop", "--json"]);
+    assert_eq!(predicted.event("app.tar.gz")["noop_message"], "Would have downloaded");
     changed(&world.apply(), "downloaded (checksum)");
     assert_eq!(fs::read(world.path("app.tar.gz")).unwrap(), app("1"));
     stable(&world.apply());

@@ -51,8 +51,8 @@ fn another_version_is_noticed_even_after_cleanup() {
     let world = World::new().manifest(&version(1, &one));
     changed(&world.apply(), "downloaded, extracted, cleaned up");
     let world = world.file("opt/etc/changed", "by hand").file("opt/mine", "mine").manifest(&version(2, &two));
-    let foreseen = world.apply_with(&["--noop"]);
-    changed(&foreseen, "Would have downloaded. Would have extracted. Would have cleaned up (checksum ");
+    let predicted = world.apply_with(&["--noop"]);
+    changed(&predicted, "Would have downloaded. Would have extracted. Would have cleaned up (checksum ");
     let outcome = world.apply();
     changed(&outcome, "downloaded, extracted, cleaned up (checksum ");
     outcome.says("etc/changed is no longer in the archive, but was changed since: it stays");

@@ -13,10 +13,10 @@ use rustix::{
 };
 
 use super::{
-    entry::{Entry, Kind},
+    entry::{Entry, FileKind},
     error::{FileError, Operation, Problem},
     extended, trust,
-    walk::{self, Place},
+    walk::{self, DirHandle},
 };
 
 /// Owner, group and permissions (07777) that a file or directory is to have.
@@ -58,7 +58,7 @@ pub(crate) fn set_attributes(path: &Path, expected: &Entry, attributes: Attribut
 
 /// Sets the attributes of an entry of a directory that permits it.
 pub(super) fn set(
-    place: &Place,
+    place: &DirHandle,
     name: &OsStr,
     expected: &Entry,
     attributes: Attributes,
@@ -76,8 +76,8 @@ pub(super) fn set(
 }
 
 /// A second name may be that of somebody else's file, put here to have it given away.
-pub(super) fn refuse_hard_links(place: &Place, name: &OsStr, entry: &Entry) -> Result<(), Problem> {
-    if entry.kind == Kind::File && entry.nlink > 1 && place.others_can_write() {
+pub(super) fn refuse_hard_links(place: &DirHandle, name: &OsStr, entry: &Entry) -> Result<(), Problem> {
+    if entry.kind == FileKind::File && entry.nlink > 1 && place.others_can_write() {
         let directory = place.path().to_owned();
         let (links, owner) = (entry.nlink, place.owner());
         return Err(Problem::HardLinked { at: place.at(name), links, directory, owner });
@@ -95,7 +95,7 @@ enum Handle {
 impl Handle {
     /// Takes hold of an entry that is a file or directory. What it is, is found out before it is opened: that alone can
     /// block on a FIFO or start a device.
-    fn open(place: &Place, name: &OsStr) -> Result<(Handle, Entry), Problem> {
+    fn open(place: &DirHandle, name: &OsStr) -> Result<(Handle, Entry), Problem> {
         let found = place.open(name, OFlags::PATH).map_err(|errno| match errno {
             Errno::NOENT => Problem::Changed { at: place.at(name) },
             errno => place.explain(errno, name),

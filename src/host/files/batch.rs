@@ -19,9 +19,9 @@ use rustix::{
 
 use super::{
     attributes::Attributes,
+    dir_handle::DirSync,
     error::{FileError, Operation, Problem},
-    place::Barrier,
-    write::Draft,
+    write::TempFile,
 };
 
 /// One sync for a whole file system also waits for what others wrote to it. With more than this on its way to disk
@@ -40,14 +40,14 @@ pub(crate) struct Batch {
     /// How long files were brought to disk one by one.
     spent: Duration,
     /// Directories in which names are not on disk yet.
-    unsettled: Vec<Barrier>,
+    unsettled: Vec<DirSync>,
 }
 
 struct Ready {
     path: PathBuf,
     attributes: Attributes,
     sha256: String,
-    draft: Draft,
+    draft: TempFile,
 }
 
 impl Batch {
@@ -72,7 +72,7 @@ impl Batch {
         sha256: String,
     ) -> Result<(), FileError> {
         let make = || {
-            let mut draft = Draft::begin(path, attributes.uid)?;
+            let mut draft = TempFile::begin(path, attributes.uid)?;
             draft.pour(|out| out.write_all(content))?;
             draft.dress(attributes)?;
             Ok(draft)
@@ -138,7 +138,7 @@ impl Batch {
         let mut appear = || {
             let place = draft.place();
             if !self.unsettled.iter().any(|barrier| barrier.path == place.path()) {
-                let barrier = place.barrier()?;
+                let barrier = place.dir_sync()?;
                 self.unsettled.push(barrier);
             }
             draft.appear()

@@ -14,14 +14,14 @@ use rustix::{
 
 use super::{
     attributes::{self, Attributes},
+    dir_handle::file_attributes,
     directory::Parents,
-    entry::{Entry, Kind, Stopped},
+    entry::{CopyInterrupted, Entry, FileKind},
     error::{FileError, Operation, Problem},
     listing::list,
-    place::file_attributes,
     remove::{self, Deed},
     trust::{STICKY, Trust},
-    walk::{self, Place, Walked},
+    walk::{self, DirHandle, Walked},
 };
 
 /// Something that a caller is about to ask for.
@@ -43,7 +43,7 @@ pub(crate) enum Intent {
 /// Whether a real run could do this, as far as reading tells: the way is safe, its directories exist, permissions,
 /// mounts and protecting attributes allow it. What only trying tells (space, quota, a disk that fails) stays open.
 pub(crate) fn check(path: &Path, intent: Intent) -> Result<(), FileError> {
-    foresee(path, intent, None, &|_| false)
+    predict(path, intent, None, &|_| false)
         .map_err(|problem| FileError::new(intent.operation(), path, problem))
 }
 
@@ -70,7 +70,7 @@ impl Intent {
 
 /// Whether it could be done. The trust is what the way would deserve by then, when that is not what is on disk; `changed`
 /// tells what would be different below the path.
-pub(super) fn foresee(
+pub(super) fn predict(
     path: &Path,
     intent: Intent,
     trust: Option<Trust>,
@@ -103,7 +103,7 @@ pub(super) fn foresee(
 }
 
 fn foresee_entry(
-    place: &Place,
+    place: &DirHandle,
     name: &OsStr,
     intent: Intent,
     changed: &dyn Fn(&Path) -> bool,
@@ -119,7 +119,7 @@ fn foresee_entry(
         (Intent::RemoveTree, Some(found)) => may_remove_tree(place, name, &found, changed, &mut || Ok(())),
         (Intent::SetAttributes(_), None) => Err(Problem::Changed { at: at() }),
         (Intent::Write(_) | Intent::MakeDirectory(..), None) => may_write(place, name, None),
-        (Intent::Write(_), Some(Entry { kind: Kind::Directory, .. })) => {
+        (Intent::Write(_), Some(Entry { kind: FileKind::Directory, .. })) => {
             Err(Problem::IsADirectory { at: at() })
         }
         (Intent::Write(_), Some(found)) => {
@@ -128,16 +128,16 @@ fn foresee_entry(
         }
         (Intent::SetAttributes(_), Some(found)) => may_change(place, name, &found),
         (Intent::MakeDirectory(..), Some(found)) => match found.kind {
-            Kind::Directory => may_change(place, name, &found),
-            Kind::Symlink { target } => Err(Problem::LinkInTheWay { link: at(), target }),
+            FileKind::Directory => may_change(place, name, &found),
+            FileKind::Symlink { target } => Err(Problem::LinkInTheWay { link: at(), target }),
             _ => may_write(place, name, Some(&found)),
         },
     }
 }
 
-fn may_remove(place: &Place, name: &OsStr, found: &Entry) -> Result<(), Problem> {
+fn may_remove(place: &DirHandle, name: &OsStr, found: &Entry) -> Result<(), Problem> {
     may_write(place, name, Some(found))?;
-    if found.kind == Kind::Directory {
+    if found.kind == FileKind::Directory {
         let opened = place.open(name, OFlags::RDONLY | OFlags::DIRECTORY);
         // What may not be listed is left to the attempt.
         if opened.and_then(list).is_ok_and(|mut names| names.next().is_some()) {
@@ -149,13 +149,13 @@ fn may_remove(place: &Place, name: &OsStr, found: &Entry) -> Result<(), Problem>
 
 /// Whether an entry and everything below it can be removed.
 pub(super) fn may_remove_tree(
-    place: &Place,
+    place: &DirHandle,
     name: &OsStr,
     found: &Entry,
     changed: &dyn Fn(&Path) -> bool,
-    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<(), Problem> {
-    let is_directory = found.kind == Kind::Directory;
+    let is_directory = found.kind == FileKind::Directory;
     if is_directory && place.is_mount_point(name) {
         return Err(Problem::OtherFileSystem { at: place.at(name) });
     }
@@ -197,7 +197,7 @@ impl Deed for Rehearsal<'_> {
 }
 
 /// Whether a name can be made or, where an entry is under it, replaced or removed.
-fn may_write(place: &Place, name: &OsStr, found: Option<&Entry>) -> Result<(), Problem> {
+fn may_write(place: &DirHandle, name: &OsStr, found: Option<&Entry>) -> Result<(), Problem> {
     let rights = Access::WRITE_OK | Access::EXEC_OK;
     accessat(place.directory(), ".", rights, AtFlags::EACCESS).map_err(|errno| place.explain(errno, name))?;
     let Some(found) = found else { return Ok(()) };
@@ -215,7 +215,7 @@ fn may_write(place: &Place, name: &OsStr, found: Option<&Entry>) -> Result<(), P
 }
 
 /// Whether owner and mode of an entry can be changed in place.
-fn may_change(place: &Place, name: &OsStr, found: &Entry) -> Result<(), Problem> {
+fn may_change(place: &DirHandle, name: &OsStr, found: &Entry) -> Result<(), Problem> {
     place.refuse_special(name, found)?;
     attributes::refuse_hard_links(place, name, found)?;
     if let Some(problem) = place.protection_of_entry(name) {

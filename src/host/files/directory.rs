@@ -10,10 +10,10 @@ use rustix::{
 
 use super::{
     attributes::{self, Attributes},
-    entry::Kind,
+    entry::FileKind,
     error::{FileError, Operation, Problem},
     temporary::{self, Temporary},
-    walk::{self, Place, Walked},
+    walk::{self, DirHandle, Walked},
 };
 
 /// What to do about directories that lead to the wanted one and do not exist.
@@ -38,7 +38,7 @@ pub(crate) fn make_directory(path: &Path, attributes: Attributes, parents: Paren
             Some(entry) => {
                 place.refuse_special(name, &entry)?;
                 match entry.kind {
-                    Kind::Directory => attributes::set(&place, name, &entry, attributes),
+                    FileKind::Directory => attributes::set(&place, name, &entry, attributes),
                     _ => Err(Problem::NotADirectory { component: place.at(name) }),
                 }
             }
@@ -55,12 +55,12 @@ pub(crate) fn replace_file_with_directory(path: &Path, attributes: Attributes) -
         let at = place.at(&name);
         match place.entry(&name)?.map(|entry| entry.kind) {
             None => return Err(Problem::Changed { at }),
-            Some(Kind::Directory) => return Err(Problem::IsADirectory { at }),
-            Some(Kind::Symlink { target }) => return Err(Problem::LinkInTheWay { link: at, target }),
+            Some(FileKind::Directory) => return Err(Problem::IsADirectory { at }),
+            Some(FileKind::Symlink { target }) => return Err(Problem::LinkInTheWay { link: at, target }),
             Some(_) => {}
         }
         let mut made = prepare(&place, &name, attributes)?;
-        let barrier = place.barrier()?;
+        let barrier = place.dir_sync()?;
         trade(&mut made, &place, &name)?;
         barrier.sync()
     };
@@ -71,7 +71,7 @@ pub(super) fn make_parents(
     Walked { mut place, missing }: Walked,
     attributes: Attributes,
     parents: Parents,
-) -> Result<Place, Problem> {
+) -> Result<DirHandle, Problem> {
     let attributes = parent_attributes(&place, attributes);
     for name in missing {
         if parents == Parents::Expect {
@@ -86,7 +86,7 @@ pub(super) fn make_parents(
     Ok(place)
 }
 
-fn parent_attributes(place: &Place, wanted: Attributes) -> Attributes {
+fn parent_attributes(place: &DirHandle, wanted: Attributes) -> Attributes {
     if place.is_below_a_stranger() {
         Attributes { mode: 0o755, ..wanted }
     } else {
@@ -94,9 +94,9 @@ fn parent_attributes(place: &Place, wanted: Attributes) -> Attributes {
     }
 }
 
-fn make(place: &Place, name: &OsStr, attributes: Attributes) -> Result<(), Problem> {
+fn make(place: &DirHandle, name: &OsStr, attributes: Attributes) -> Result<(), Problem> {
     let mut made = prepare(place, name, attributes)?;
-    let barrier = place.barrier()?;
+    let barrier = place.dir_sync()?;
     put(&mut made, name).map_err(|errno| match errno {
         Errno::EXIST | Errno::NOENT => Problem::Changed { at: place.at(name) },
         errno => place.explain(errno, name),
@@ -106,10 +106,10 @@ fn make(place: &Place, name: &OsStr, attributes: Attributes) -> Result<(), Probl
 
 /// Makes a directory under a temporary name and gives it everything but its own.
 fn prepare<'p>(
-    place: &'p Place,
+    place: &'p DirHandle,
     name: &OsStr,
     attributes: Attributes,
-) -> Result<Temporary<&'p Place, OwnedFd>, Problem> {
+) -> Result<Temporary<&'p DirHandle, OwnedFd>, Problem> {
     let made = temporary::directory(place)?;
     let dressed = || {
         let (uid, gid) = attributes.owner();
@@ -124,7 +124,7 @@ fn prepare<'p>(
 }
 
 /// Gives a prepared directory its name, where nothing is.
-fn put(made: &mut Temporary<&Place, OwnedFd>, name: &OsStr) -> Result<(), Errno> {
+fn put(made: &mut Temporary<&DirHandle, OwnedFd>, name: &OsStr) -> Result<(), Errno> {
     match made.rename(name, RenameFlags::NOREPLACE) {
         // Not every file system can promise this. Without it, at worst an empty directory is replaced.
         Err(Errno::INVAL | Errno::NOSYS) => made.rename(name, RenameFlags::empty()),
@@ -133,7 +133,7 @@ fn put(made: &mut Temporary<&Place, OwnedFd>, name: &OsStr) -> Result<(), Errno>
 }
 
 /// Gives a prepared directory the name of a file, and removes the file.
-fn trade(made: &mut Temporary<&Place, OwnedFd>, place: &Place, name: &OsStr) -> Result<(), Problem> {
+fn trade(made: &mut Temporary<&DirHandle, OwnedFd>, place: &DirHandle, name: &OsStr) -> Result<(), Problem> {
     let traded = match made.trade_with_file(name) {
         // Not every file system can exchange two names; there the path is empty for an instant.
         Err(Errno::INVAL | Errno::NOSYS) => {

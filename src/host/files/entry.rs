@@ -24,7 +24,7 @@ use super::{
 /// What is at a path, without following it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileKind,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     /// Permissions and set-id bits, 07777.
@@ -45,7 +45,7 @@ pub(crate) struct Modified {
 
 /// The kinds of things that a path can name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     File,
     Directory,
     Symlink { target: PathBuf },
@@ -65,16 +65,16 @@ pub(crate) struct Digested {
 }
 
 impl Digested {
-    /// Whether this is foreseen of a file whose content nobody would have touched.
+    /// Whether this is predicted of a file whose content nobody would have touched.
     pub(crate) fn is_as_on_disk(&self) -> bool {
-        self.entry.kind == Kind::File && self.sha256.is_none()
+        self.entry.kind == FileKind::File && self.sha256.is_none()
     }
 }
 
 /// Says that the caller wants no more of a long operation: time is up, or a signal came.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("stopped")]
-pub(crate) struct Stopped;
+pub(crate) struct CopyInterrupted;
 
 /// What is at `path`; `None` when nothing is, or when a directory on the way to it does not exist.
 pub(crate) fn inspect(path: &Path) -> Result<Option<Entry>, FileError> {
@@ -90,7 +90,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<Option<(Option<File>, Entry)>,
 /// SHA-256 of a regular file; `tick` is asked between chunks whether to go on.
 pub(crate) fn digest(
     path: &Path,
-    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<Option<Digested>, FileError> {
     let failed = |problem| FileError::new(Operation::Read, path, problem);
     let Some((file, entry)) = open(path).map_err(failed)? else { return Ok(None) };
@@ -104,7 +104,7 @@ fn hash(
     mut file: File,
     size: u64,
     path: &Path,
-    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<String, Problem> {
     // One byte more than the file has: a read that fills less of it, and gives all that is there, has come to the end.
     let room = usize::try_from(size).map_or(CHUNK, |size| CHUNK.min(size + 1));
@@ -112,7 +112,7 @@ fn hash(
     let mut hasher = Sha256::new();
     let mut read = 0;
     loop {
-        tick().map_err(|Stopped| Problem::Stopped)?;
+        tick().map_err(|CopyInterrupted| Problem::CopyInterrupted)?;
         let count = match file.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => count,
@@ -161,7 +161,7 @@ fn open(path: &Path) -> Result<Option<(Option<File>, Entry)>, Problem> {
         return Ok(Some((Some(file), entry)));
     }
     let Some(seen) = look(path)? else { return Ok(None) };
-    if seen.kind != Kind::File {
+    if seen.kind != FileKind::File {
         return Ok(Some((None, seen)));
     }
     let opened = open_without_links(path, READ).or_else(|_| {
@@ -175,7 +175,7 @@ fn open(path: &Path) -> Result<Option<(Option<File>, Entry)>, Problem> {
     };
     let entry = Entry::of(&opened, path)?;
     // Between the two looks it may have become something else, which is then not read.
-    let file = (entry.kind == Kind::File).then(|| File::from(opened));
+    let file = (entry.kind == FileKind::File).then(|| File::from(opened));
     Ok(Some((file, entry)))
 }
 
@@ -188,7 +188,7 @@ fn open_plain(path: &Path) -> Option<(File, Entry)> {
     }
     let opened = open_without_links(path, READ).ok()?;
     let entry = Entry::of(&opened, path).ok()?;
-    (entry.kind == Kind::File).then(|| (File::from(opened), entry))
+    (entry.kind == FileKind::File).then(|| (File::from(opened), entry))
 }
 
 fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -210,16 +210,16 @@ impl Entry {
         read_link: impl FnOnce() -> rustix::io::Result<std::ffi::CString>,
     ) -> rustix::io::Result<Entry> {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
+            FileType::RegularFile => FileKind::File,
+            FileType::Directory => FileKind::Directory,
             FileType::Symlink => {
-                Kind::Symlink { target: std::ffi::OsString::from_vec(read_link()?.into_bytes()).into() }
+                FileKind::Symlink { target: std::ffi::OsString::from_vec(read_link()?.into_bytes()).into() }
             }
-            FileType::Fifo => Kind::Fifo,
-            FileType::Socket => Kind::Socket,
-            FileType::CharacterDevice => Kind::CharacterDevice,
-            FileType::BlockDevice => Kind::BlockDevice,
-            FileType::Unknown => Kind::Unknown,
+            FileType::Fifo => FileKind::Fifo,
+            FileType::Socket => FileKind::Socket,
+            FileType::CharacterDevice => FileKind::CharacterDevice,
+            FileType::BlockDevice => FileKind::BlockDevice,
+            FileType::Unknown => FileKind::Unknown,
         };
         Ok(Entry {
             kind,

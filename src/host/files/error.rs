@@ -86,7 +86,7 @@ pub(crate) enum Problem {
     #[error("the root directory cannot be managed")]
     Root,
     #[error("it was stopped")]
-    Stopped,
+    CopyInterrupted,
     #[error("its content could not be produced: {source}")]
     Content { source: io::Error },
     #[error("{source} at {at:?}")]
@@ -123,7 +123,7 @@ impl FileError {
     /// Whether the caller asked for the end, and nothing is wrong with the file.
     #[cfg(test)]
     pub(crate) fn is_stopped(&self) -> bool {
-        matches!(self.problem, Problem::Stopped)
+        matches!(self.problem, Problem::CopyInterrupted)
     }
 
     /// Whether another attempt could go better with nobody doing anything about it.
@@ -135,7 +135,7 @@ impl FileError {
                 | Problem::Unsynced { .. }
                 | Problem::Content { .. }
                 | Problem::System { .. }
-                | Problem::Stopped
+                | Problem::CopyInterrupted
         )
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Kept {
 impl Kept {
     /// Reads what is to be kept for a file that will have these attributes. Nothing where it cannot be read.
     pub(super) fn of(
-        place: &walk::Place,
+        place: &walk::DirHandle,
         name: &std::ffi::OsStr,
         replaced: &Entry,
         attributes: Attributes,

@@ -17,7 +17,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{entry::Kind, error::Problem, listing::list, temporary::Temporary, walk::Place};
+use super::{entry::FileKind, error::Problem, listing::list, temporary::Temporary, walk::DirHandle};
 
 /// Whether what is at a path of the target may make room for something of another kind. Paths are relative to it.
 pub(super) type Yields<'a> = &'a dyn Fn(&Path) -> bool;
@@ -43,15 +43,15 @@ enum Fate {
 
 impl Merge<'_> {
     /// Finds what is in the way, and changes nothing.
-    pub(super) fn survey(&self, staged: &Temporary<Place, OwnedFd>) -> Result<(), Problem> {
+    pub(super) fn survey(&self, staged: &Temporary<DirHandle, OwnedFd>) -> Result<(), Problem> {
         self.survey_level(&staged.descriptor, &staged.place, Path::new(""))
     }
 
-    pub(super) fn run(&self, staged: &Temporary<Place, OwnedFd>) -> Result<(), Problem> {
+    pub(super) fn run(&self, staged: &Temporary<DirHandle, OwnedFd>) -> Result<(), Problem> {
         self.run_level(&staged.descriptor, &staged.place, Path::new(""))
     }
 
-    fn survey_level(&self, staged: &OwnedFd, target: &Place, path: &Path) -> Result<(), Problem> {
+    fn survey_level(&self, staged: &OwnedFd, target: &DirHandle, path: &Path) -> Result<(), Problem> {
         target.permits(self.owner)?;
         for name in self.names(staged, target, path)? {
             let below = path.join(&name);
@@ -62,9 +62,9 @@ impl Merge<'_> {
         Ok(())
     }
 
-    fn run_level(&self, staged: &OwnedFd, target: &Place, path: &Path) -> Result<(), Problem> {
+    fn run_level(&self, staged: &OwnedFd, target: &DirHandle, path: &Path) -> Result<(), Problem> {
         target.permits(self.owner)?;
-        let barrier = target.barrier()?;
+        let barrier = target.dir_sync()?;
         for name in self.names(staged, target, path)? {
             let below = path.join(&name);
             let moved = match self.fate(staged, target, &name, &below)? {
@@ -85,28 +85,30 @@ impl Merge<'_> {
         barrier.sync()
     }
 
-    fn fate(&self, staged: &OwnedFd, target: &Place, name: &OsStr, path: &Path) -> Result<Fate, Problem> {
+    fn fate(&self, staged: &OwnedFd, target: &DirHandle, name: &OsStr, path: &Path) -> Result<Fate, Problem> {
         let new =
             statat(staged, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| target.explain(errno, name))?;
         let is_directory = FileType::from_raw_mode(new.st_mode) == FileType::Directory;
         let Some(old) = target.entry(name)? else { return Ok(Fate::Move) };
         let at = || target.at(name);
         match (is_directory, old.kind) {
-            (_, Kind::Directory) if target.is_mount_point(name) => Err(Problem::OtherFileSystem { at: at() }),
-            (true, Kind::Directory) => Ok(Fate::Descend),
+            (_, FileKind::Directory) if target.is_mount_point(name) => {
+                Err(Problem::OtherFileSystem { at: at() })
+            }
+            (true, FileKind::Directory) => Ok(Fate::Descend),
             (false, kind) if is_replaceable(&kind) => Ok(Fate::Move),
-            (_, kind) if (is_replaceable(&kind) || kind == Kind::Directory) && (self.yields)(path) => {
+            (_, kind) if (is_replaceable(&kind) || kind == FileKind::Directory) && (self.yields)(path) => {
                 Ok(Fate::Exchange)
             }
-            (true, Kind::Symlink { target }) => Err(Problem::LinkInTheWay { link: at(), target }),
-            (true, Kind::File) => Err(Problem::NotADirectory { component: at() }),
-            (false, Kind::Directory) => Err(Problem::IsADirectory { at: at() }),
+            (true, FileKind::Symlink { target }) => Err(Problem::LinkInTheWay { link: at(), target }),
+            (true, FileKind::File) => Err(Problem::NotADirectory { component: at() }),
+            (false, FileKind::Directory) => Err(Problem::IsADirectory { at: at() }),
             _ => Err(Problem::Special { at: at() }),
         }
     }
 
     /// The names of a level in a settled order, the one that leads to `last` at the end.
-    fn names(&self, staged: &OwnedFd, target: &Place, path: &Path) -> Result<Vec<OsString>, Problem> {
+    fn names(&self, staged: &OwnedFd, target: &DirHandle, path: &Path) -> Result<Vec<OsString>, Problem> {
         let names =
             list(staged).and_then(|names| names.map(|listed| listed.map(|listed| listed.name)).collect());
         let mut names: Vec<OsString> = names.map_err(|errno| Problem::from_errno(errno, target.path()))?;
@@ -120,12 +122,12 @@ impl Merge<'_> {
     }
 }
 
-fn open(staged: &OwnedFd, name: &OsStr, target: &Place) -> Result<OwnedFd, Problem> {
+fn open(staged: &OwnedFd, name: &OsStr, target: &DirHandle) -> Result<OwnedFd, Problem> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(staged, name, flags, Mode::empty()).map_err(|errno| target.explain(errno, name))
 }
 
-fn move_in(staged: &OwnedFd, target: &Place, name: &OsStr) -> Result<(), Errno> {
+fn move_in(staged: &OwnedFd, target: &DirHandle, name: &OsStr) -> Result<(), Errno> {
     match renameat(staged, name, target.directory(), name) {
         // Only who may write to a directory can move it, unless he is root.
         Err(Errno::ACCESS) => {
@@ -141,6 +143,6 @@ fn move_in(staged: &OwnedFd, target: &Place, name: &OsStr) -> Result<(), Errno> 
 }
 
 /// What a file or link takes the place of.
-fn is_replaceable(kind: &Kind) -> bool {
-    matches!(kind, Kind::File | Kind::Symlink { .. })
+fn is_replaceable(kind: &FileKind) -> bool {
+    matches!(kind, FileKind::File | FileKind::Symlink { .. })
 }

@@ -21,14 +21,14 @@
 mod attributes;
 mod batch;
 mod check;
+mod dir_handle;
 mod directory;
 mod entry;
 mod error;
 mod extended;
-mod foresight;
 mod listing;
 mod merge;
-mod place;
+mod prediction;
 mod remove;
 mod staging;
 mod temporary;
@@ -45,12 +45,12 @@ pub(crate) use self::{
     batch::Batch,
     check::Intent,
     directory::{Parents, make_directory, replace_file_with_directory},
-    entry::{Digested, Entry, Kind, Stopped, digest, hex, inspect, open_regular},
+    entry::{CopyInterrupted, Digested, Entry, FileKind, digest, hex, inspect, open_regular},
     error::{FileError, Problem},
-    foresight::{Foreseen, Foresight, UNKNOWN},
     listing::names,
+    prediction::{Predicted, Prediction, UNKNOWN},
     remove::{remove, remove_tree},
     staging::Staging,
     temporary::{is_temporary_name, sweep},
-    write::{Draft, replace},
+    write::{TempFile, replace},
 };

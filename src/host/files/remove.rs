@@ -13,11 +13,11 @@ use rustix::{
 
 use super::{
     check::may_remove_tree,
-    entry::{Kind, Stopped},
+    dir_handle::protection,
+    entry::{CopyInterrupted, FileKind},
     error::{FileError, Operation, Problem},
     listing::{Listed, list},
-    place::protection,
-    walk::{self, Place},
+    walk::{self, DirHandle},
 };
 
 /// How often a directory is read again when something was put into it while it was being emptied.
@@ -36,7 +36,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), FileError> {
 /// whether to go on.
 pub(crate) fn remove_tree(
     path: &Path,
-    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<(), FileError> {
     removing(path, |place, name| {
         if let Some(found) = place.entry(name)? {
@@ -46,21 +46,24 @@ pub(crate) fn remove_tree(
     })
 }
 
-fn removing(path: &Path, work: impl FnOnce(&Place, &OsStr) -> Result<(), Problem>) -> Result<(), FileError> {
+fn removing(
+    path: &Path,
+    work: impl FnOnce(&DirHandle, &OsStr) -> Result<(), Problem>,
+) -> Result<(), FileError> {
     let attempt = || {
         let (place, name) = match walk::reach(path) {
             Err(Problem::ParentMissing { .. } | Problem::DanglingLink { .. }) => return Ok(()),
             reached => reached?,
         };
-        let barrier = place.barrier()?;
+        let barrier = place.dir_sync()?;
         work(&place, &name)?;
         barrier.sync()
     };
     attempt().map_err(|problem| FileError::new(Operation::Remove, path, problem))
 }
 
-fn unlink(place: &Place, name: &OsStr, kind: &Kind) -> Result<(), Problem> {
-    let flags = if *kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+fn unlink(place: &DirHandle, name: &OsStr, kind: &FileKind) -> Result<(), Problem> {
+    let flags = if *kind == FileKind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     match unlinkat(place.directory(), name, flags) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(place.explain(errno, name)),
@@ -69,25 +72,25 @@ fn unlink(place: &Place, name: &OsStr, kind: &Kind) -> Result<(), Problem> {
 
 /// Removes one entry of a directory with everything below it.
 pub(super) fn tree(
-    place: &Place,
+    place: &DirHandle,
     name: &OsStr,
-    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<(), Problem> {
     match place.entry(name)? {
         None => return Ok(()),
-        Some(entry) if entry.kind != Kind::Directory => return unlink(place, name, &entry.kind),
+        Some(entry) if entry.kind != FileKind::Directory => return unlink(place, name, &entry.kind),
         Some(_) => {}
     }
     empty(place, name, &Unlink, tick)?;
-    unlink(place, name, &Kind::Directory)
+    unlink(place, name, &FileKind::Directory)
 }
 
 /// Goes through everything in a directory, the innermost first.
 pub(super) fn empty(
-    place: &Place,
+    place: &DirHandle,
     name: &OsStr,
     deed: &dyn Deed,
-    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<(), Problem> {
     let directory = enter(place.directory(), name).map_err(|errno| place.explain(errno, name))?;
     Removal::of(directory, place.at(name), deed)?.run(tick)
@@ -147,7 +150,7 @@ impl<'a> Removal<'a> {
         Ok(Removal { deed, directory, identity, path, below: Vec::new(), above: Vec::new(), rereads: 0 })
     }
 
-    fn run(mut self, tick: &mut dyn FnMut() -> Result<(), Stopped>) -> Result<(), Problem> {
+    fn run(mut self, tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>) -> Result<(), Problem> {
         self.clear(tick)?;
         loop {
             if let Some(name) = self.below.pop() {
@@ -162,10 +165,10 @@ impl<'a> Removal<'a> {
     }
 
     /// Unlinks everything in the directory in hand but its directories, and remembers those.
-    fn clear(&mut self, tick: &mut dyn FnMut() -> Result<(), Stopped>) -> Result<(), Problem> {
+    fn clear(&mut self, tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>) -> Result<(), Problem> {
         let names = list(&self.directory).map_err(|errno| self.problem(errno))?;
         for listed in names {
-            tick().map_err(|Stopped| Problem::Stopped)?;
+            tick().map_err(|CopyInterrupted| Problem::CopyInterrupted)?;
             let Listed { name, kind } = listed.map_err(|errno| self.problem(errno))?;
             if self.deed.passes_over(&self.path.join(&name)) {
                 continue;
@@ -205,7 +208,7 @@ impl<'a> Removal<'a> {
     }
 
     /// Goes back up and removes the directory left.
-    fn ascend(&mut self, tick: &mut dyn FnMut() -> Result<(), Stopped>) -> Result<(), Problem> {
+    fn ascend(&mut self, tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>) -> Result<(), Problem> {
         let Some(level) = self.above.pop() else { return Ok(()) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent =

@@ -24,13 +24,13 @@ use super::{
     error::{FileError, Operation, Problem},
     merge::{Merge, Yields},
     temporary::{self, Temporary},
-    walk::{self, Place, Walked},
+    walk::{self, DirHandle, Walked},
 };
 
 /// A tree in the making; gone when dropped before it is published.
 pub(crate) struct Staging {
     target: PathBuf,
-    temporary: Temporary<Place, OwnedFd>,
+    temporary: Temporary<DirHandle, OwnedFd>,
     ground: Ground,
     cursor: Cursor,
 }
@@ -165,7 +165,7 @@ impl Staging {
         let Some(name) = name else {
             return Merge { owner: root.uid, last, yields }.run(&self.temporary);
         };
-        let barrier = self.temporary.place.barrier()?;
+        let barrier = self.temporary.place.dir_sync()?;
         self.temporary.rename(name, RenameFlags::NOREPLACE).map_err(|errno| match errno {
             Errno::EXIST | Errno::NOENT => Problem::Changed { at: at() },
             errno => Problem::from_errno(errno, &self.target),

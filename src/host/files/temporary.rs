@@ -21,12 +21,12 @@ use rustix::{
 };
 
 use super::{
-    entry::{Entry, Kind, Stopped},
+    dir_handle::DirSync,
+    entry::{CopyInterrupted, Entry, FileKind},
     error::{FileError, Operation, Problem},
     listing::list,
-    place::Barrier,
     remove,
-    walk::{self, Place},
+    walk::{self, DirHandle},
 };
 
 const PREFIX: &str = ".ccm-";
@@ -39,7 +39,7 @@ const ATTEMPTS: usize = 16;
 
 /// A file or directory under a temporary name, removed when dropped before it was put in place.
 #[derive(Debug)]
-pub(super) struct Temporary<P: AsRef<Place>, D> {
+pub(super) struct Temporary<P: AsRef<DirHandle>, D> {
     pub(super) place: P,
     pub(super) descriptor: D,
     name: OsString,
@@ -55,7 +55,7 @@ enum Remains {
 }
 
 /// Makes an empty file that only its owner may open, whatever the umask.
-pub(super) fn file<P: AsRef<Place>>(place: P) -> Result<Temporary<P, File>, Problem> {
+pub(super) fn file<P: AsRef<DirHandle>>(place: P) -> Result<Temporary<P, File>, Problem> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let at = place.as_ref();
     for _ in 0..ATTEMPTS {
@@ -73,7 +73,7 @@ pub(super) fn file<P: AsRef<Place>>(place: P) -> Result<Temporary<P, File>, Prob
 }
 
 /// Makes an empty directory that only its owner may enter.
-pub(super) fn directory<P: AsRef<Place>>(place: P) -> Result<Temporary<P, OwnedFd>, Problem> {
+pub(super) fn directory<P: AsRef<DirHandle>>(place: P) -> Result<Temporary<P, OwnedFd>, Problem> {
     let at = place.as_ref();
     for _ in 0..ATTEMPTS {
         let name = random_name().map_err(|errno| at.explain_new(errno))?;
@@ -96,7 +96,7 @@ pub(super) fn directory<P: AsRef<Place>>(place: P) -> Result<Temporary<P, OwnedF
 /// Opens a directory just made. A stranger who may write here could have moved another directory of ours to its name,
 /// to have that one given away; an empty one that only we can enter is as good as the one that was made. `None` for
 /// any other.
-fn open_made_directory(place: &Place, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {
+fn open_made_directory(place: &DirHandle, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {
     let made = match place.open(name, OFlags::RDONLY | OFlags::DIRECTORY) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
         opened => opened?,
@@ -119,7 +119,7 @@ fn is_free(descriptor: &OwnedFd) -> bool {
     flock(descriptor, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
 }
 
-impl<P: AsRef<Place>, D> Temporary<P, D> {
+impl<P: AsRef<DirHandle>, D> Temporary<P, D> {
     /// Puts it in its place.
     pub(super) fn rename(&mut self, name: &OsStr, flags: RenameFlags) -> Result<(), Errno> {
         let directory = self.place.as_ref().directory();
@@ -152,7 +152,7 @@ impl<P: AsRef<Place>, D> Temporary<P, D> {
     }
 }
 
-impl<P: AsRef<Place>, D> Drop for Temporary<P, D> {
+impl<P: AsRef<DirHandle>, D> Drop for Temporary<P, D> {
     fn drop(&mut self) {
         let place = self.place.as_ref();
         // Nothing better can be done about a failure here: the next run's sweep tries again.
@@ -201,18 +201,18 @@ pub(crate) fn sweep(directory: &Path) -> Result<usize, FileError> {
     let mut trouble = None;
     for name in names {
         let Some(_lock) = lock_abandoned(&place, &name) else { continue };
-        match remove::tree(&place, &name, &mut || Ok::<(), Stopped>(())) {
+        match remove::tree(&place, &name, &mut || Ok::<(), CopyInterrupted>(())) {
             Ok(()) => swept += 1,
             Err(problem) => trouble = trouble.or(Some(problem)),
         }
     }
     if swept > 0 {
-        place.barrier().and_then(Barrier::sync).map_err(failed)?;
+        place.dir_sync().and_then(DirSync::sync).map_err(failed)?;
     }
     trouble.map_or(Ok(swept), |problem| Err(failed(problem)))
 }
 
-fn left_over_names(place: &Place) -> Result<Vec<OsString>, Errno> {
+fn left_over_names(place: &DirHandle) -> Result<Vec<OsString>, Errno> {
     let mut names = Vec::new();
     for listed in list(place.directory())? {
         let name = listed?.name;
@@ -225,8 +225,10 @@ fn left_over_names(place: &Place) -> Result<Vec<OsString>, Errno> {
 
 /// Takes the lock of a file or directory that nobody is working on. Anything that cannot be told stays; so does what
 /// this module never makes.
-fn lock_abandoned(place: &Place, name: &OsStr) -> Option<OwnedFd> {
-    let Ok(Some(Entry { kind: Kind::File | Kind::Directory, .. })) = place.entry(name) else { return None };
+fn lock_abandoned(place: &DirHandle, name: &OsStr) -> Option<OwnedFd> {
+    let Ok(Some(Entry { kind: FileKind::File | FileKind::Directory, .. })) = place.entry(name) else {
+        return None;
+    };
     let opened = place.open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
     is_free(&opened).then_some(opened)
 }

@@ -9,7 +9,7 @@
 //!   sticky), and no directory of a stranger was passed before: a stranger could not have put it there, nor moved a
 //!   directory of ours that holds it. Its target is walked by the same rules.
 //! - A directory of a stranger puts all that is below it at the stranger's mercy. The walk goes on, because looking
-//!   and removing by descriptor cannot be led astray, but [`Place::permits`] lets only the stranger's own files be
+//!   and removing by descriptor cannot be led astray, but [`DirHandle::permits`] lets only the stranger's own files be
 //!   made there.
 //! - A world-writable directory without the sticky bit is everybody's, and nothing is made below it.
 
@@ -35,7 +35,7 @@ pub(super) const MOST_LINKS: usize = 40;
 
 /// A directory that the walk arrived at, held by its descriptor.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DirHandle {
     directory: OwnedFd,
     /// Where it is, all links resolved; for messages.
     path: PathBuf,
@@ -44,27 +44,27 @@ pub(super) struct Place {
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-impl AsRef<Place> for Place {
-    fn as_ref(&self) -> &Place {
+impl AsRef<DirHandle> for DirHandle {
+    fn as_ref(&self) -> &DirHandle {
         self
     }
 }
 
 /// How far a walk came.
 pub(super) struct Walked {
-    pub(super) place: Place,
+    pub(super) place: DirHandle,
     /// The components of the path that do not exist, in order.
     pub(super) missing: VecDeque<OsString>,
 }
 
 /// Walks to the directory that holds `path`, which must exist, and gives it with the last component.
-pub(super) fn reach(path: &Path) -> Result<(Place, OsString), Problem> {
+pub(super) fn reach(path: &Path) -> Result<(DirHandle, OsString), Problem> {
     let (parent, name) = split(path)?;
     Ok((reach_directory(parent)?, name.to_owned()))
 }
 
 /// Walks to a directory, which must exist.
-pub(super) fn reach_directory(path: &Path) -> Result<Place, Problem> {
+pub(super) fn reach_directory(path: &Path) -> Result<DirHandle, Problem> {
     let Walked { place, missing } = walk(path)?;
     match missing.front() {
         None => Ok(place),
@@ -80,7 +80,7 @@ pub(super) fn split(path: &Path) -> Result<(&Path, &OsStr), Problem> {
 /// Walks towards a directory as far as it exists.
 pub(super) fn walk(path: &Path) -> Result<Walked, Problem> {
     debug_assert!(path.is_absolute());
-    let mut place = Place::root()?;
+    let mut place = DirHandle::root()?;
     let mut ahead: VecDeque<OsString> = components(path).collect();
     // How many at the end of `ahead` are from `path` itself; those before came out of a link.
     let mut own = ahead.len();
@@ -92,7 +92,7 @@ pub(super) fn walk(path: &Path) -> Result<Walked, Problem> {
             // Links are resolved already, so the parent's path is true; walking it again checks it again.
             let parent: Vec<OsString> = place.path.parent().map(components).into_iter().flatten().collect();
             parent.into_iter().rev().for_each(|name| ahead.push_front(name));
-            place = Place::root()?;
+            place = DirHandle::root()?;
             continue;
         }
         match place.step(&name)? {
@@ -113,7 +113,7 @@ pub(super) fn walk(path: &Path) -> Result<Walked, Problem> {
                 let inner: Vec<OsString> = components(&target).collect();
                 inner.into_iter().rev().for_each(|name| ahead.push_front(name));
                 if target.is_absolute() {
-                    place = Place::root()?;
+                    place = DirHandle::root()?;
                 }
                 links.push((link, target));
             }
@@ -132,30 +132,30 @@ pub(super) fn components(path: &Path) -> impl Iterator<Item = OsString> {
 }
 
 enum Step {
-    Into(Place),
+    Into(DirHandle),
     Link { target: PathBuf },
     Missing,
 }
 
-impl Place {
-    fn root() -> Result<Place, Problem> {
+impl DirHandle {
+    fn root() -> Result<DirHandle, Problem> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let path = PathBuf::from("/");
         let directory =
             openat(CWD, "/", flags, Mode::empty()).map_err(|errno| Problem::from_errno(errno, &path))?;
         let stat = fstat(&directory).map_err(|errno| Problem::from_errno(errno, &path))?;
-        Ok(Place::arrive(directory, path, &stat, Trust::default()))
+        Ok(DirHandle::arrive(directory, path, &stat, Trust::default()))
     }
 
     /// Notes what a directory means for everything below it.
-    fn arrive(directory: OwnedFd, path: PathBuf, stat: &Stat, mut trust: Trust) -> Place {
+    fn arrive(directory: OwnedFd, path: PathBuf, stat: &Stat, mut trust: Trust) -> DirHandle {
         trust.pass(&path, stat.st_uid, stat.st_mode & 0o7777);
-        Place { directory, path, trust, links: Vec::new() }
+        DirHandle { directory, path, trust, links: Vec::new() }
     }
 
-    /// The same directory, as it would be after changes that are only foreseen.
-    pub(super) fn seen_with(self, trust: Trust) -> Place {
-        Place { trust, ..self }
+    /// The same directory, as it would be after changes that are only predicted.
+    pub(super) fn seen_with(self, trust: Trust) -> DirHandle {
+        DirHandle { trust, ..self }
     }
 
     fn step(&self, name: &OsStr) -> Result<Step, Problem> {
@@ -169,7 +169,7 @@ impl Place {
         };
         let stat = fstat(&found).map_err(|errno| Problem::from_errno(errno, &at))?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => Ok(Step::Into(Place::arrive(found, at, &stat, self.trust.clone()))),
+            FileType::Directory => Ok(Step::Into(DirHandle::arrive(found, at, &stat, self.trust.clone()))),
             FileType::Symlink => {
                 let target =
                     readlinkat(&found, "", Vec::new()).map_err(|errno| Problem::from_errno(errno, &at))?;
@@ -208,7 +208,7 @@ impl Place {
     }
 
     /// Goes on into a directory that is here.
-    pub(super) fn enter(&self, name: &OsStr) -> Result<Place, Problem> {
+    pub(super) fn enter(&self, name: &OsStr) -> Result<DirHandle, Problem> {
         match self.step(name)? {
             Step::Into(next) => Ok(next),
             Step::Link { .. } | Step::Missing => Err(Problem::Changed { at: self.at(name) }),

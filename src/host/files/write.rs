@@ -14,23 +14,23 @@ use rustix::{
 
 use super::{
     attributes::Attributes,
-    entry::{Entry, Kind, Stopped},
+    entry::{CopyInterrupted, Entry, FileKind},
     error::{FileError, Operation, Problem},
     extended::Kept,
     temporary::{self, Temporary},
-    walk::{self, Place},
+    walk::{self, DirHandle},
 };
 
 /// Puts a complete file at `path`, in place of a file, a link or nothing; a directory there is an error. `fill` writes
 /// the content. When it cannot produce it, its error is the source of the [`FileError`], and
-/// `io::Error::other(Stopped)` makes that a stopped one.
+/// `io::Error::other(CopyInterrupted)` makes that a stopped one.
 pub(crate) fn replace(
     path: &Path,
     attributes: Attributes,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), FileError> {
     let attempt = || {
-        let mut draft = Draft::begin(path, attributes.uid)?;
+        let mut draft = TempFile::begin(path, attributes.uid)?;
         draft.pour(fill)?;
         draft.complete(attributes)
     };
@@ -38,16 +38,16 @@ pub(crate) fn replace(
 }
 
 /// A file in the making, beside the place it is meant for; gone when dropped before it is published.
-pub(crate) struct Draft {
+pub(crate) struct TempFile {
     path: PathBuf,
     name: OsString,
-    temporary: Temporary<Place, File>,
+    temporary: Temporary<DirHandle, File>,
 }
 
-impl Draft {
+impl TempFile {
     /// Begins a file that is to appear at `path` and to belong to `owner`. Nobody else can open it until then.
-    pub(crate) fn new(path: &Path, owner: u32) -> Result<Draft, FileError> {
-        Draft::begin(path, owner).map_err(|problem| FileError::new(Operation::Write, path, problem))
+    pub(crate) fn new(path: &Path, owner: u32) -> Result<TempFile, FileError> {
+        TempFile::begin(path, owner).map_err(|problem| FileError::new(Operation::Write, path, problem))
     }
 
     /// The file, to write to and read from.
@@ -67,12 +67,12 @@ impl Draft {
         self.complete(attributes).map_err(|problem| FileError::new(Operation::Write, &path, problem))
     }
 
-    pub(super) fn begin(path: &Path, owner: u32) -> Result<Draft, Problem> {
+    pub(super) fn begin(path: &Path, owner: u32) -> Result<TempFile, Problem> {
         let (place, name) = walk::reach(path)?;
         place.permits(owner)?;
         place.refuse_own_way(&name)?;
         refuse_directory(&place, &name)?;
-        Ok(Draft { path: path.to_owned(), name, temporary: temporary::file(place)? })
+        Ok(TempFile { path: path.to_owned(), name, temporary: temporary::file(place)? })
     }
 
     pub(super) fn pour(
@@ -87,7 +87,7 @@ impl Draft {
         self.dress(attributes)?;
         // Content, owner and mode reach the disk before the name does.
         self.sync()?;
-        let barrier = self.temporary.place.barrier()?;
+        let barrier = self.temporary.place.dir_sync()?;
         self.appear()?;
         barrier.sync()
     }
@@ -96,7 +96,7 @@ impl Draft {
     pub(super) fn dress(&self, attributes: Attributes) -> Result<(), Problem> {
         let (place, name) = (&self.temporary.place, &self.name);
         let kept = refuse_directory(place, name)?
-            .filter(|entry| entry.kind == Kind::File)
+            .filter(|entry| entry.kind == FileKind::File)
             .map(|entry| Kept::of(place, name, &entry, attributes));
         dress(&self.temporary.descriptor, attributes, kept.as_ref())
             .map_err(|errno| place.explain(errno, name))
@@ -108,7 +108,7 @@ impl Draft {
     }
 
     /// The directory that it is made in.
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &DirHandle {
         &self.temporary.place
     }
 
@@ -122,9 +122,9 @@ impl Draft {
     }
 }
 
-fn refuse_directory(place: &Place, name: &OsStr) -> Result<Option<Entry>, Problem> {
+fn refuse_directory(place: &DirHandle, name: &OsStr) -> Result<Option<Entry>, Problem> {
     match place.entry(name)? {
-        Some(Entry { kind: Kind::Directory, .. }) => Err(Problem::IsADirectory { at: place.at(name) }),
+        Some(Entry { kind: FileKind::Directory, .. }) => Err(Problem::IsADirectory { at: place.at(name) }),
         entry => Ok(entry),
     }
 }
@@ -144,7 +144,7 @@ fn dress(file: &File, attributes: Attributes, kept: Option<&Kept>) -> Result<(),
 
 fn pour(
     into: &mut File,
-    place: &Place,
+    place: &DirHandle,
     name: &OsStr,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Problem> {
@@ -154,13 +154,13 @@ fn pour(
     match (poured, sink.failure) {
         (_, Some(errno)) => Err(place.explain(errno, name)),
         (Ok(()), None) => Ok(()),
-        (Err(error), None) if is_stop(&error) => Err(Problem::Stopped),
+        (Err(error), None) if is_stop(&error) => Err(Problem::CopyInterrupted),
         (Err(source), None) => Err(Problem::Content { source }),
     }
 }
 
 fn is_stop(error: &io::Error) -> bool {
-    error.get_ref().and_then(|inner| inner.downcast_ref::<Stopped>()).is_some()
+    error.get_ref().and_then(|inner| inner.downcast_ref::<CopyInterrupted>()).is_some()
 }
 
 /// Tells what went wrong with this file from what went wrong with the source of its content.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::error::Process;
-use super::offspring::Offspring;
+use super::process_tree::ProcessTree;
 use super::streams::Streams;
 use super::table::Record;
 
@@ -24,35 +24,27 @@ pub(super) struct Ended {
     pub(super) survivors: Vec<Process>,
 }
 
-/// Asks all of `offspring` to end, and kills what has not ended `grace` later.
-pub(super) fn end(
-    offspring: &Offspring<'_>,
-    streams: &mut Streams<'_>,
-    grace: Duration,
-) -> io::Result<Ended> {
-    let census = offspring.census()?;
-    let running = names(&census.living);
-    offspring.signal(&census, Signal::TERM);
+/// Asks all of `tree` to end, and kills what has not ended `grace` later.
+pub(super) fn end(tree: &ProcessTree<'_>, streams: &mut Streams<'_>, grace: Duration) -> io::Result<Ended> {
+    let snapshot = tree.snapshot()?;
+    let running = names(&snapshot.living);
+    tree.signal(&snapshot, Signal::TERM);
     // A stopped process has to go on to see that it should end.
-    offspring.signal(&census, Signal::CONT);
-    let gone = has_ended_within(grace, offspring, streams)?;
-    let survivors = if gone { Vec::new() } else { kill(offspring, streams)? };
+    tree.signal(&snapshot, Signal::CONT);
+    let gone = has_ended_within(grace, tree, streams)?;
+    let survivors = if gone { Vec::new() } else { kill(tree, streams)? };
     Ok(Ended { running, survivors })
 }
 
 /// What processes start while they end is theirs to clean up with: it is not asked to end, only waited for.
-fn has_ended_within(
-    grace: Duration,
-    offspring: &Offspring<'_>,
-    streams: &mut Streams<'_>,
-) -> io::Result<bool> {
+fn has_ended_within(grace: Duration, tree: &ProcessTree<'_>, streams: &mut Streams<'_>) -> io::Result<bool> {
     let end = Instant::now() + grace;
     let mut next = Instant::now();
     while Instant::now() < end {
         if Instant::now() >= next {
-            let census = offspring.census()?;
-            Offspring::collect(&census);
-            if census.is_empty() {
+            let snapshot = tree.snapshot()?;
+            ProcessTree::collect(&snapshot);
+            if snapshot.is_empty() {
                 return Ok(true);
             }
             next = Instant::now() + PULSE;
@@ -63,18 +55,18 @@ fn has_ended_within(
     Ok(false)
 }
 
-fn kill(offspring: &Offspring<'_>, streams: &mut Streams<'_>) -> io::Result<Vec<Process>> {
+fn kill(tree: &ProcessTree<'_>, streams: &mut Streams<'_>) -> io::Result<Vec<Process>> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let census = offspring.census()?;
+        let snapshot = tree.snapshot()?;
         // The dead hold the numbers of their groups, so they are collected last.
-        offspring.signal(&census, Signal::KILL);
-        Offspring::collect(&census);
-        if census.is_empty() || Instant::now() >= end {
-            return Ok(names(&census.living));
+        tree.signal(&snapshot, Signal::KILL);
+        ProcessTree::collect(&snapshot);
+        if snapshot.is_empty() || Instant::now() >= end {
+            return Ok(names(&snapshot.living));
         }
         // The killed need a moment, but one that got away does not get it.
-        let pause = if census.living.is_empty() { Duration::ZERO } else { Duration::from_millis(1) };
+        let pause = if snapshot.living.is_empty() { Duration::ZERO } else { Duration::from_millis(1) };
         streams.turn(&[], pause)?;
     }
 }

@@ -8,14 +8,14 @@ mod ending;
 mod error;
 mod inherited;
 mod launch;
-mod offspring;
 mod output;
+mod process_tree;
 mod program;
+mod redactor;
 mod streams;
 mod table;
 #[cfg(test)]
 mod tests;
-mod veil;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -33,7 +33,7 @@ pub(crate) use self::inherited::close_inherited;
 pub(crate) use self::output::{Keep, Output, Stream};
 pub(crate) use self::table::is_run_by;
 
-use self::offspring::{Adoption, Offspring};
+use self::process_tree::{Adoption, ProcessTree};
 use self::streams::Streams;
 use super::interrupt::Interrupt;
 
@@ -249,9 +249,9 @@ impl<'a> Command<'a> {
         }
         let started = Instant::now();
         let mut child = launch::launch(self)?;
-        let offspring = Offspring::of(Pid::from_child(&child), &adoption);
+        let tree = ProcessTree::of(Pid::from_child(&child), &adoption);
         let watcher = watcher.map(|watcher| watcher as &mut Watcher<'_>);
-        let outcome = Running::new(&mut child, self, &offspring, watcher)
+        let outcome = Running::new(&mut child, self, &tree, watcher)
             .and_then(|running| running.finish(started, interrupt));
         match outcome {
             Ok(Outcome::Ended { stdout, stderr }) => {
@@ -264,7 +264,7 @@ impl<'a> Command<'a> {
                 Err(ProcessError::Stopped(Box::new(stopped)))
             }
             Err(source) => {
-                offspring.kill_group();
+                tree.kill_group();
                 let _ = child.wait();
                 Err(lost(source))
             }
@@ -293,7 +293,7 @@ impl<'a> Command<'a> {
 struct Running<'r> {
     command: &'r Command<'r>,
     process: OwnedFd,
-    offspring: &'r Offspring<'r>,
+    tree: &'r ProcessTree<'r>,
     streams: Streams<'r>,
 }
 
@@ -306,11 +306,11 @@ impl<'r> Running<'r> {
     fn new(
         child: &mut Child,
         command: &'r Command<'r>,
-        offspring: &'r Offspring<'r>,
+        tree: &'r ProcessTree<'r>,
         watcher: Option<&'r mut Watcher<'r>>,
     ) -> io::Result<Self> {
         let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-        Ok(Self { command, process, offspring, streams: Streams::of(child, command, watcher)? })
+        Ok(Self { command, process, tree, streams: Streams::of(child, command, watcher)? })
     }
 
     fn finish(mut self, started: Instant, interrupt: &Interrupt) -> io::Result<Outcome> {
@@ -347,7 +347,7 @@ impl<'r> Running<'r> {
     }
 
     fn stop(mut self, cause: Cause) -> io::Result<Outcome> {
-        let ended = ending::end(self.offspring, &mut self.streams, self.command.grace)?;
+        let ended = ending::end(self.tree, &mut self.streams, self.command.grace)?;
         self.streams.drain(Duration::ZERO)?;
         let (stdout, stderr) = self.streams.finish();
         let (program, running, survivors) = (self.command.name(), ended.running, ended.survivors);

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::error::Cause;
 use super::output::{Collector, Keep, Lines, Output, Stream};
-use super::veil::Veil;
+use super::redactor::Redactor;
 use super::{Command, Watcher};
 
 /// As much as a pipe holds: one read empties it.
@@ -114,7 +114,7 @@ struct Source {
     stream: Stream,
     /// Gone once the other end was closed.
     pipe: Option<Box<dyn Pipe>>,
-    veil: Veil,
+    redactor: Redactor,
     collector: Collector,
     lines: Lines,
     keep: Keep,
@@ -130,8 +130,8 @@ impl Source {
             never_block(pipe)?;
         }
         let pipe = pipe.map(|pipe| Box::new(pipe) as Box<dyn Pipe>);
-        let (keep, veil) = (command.keep, Veil::over(&command.secrets));
-        Ok(Self { stream, pipe, veil, collector: Collector::new(keep), lines: Lines::default(), keep })
+        let (keep, redactor) = (command.keep, Redactor::over(&command.secrets));
+        Ok(Self { stream, pipe, redactor, collector: Collector::new(keep), lines: Lines::default(), keep })
     }
 
     fn read(&mut self, chunk: &mut [u8], watcher: Option<&mut Watcher<'_>>) {
@@ -140,7 +140,7 @@ impl Source {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Ok(0) | Err(_) => self.pipe = None,
             Ok(count) => {
-                let seen = self.veil.pass(&chunk[..count]);
+                let seen = self.redactor.pass(&chunk[..count]);
                 self.take(&seen, watcher);
             }
         }
@@ -163,7 +163,7 @@ impl Source {
     }
 
     fn finish(mut self, mut watcher: Option<&mut Watcher<'_>>) -> Output {
-        let seen = self.veil.finish();
+        let seen = self.redactor.finish();
         self.take(&seen, watcher.as_deref_mut());
         if let Some(watcher) = watcher {
             self.lines.finish(|line| watcher(self.stream, line));

@@ -6,14 +6,14 @@
 
 use std::{ffi::OsString, io, os::unix::ffi::OsStringExt, path::PathBuf};
 
-use super::{Kind, meter::Breach};
-use crate::host::files::{FileError, Stopped};
+use super::{ArchiveFormat, meter::Breach};
+use crate::host::files::{CopyInterrupted, FileError};
 
 /// Why an archive was refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnpackError {
     #[error("it is not a {kind}, although its name says so")]
-    OtherKind { kind: Kind },
+    OtherKind { kind: ArchiveFormat },
     #[error("entry {entry:?} {offence}")]
     Entry { entry: OsString, offence: Offence },
     #[error("it is damaged{}: {reason}", entry.as_ref().map_or_else(String::new, |entry| format!(" at entry {entry:?}")))]
@@ -27,7 +27,7 @@ pub(crate) enum UnpackError {
     #[error(transparent)]
     Files(#[from] FileError),
     #[error("stopped")]
-    Stopped,
+    CopyInterrupted,
 }
 
 /// What is wrong with an entry; follows its name in a sentence.
@@ -134,8 +134,8 @@ impl From<Breach> for UnpackError {
     }
 }
 
-impl From<Stopped> for UnpackError {
-    fn from(Stopped: Stopped) -> Self {
-        Self::Stopped
+impl From<CopyInterrupted> for UnpackError {
+    fn from(CopyInterrupted: CopyInterrupted) -> Self {
+        Self::CopyInterrupted
     }
 }

@@ -6,7 +6,7 @@
 //! twice, or take more room than it is allowed.
 
 mod error;
-mod kind;
+mod format;
 mod meter;
 mod name;
 mod tar;
@@ -25,12 +25,12 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 pub(crate) use self::{
     error::UnpackError,
-    kind::{Compression, Kind},
+    format::{ArchiveFormat, Compression},
     meter::Limits,
     tree::{Extracted, What},
 };
-use self::{kind::MAGIC, tree::Tree};
-use super::files::{Staging, Stopped};
+use self::{format::MAGIC, tree::Tree};
+use super::files::{CopyInterrupted, Staging};
 
 const BUFFER: usize = 128 * 1024;
 /// What a decompressor may take: the largest window that the tools make without being asked to.
@@ -50,13 +50,13 @@ pub(crate) struct Rules {
 /// Unpacks an archive that lies in a file; gives what was unpacked, in the order of its paths.
 pub(crate) fn unpack_file(
     mut archive: &File,
-    kind: Kind,
+    kind: ArchiveFormat,
     into: &mut Staging,
     rules: &Rules,
-    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<Vec<Extracted>, UnpackError> {
     archive.rewind().map_err(UnpackError::from_read)?;
-    if let Kind::Tar(compression) = kind {
+    if let ArchiveFormat::Tar(compression) = kind {
         return unpack_tar(archive, compression, into, rules, tick);
     }
     let mut start = [0; 4];
@@ -74,7 +74,7 @@ pub(crate) fn unpack_tar(
     compression: Compression,
     into: &mut Staging,
     rules: &Rules,
-    tick: &mut dyn FnMut() -> Result<(), Stopped>,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<Vec<Extracted>, UnpackError> {
     let mut tree = Tree::new(into, rules, tick);
     let meter = tree.meter.clone();
@@ -88,7 +88,7 @@ pub(crate) fn unpack_tar(
 
 /// Takes the first bytes, which tell the kind.
 fn confirm(archive: &mut impl Read, compression: Compression) -> Result<Vec<u8>, UnpackError> {
-    let kind = Kind::Tar(compression);
+    let kind = ArchiveFormat::Tar(compression);
     let mut start = Vec::with_capacity(MAGIC);
     archive.take(MAGIC as u64).read_to_end(&mut start).map_err(UnpackError::from_read)?;
     if kind.is_confirmed_by(&start) { Ok(start) } else { Err(UnpackError::OtherKind { kind }) }

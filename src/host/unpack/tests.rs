@@ -54,7 +54,7 @@ fn root() -> Attributes {
 fn unpack(
     scratch: &Scratch,
     archive: &[u8],
-    kind: Kind,
+    kind: ArchiveFormat,
     rules: &Rules,
 ) -> Result<Vec<Extracted>, UnpackError> {
     let path = scratch.0.join("archive");
@@ -68,7 +68,7 @@ fn unpack(
 
 /// The archive is refused for this offence of this entry, and leaves nothing behind.
 #[track_caller]
-fn refused(archive: &[u8], kind: Kind, entry: &str, wanted: &Offence) {
+fn refused(archive: &[u8], kind: ArchiveFormat, entry: &str, wanted: &Offence) {
     let scratch = Scratch::new();
     match unpack(&scratch, archive, kind, &rules()) {
         Err(UnpackError::Entry { entry: found, offence }) => {
@@ -80,7 +80,7 @@ fn refused(archive: &[u8], kind: Kind, entry: &str, wanted: &Offence) {
 }
 
 #[track_caller]
-fn damaged(archive: &[u8], kind: Kind) {
+fn damaged(archive: &[u8], kind: ArchiveFormat) {
     let scratch = Scratch::new();
     match unpack(&scratch, archive, kind, &rules()) {
         Err(UnpackError::Damaged { .. } | UnpackError::OtherKind { .. }) => {}
@@ -91,7 +91,7 @@ fn damaged(archive: &[u8], kind: Kind) {
 
 /// The archive is damaged, and that was noticed at this entry.
 #[track_caller]
-fn damaged_at(archive: &[u8], kind: Kind, entry: &str) {
+fn damaged_at(archive: &[u8], kind: ArchiveFormat, entry: &str) {
     let error = unpack(&Scratch::new(), archive, kind, &rules()).unwrap_err().to_string();
     assert!(error.starts_with(&format!("it is damaged at entry {entry:?}: ")), "{error}");
 }
@@ -206,8 +206,8 @@ fn piped(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     output.status.success().then_some(output.stdout)
 }
 
-const PLAIN: Kind = Kind::Tar(Compression::None);
-const GZIP: Kind = Kind::Tar(Compression::Gzip);
+const PLAIN: ArchiveFormat = ArchiveFormat::Tar(Compression::None);
+const GZIP: ArchiveFormat = ArchiveFormat::Tar(Compression::Gzip);
 
 fn sample() -> Vec<u8> {
     tar([
@@ -260,11 +260,11 @@ fn an_archive_is_unpacked_with_its_modes_times_and_links_but_no_set_id_bits() {
     let mut made = vec![
         (PLAIN, plain.clone()),
         (GZIP, gzip(&plain)),
-        (Kind::Tar(Compression::Bzip2), bzip2(&plain)),
-        (Kind::Tar(Compression::Zstd), zstd(&plain)),
+        (ArchiveFormat::Tar(Compression::Bzip2), bzip2(&plain)),
+        (ArchiveFormat::Tar(Compression::Zstd), zstd(&plain)),
     ];
-    made.extend(piped("xz", &plain).map(|bytes| (Kind::Tar(Compression::Xz), bytes)));
-    made.extend(piped("zstd", &plain).map(|bytes| (Kind::Tar(Compression::Zstd), bytes)));
+    made.extend(piped("xz", &plain).map(|bytes| (ArchiveFormat::Tar(Compression::Xz), bytes)));
+    made.extend(piped("zstd", &plain).map(|bytes| (ArchiveFormat::Tar(Compression::Zstd), bytes)));
     made.extend(piped("gzip", &plain).map(|bytes| (GZIP, bytes)));
     for (kind, bytes) in made {
         let scratch = Scratch::new();
@@ -280,12 +280,12 @@ fn members_that_follow_each_other_are_one_archive() {
     let (front, back) = plain.split_at(700);
     for (kind, pack) in [
         (GZIP, gzip as fn(&[u8]) -> Vec<u8>),
-        (Kind::Tar(Compression::Bzip2), bzip2),
-        (Kind::Tar(Compression::Zstd), zstd),
+        (ArchiveFormat::Tar(Compression::Bzip2), bzip2),
+        (ArchiveFormat::Tar(Compression::Zstd), zstd),
     ] {
         let scratch = Scratch::new();
         let mut bytes = pack(front);
-        if kind == Kind::Tar(Compression::Zstd) {
+        if kind == ArchiveFormat::Tar(Compression::Zstd) {
             // A frame that is to be skipped.
             bytes.extend([0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
         }
@@ -457,10 +457,10 @@ fn an_archive_that_was_cut_short_is_refused_wherever_it_was_cut() {
     let mut kinds = vec![
         (PLAIN, plain.clone()),
         (GZIP, gzip(&plain)),
-        (Kind::Tar(Compression::Bzip2), bzip2(&plain)),
-        (Kind::Tar(Compression::Zstd), zstd(&plain)),
+        (ArchiveFormat::Tar(Compression::Bzip2), bzip2(&plain)),
+        (ArchiveFormat::Tar(Compression::Zstd), zstd(&plain)),
     ];
-    kinds.extend(piped("xz", &plain).map(|bytes| (Kind::Tar(Compression::Xz), bytes)));
+    kinds.extend(piped("xz", &plain).map(|bytes| (ArchiveFormat::Tar(Compression::Xz), bytes)));
     for (kind, bytes) in kinds {
         // Also in the last bytes, which hold checksums or the end mark.
         let end = if kind == PLAIN { bytes.len() - 1024 } else { bytes.len() - 1 };
@@ -481,12 +481,12 @@ fn a_file_of_another_kind_than_its_name_says_is_refused() {
     for (kind, bytes) in [
         (GZIP, plain.clone()),
         (PLAIN, gzip(&plain)),
-        (Kind::Zip, plain.clone()),
-        (Kind::Tar(Compression::Xz), gzip(&plain)),
-        (Kind::Tar(Compression::Zstd), gzip(&plain)),
-        (Kind::Tar(Compression::Bzip2), gzip(&plain)),
+        (ArchiveFormat::Zip, plain.clone()),
+        (ArchiveFormat::Tar(Compression::Xz), gzip(&plain)),
+        (ArchiveFormat::Tar(Compression::Zstd), gzip(&plain)),
+        (ArchiveFormat::Tar(Compression::Bzip2), gzip(&plain)),
         (GZIP, b"<html><body>404 not found</body></html>".to_vec()),
-        (Kind::Zip, b"<html>".to_vec()),
+        (ArchiveFormat::Zip, b"<html>".to_vec()),
     ] {
         let scratch = Scratch::new();
         let error = unpack(&scratch, &bytes, kind, &rules()).unwrap_err();
@@ -552,7 +552,7 @@ fn a_zip_archive_is_unpacked_with_its_modes_and_links() {
     });
     let bytes = with_mode(with_mode(bytes, "tmp/", 0o47777), "bin/app", 0o104_755);
     let scratch = Scratch::new();
-    unpack(&scratch, &bytes, Kind::Zip, &rules()).unwrap();
+    unpack(&scratch, &bytes, ArchiveFormat::Zip, &rules()).unwrap();
     let target = scratch.target();
     let mode = |name: &str| fs::symlink_metadata(target.join(name)).unwrap().mode() & 0o7777;
     assert_eq!((mode("bin"), mode("bin/app"), mode("share/doc/readme")), (0o700, 0o755, 0o644));
@@ -584,22 +584,32 @@ fn patch(mut bytes: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
 #[test]
 fn zip_archives_with_entries_that_are_out_of_order_are_refused_whole() {
     let one = |name: &str| zip(|writer| zip_file(writer, name, b"content"));
-    refused(&patch(one("aa/evil"), "aa/evil", "../evil"), Kind::Zip, "../evil", &Offence::Upwards);
-    refused(&patch(one("aetc/evil"), "aetc/evil", "/etc/evil"), Kind::Zip, "/etc/evil", &Offence::Absolute);
-    refused(&patch(one("aa/evil"), "aa/evil", "..\\evil"), Kind::Zip, "..\\evil", &Offence::Backslash);
-    refused(&patch(one("a/b"), "a/b", "a\\b"), Kind::Zip, "a\\b", &Offence::Backslash);
+    refused(&patch(one("aa/evil"), "aa/evil", "../evil"), ArchiveFormat::Zip, "../evil", &Offence::Upwards);
+    refused(
+        &patch(one("aetc/evil"), "aetc/evil", "/etc/evil"),
+        ArchiveFormat::Zip,
+        "/etc/evil",
+        &Offence::Absolute,
+    );
+    refused(
+        &patch(one("aa/evil"), "aa/evil", "..\\evil"),
+        ArchiveFormat::Zip,
+        "..\\evil",
+        &Offence::Backslash,
+    );
+    refused(&patch(one("a/b"), "a/b", "a\\b"), ArchiveFormat::Zip, "a\\b", &Offence::Backslash);
     let twice = zip(|writer| {
         zip_file(writer, "same1", b"x");
         zip_file(writer, "same2", b"y");
     });
-    refused(&patch(twice, "same2", "same1"), Kind::Zip, "same1", &Offence::Duplicate);
+    refused(&patch(twice, "same2", "same1"), ArchiveFormat::Zip, "same1", &Offence::Duplicate);
     let link = zip(|writer| writer.add_symlink("link", "/etc", options()).unwrap());
-    refused(&link, Kind::Zip, "link", &Offence::LinkOut { target: "/etc".into() });
+    refused(&link, ArchiveFormat::Zip, "link", &Offence::LinkOut { target: "/etc".into() });
     let through = zip(|writer| {
         writer.add_symlink("link", "real", options()).unwrap();
         zip_file(writer, "link/file", b"x");
     });
-    refused(&through, Kind::Zip, "link/file", &Offence::BelowOther { above: "link".into() });
+    refused(&through, ArchiveFormat::Zip, "link/file", &Offence::BelowOther { above: "link".into() });
 }
 
 #[test]
@@ -612,7 +622,7 @@ fn zip_archives_that_contradict_themselves_are_refused() {
     let at = plain.windows(5).position(|bytes| bytes == b"first").unwrap();
     let mut renamed = plain.clone();
     renamed[at..at + 5].copy_from_slice(b"fixed");
-    refused(&renamed, Kind::Zip, "first", &Offence::OtherName { other: "fixed".into() });
+    refused(&renamed, ArchiveFormat::Zip, "first", &Offence::OtherName { other: "fixed".into() });
     // Both entries of the directory point to the same bytes.
     let directory = plain.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     let second =
@@ -620,31 +630,31 @@ fn zip_archives_that_contradict_themselves_are_refused() {
     let mut overlapping = plain.clone();
     overlapping[second + 42..second + 46].copy_from_slice(&[0; 4]);
     let scratch = Scratch::new();
-    match unpack(&scratch, &overlapping, Kind::Zip, &rules()) {
+    match unpack(&scratch, &overlapping, ArchiveFormat::Zip, &rules()) {
         Err(UnpackError::Entry { offence: Offence::Overlap, .. }) => {}
         other => panic!("{other:?}"),
     }
     for cut in [4, plain.len() / 2, plain.len() - 1] {
-        damaged(&plain[..cut], Kind::Zip);
+        damaged(&plain[..cut], ArchiveFormat::Zip);
     }
     // The content is not what the checksum says.
     let stored = zip(|writer| {
         writer.start_file("f", options().compression_method(::zip::CompressionMethod::Stored)).unwrap();
         writer.write_all(b"hello").unwrap();
     });
-    damaged_at(&patch(stored, "hello", "jello"), Kind::Zip, "f");
+    damaged_at(&patch(stored, "hello", "jello"), ArchiveFormat::Zip, "f");
 }
 
 #[test]
 fn zip_bombs_are_stopped() {
     let zeros = zip(|writer| zip_file(writer, "zeros", &vec![0; 70 << 20]));
     let scratch = Scratch::new();
-    let error = unpack(&scratch, &zeros, Kind::Zip, &rules()).unwrap_err();
+    let error = unpack(&scratch, &zeros, ArchiveFormat::Zip, &rules()).unwrap_err();
     let text = error.to_string();
     assert_eq!(text, "it unpacks to more than 250 times its size, as entry \"zeros\" shows");
     let many = zip(|writer| (0..50).for_each(|number| zip_file(writer, &number.to_string(), b"")));
     let few = Rules { limits: Limits { entries: 49, ..Limits::default() }, ..rules() };
-    let error = unpack(&Scratch::new(), &many, Kind::Zip, &few).unwrap_err();
+    let error = unpack(&Scratch::new(), &many, ArchiveFormat::Zip, &few).unwrap_err();
     assert_eq!(error.to_string(), "it has more than 49 entries, as entry \"49\" shows");
 }
 
@@ -655,11 +665,11 @@ fn unpacking_ends_when_it_is_asked_to() {
     let mut left_to_do = 3;
     let mut tick = || {
         left_to_do -= 1;
-        if left_to_do == 0 { Err(Stopped) } else { Ok(()) }
+        if left_to_do == 0 { Err(CopyInterrupted) } else { Ok(()) }
     };
     let error =
         unpack_tar(sample().as_slice(), Compression::None, &mut staging, &rules(), &mut tick).unwrap_err();
-    assert!(matches!(error, UnpackError::Stopped), "{error:?}");
+    assert!(matches!(error, UnpackError::CopyInterrupted), "{error:?}");
     drop(staging);
     assert!(left(&scratch).is_empty());
 }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Rules, UnpackError, error::Offence, meter::Meter, name::locate};
 use crate::{
-    host::files::{Attributes, Staging, Stopped},
+    host::files::{Attributes, CopyInterrupted, Staging},
     vocabulary::Checksum,
 };
 
@@ -69,7 +69,7 @@ pub(super) struct Tree<'a> {
     pub(super) meter: Meter,
     staging: &'a mut Staging,
     rules: &'a Rules,
-    tick: &'a mut dyn FnMut() -> Result<(), Stopped>,
+    tick: &'a mut dyn FnMut() -> Result<(), CopyInterrupted>,
     nodes: BTreeMap<PathBuf, Node>,
     /// The name of the entry in hand.
     current: Vec<u8>,
@@ -80,7 +80,7 @@ impl<'a> Tree<'a> {
     pub(super) fn new(
         staging: &'a mut Staging,
         rules: &'a Rules,
-        tick: &'a mut dyn FnMut() -> Result<(), Stopped>,
+        tick: &'a mut dyn FnMut() -> Result<(), CopyInterrupted>,
     ) -> Self {
         let meter = Meter::new(rules.limits);
         Self {

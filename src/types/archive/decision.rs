@@ -2,7 +2,7 @@
 
 use super::{Action, Ensure, Properties, Step, failure::hopeless, state::ArchiveState};
 use crate::{
-    host::files::Kind,
+    host::files::FileKind,
     resource::{Change, Difference, Error},
     state::{ExtractionRecord, Progress},
 };
@@ -11,8 +11,9 @@ use crate::{
 pub(super) fn compare(want: &Properties, have: &ArchiveState) -> Result<Option<Change<Action>>, Error> {
     let mut plan = Plan::default();
     match &have.entry {
-        Some(entry) if !matches!(entry.kind, Kind::File | Kind::Symlink { .. }) => {
-            let what = if entry.kind == Kind::Directory { "a directory" } else { "a device, fifo or socket" };
+        Some(entry) if !matches!(entry.kind, FileKind::File | FileKind::Symlink { .. }) => {
+            let what =
+                if entry.kind == FileKind::Directory { "a directory" } else { "a device, fifo or socket" };
             return Err(hopeless(format!("{} is {what}, not an archive", want.name))
                 .with_help("remove it first, or name another path"));
         }
@@ -124,7 +125,7 @@ fn wanted_archive(want: &Properties, have: &ArchiveState) -> Match {
 /// Why the archive has to be unpacked although what it creates is there.
 pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) -> Option<Difference> {
     let ExtractionRecord { fetched, progress, .. } = have.extraction.as_ref()?;
-    if *progress == Progress::Unfinished {
+    if *progress == Progress::WriteJournal {
         return Some(Difference::between("extract_parent", "half extracted", "extracted"));
     }
     if have.is_list_lost {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     host::{
-        files::{Attributes, Draft, FileError},
+        files::{Attributes, FileError, TempFile},
         http::{Body, HttpError, Part, Request},
     },
     resource::{Context, Error, Retry},
@@ -26,13 +26,13 @@ const CHUNK: usize = 128 * 1024;
 /// The beginning of a download that broke off, to be taken up by the next attempt.
 pub(super) struct Partial {
     url: Url,
-    draft: Draft,
+    draft: TempFile,
     part: Part,
 }
 
 /// A download in progress: what comes in is written, hashed and handed on.
 pub(super) struct Feed<'a, 'c> {
-    draft: &'a Draft,
+    draft: &'a TempFile,
     body: Body,
     /// How much is still to be read from what an earlier attempt left.
     replay: u64,
@@ -105,10 +105,10 @@ impl<'a, 'c> Order<'a, 'c> {
     }
 
     /// Where the download is written to, and what an earlier attempt left there.
-    pub(super) fn begin(&self, partial: Option<Partial>) -> Result<(Draft, Option<Part>), Error> {
+    pub(super) fn begin(&self, partial: Option<Partial>) -> Result<(TempFile, Option<Part>), Error> {
         match partial.filter(|partial| partial.url == *self.url) {
             Some(Partial { draft, part, .. }) => Ok((draft, Some(part))),
-            None => Ok((Draft::new(self.want.name.as_path(), self.target.uid).map_err(local)?, None)),
+            None => Ok((TempFile::new(self.want.name.as_path(), self.target.uid).map_err(local)?, None)),
         }
     }
 
@@ -127,14 +127,14 @@ impl<'a, 'c> Order<'a, 'c> {
     }
 
     /// What is kept of a download that broke off.
-    pub(super) fn keep(&self, draft: Draft, part: Part) -> Partial {
+    pub(super) fn keep(&self, draft: TempFile, part: Part) -> Partial {
         Partial { url: self.url.clone(), draft, part }
     }
 }
 
 impl<'a, 'c> Feed<'a, 'c> {
     pub(super) fn new(
-        draft: &'a Draft,
+        draft: &'a TempFile,
         body: Body,
         wanted: Algorithm,
         cx: &'a Context<'c>,

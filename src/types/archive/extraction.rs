@@ -16,7 +16,7 @@ use super::{
 use crate::{
     host::{
         files::{self, Attributes, Staging},
-        unpack::{self, Compression, Extracted, Kind, Rules, UnpackError, What},
+        unpack::{self, ArchiveFormat, Compression, Extracted, Rules, UnpackError, What},
     },
     resource::{Context, Error},
     state::{Fetched, StateError, Unpacking},
@@ -74,7 +74,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
     }
 
     /// Unpacks an archive that is there.
-    pub(super) fn of_file(&self, archive: &File, kind: Kind) -> Result<Unpacked, UnpackError> {
+    pub(super) fn of_file(&self, archive: &File, kind: ArchiveFormat) -> Result<Unpacked, UnpackError> {
         let mut staging = self.stage()?;
         let files = unpack::unpack_file(archive, kind, &mut staging, &self.rules, &mut || stop(self.cx))?;
         Ok(Unpacked { staging, files })
@@ -82,7 +82,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
 
     fn stage(&self) -> Result<Staging, UnpackError> {
         for above in self.unpacking.target.ancestors() {
-            self.cx.host.unfinished.note(above);
+            self.cx.host.write_journal.note(above);
             if matches!(files::inspect(above), Ok(Some(_))) {
                 break;
             }
@@ -167,7 +167,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
                 continue;
             }
             let Some(found) = files::inspect(&path).map_err(local)? else { continue };
-            let is_directory = found.kind == files::Kind::Directory;
+            let is_directory = found.kind == files::FileKind::Directory;
             let mut is_ours = is_directory && versions.contains(&What::Directory);
             for what in versions.iter().filter(|_| !is_directory) {
                 is_ours = is_ours || is_untouched(&path, what, self.cx)?;
@@ -188,7 +188,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
     fn lies_in_directories(&self, relative: &Path) -> bool {
         let is_directory = |above: &Path| {
             let found = files::inspect(&self.unpacking.target.join(above));
-            matches!(found, Ok(Some(entry)) if entry.kind == files::Kind::Directory)
+            matches!(found, Ok(Some(entry)) if entry.kind == files::FileKind::Directory)
         };
         relative.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).all(is_directory)
     }

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     host::{
-        files::{self, Attributes, Draft},
+        files::{self, Attributes, TempFile},
         http::Body,
-        unpack::{Kind, UnpackError},
+        unpack::{ArchiveFormat, UnpackError},
     },
     resource::{Context, Error},
     state::Fetched,
@@ -46,7 +46,7 @@ impl Http {
         let done = self.take_steps(want, have, action, cx);
         let target = want.extract_parent.as_ref().map(AbsolutePath::as_path);
         let written = [want.name.as_path().parent(), target, target.and_then(Path::parent)];
-        written.into_iter().flatten().for_each(|directory| cx.host.unfinished.settle(directory));
+        written.into_iter().flatten().for_each(|directory| cx.host.write_journal.settle(directory));
         done
     }
 
@@ -85,7 +85,7 @@ impl Http {
         let order = Order::of(want, target, cx)?;
         let wanted = order.checksum()?;
         if let Some(directory) = path.parent() {
-            cx.host.unfinished.note(directory);
+            cx.host.write_journal.note(directory);
         }
         let partial = self.partial().remove(path);
         let (draft, part) = order.begin(partial)?;
@@ -126,10 +126,10 @@ impl Http {
 /// Fetches the archive into its draft and checks it, unpacking it on the way where its kind allows that.
 fn fetch(
     order: &Order,
-    draft: &Draft,
+    draft: &TempFile,
     body: Body,
     wanted: Option<&Checksum>,
-    extraction: Option<&(Extraction, Kind)>,
+    extraction: Option<&(Extraction, ArchiveFormat)>,
 ) -> Result<(Vec<Checksum>, Option<Unpacked>), Broken> {
     let algorithm = wanted.map_or(Algorithm::Sha256, Checksum::algorithm);
     let mut feed = Feed::new(draft, body, algorithm, order.cx)?;
@@ -138,12 +138,12 @@ fn fetch(
         return Ok((verified(feed)?, None));
     };
     let refusal = |error| extraction.refusal(error);
-    if let Kind::Tar(compression) = *kind {
+    if let ArchiveFormat::Tar(compression) = *kind {
         let unpacked = extraction.of_stream(&mut feed, compression);
         if feed.is_broken() {
             return Err(feed.broken());
         }
-        if let Err(error @ (UnpackError::Files(_) | UnpackError::Stopped)) = unpacked {
+        if let Err(error @ (UnpackError::Files(_) | UnpackError::CopyInterrupted)) = unpacked {
             return Err(refusal(error).into());
         }
         // That the download is not what it should be says more than that it cannot be unpacked.

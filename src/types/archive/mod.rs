@@ -7,7 +7,7 @@ mod extraction;
 mod failure;
 mod headers;
 mod http;
-mod rehearsal;
+mod simulation;
 mod state;
 mod verification;
 
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use self::{http::Http, state::ArchiveState};
 use crate::{
-    host::unpack::{Kind, Limits},
-    resource::{self, Candidate, Change, Context, Cue, Error, Example, ResourceType},
+    host::unpack::{ArchiveFormat, Limits},
+    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger},
     state::{Origin, Unpacking},
     vocabulary::{AbsolutePath, Account, Checksum, Mode, Secret, Size, Url},
 };
@@ -154,18 +154,18 @@ impl resource::Properties for Properties {
 
 impl Properties {
     /// The kind of archive that the name speaks of.
-    fn kind(&self) -> Option<Kind> {
-        Kind::of(&self.name.to_string())
+    fn kind(&self) -> Option<ArchiveFormat> {
+        ArchiveFormat::of(&self.name.to_string())
     }
 
     fn kind_problem(&self) -> Option<Error> {
-        let help = format!("supported: {}", Kind::endings());
+        let help = format!("supported: {}", ArchiveFormat::endings());
         let Some(kind) = self.kind() else {
             let message = format!("\"{}\" does not end like an archive", self.name);
             return Some(Error::new(message).on("name").with_help(help));
         };
         let file = self.url.as_ref()?.file_name();
-        match Kind::of(&file) {
+        match ArchiveFormat::of(&file) {
             None => Some(
                 Error::new(format!("the path of the URL does not end like an archive: \"{file}\""))
                     .on("url")
@@ -326,18 +326,18 @@ impl ResourceType for Archive {
         state::inspect(want, cx)
     }
 
-    fn compare(want: &Properties, have: &ArchiveState, _: Cue) -> Result<Option<Change<Action>>, Error> {
+    fn compare(want: &Properties, have: &ArchiveState, _: Trigger) -> Result<Option<Change<Action>>, Error> {
         decision::compare(want, have)
     }
 
-    fn rehearse(
+    fn simulate(
         want: &Properties,
         have: &ArchiveState,
         action: &Action,
         _: &Http,
         cx: &Context,
     ) -> Result<(), Error> {
-        rehearsal::rehearse(want, have, action, cx)
+        simulation::simulate(want, have, action, cx)
     }
 
     fn enact(

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256, Sha512};
 
 use super::{Ensure, Properties, decision::reason_to_extract_again, failure::local};
 use crate::{
-    host::files::{self, Attributes, Digested, Entry, FileError, Kind, Stopped},
+    host::files::{self, Attributes, CopyInterrupted, Digested, Entry, FileError, FileKind},
     resource::{Context, Error, Retry, State},
     state::{ExtractionRecord, Fetched, Progress, StateError},
     vocabulary::{Algorithm, Checksum, Mode},
@@ -107,15 +107,15 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
         Metadata { name: want.name.to_string(), provider: "http".to_owned(), ..Metadata::default() };
     let target = if want.ensure == Ensure::Absent { None } else { attributes(want, cx)? };
     if let Some(creates) = &want.creates {
-        metadata.creates_exists = match cx.foresight.borrow().inspect(creates.as_path()).map_err(local)? {
-            Some(foreseen) => foreseen.entry(Kind::File).is_some(),
+        metadata.creates_exists = match cx.prediction.borrow().inspect(creates.as_path()).map_err(local)? {
+            Some(predicted) => predicted.entry(FileKind::File).is_some(),
             None => files::inspect(creates.as_path()).map_err(local)?.is_some(),
         };
     }
     let fetched = want.checksum_url.as_ref().and_then(|_| recall(cx.host.state.fetched(path), cx));
     let extraction = want.unpacking().and_then(|unpacking| recall(cx.host.state.extraction(unpacking), cx));
     if let Some(ExtractionRecord { fetched, progress, .. }) = &extraction {
-        metadata.extraction_unfinished = *progress == Progress::Unfinished;
+        metadata.extraction_unfinished = *progress == Progress::WriteJournal;
         metadata.extracted_checksum = fetched.checksums.first().map(ToString::to_string);
     }
     let Found { file, entry, checksum } = Found::at(path, cx).map_err(local)?;
@@ -148,17 +148,17 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
 struct Found {
     file: Option<File>,
     entry: Option<Entry>,
-    /// Of a file that is only foreseen, if it is known.
+    /// Of a file that is only predicted, if it is known.
     checksum: Option<Checksum>,
 }
 
 impl Found {
     fn at(path: &Path, cx: &Context) -> Result<Self, FileError> {
-        let mut foreseen = None;
-        if let Some(found) = cx.foresight.borrow().inspect(path)? {
-            match found.entry(Kind::File) {
+        let mut predicted = None;
+        if let Some(found) = cx.prediction.borrow().inspect(path)? {
+            match found.entry(FileKind::File) {
                 None => return Ok(Self { file: None, entry: None, checksum: None }),
-                Some(digested) if digested.is_as_on_disk() => foreseen = Some(digested.entry),
+                Some(digested) if digested.is_as_on_disk() => predicted = Some(digested.entry),
                 Some(Digested { entry, sha256 }) => {
                     let checksum = sha256.as_deref().and_then(Checksum::from_digits);
                     return Ok(Self { file: None, entry: Some(entry), checksum });
@@ -166,13 +166,13 @@ impl Found {
             }
         }
         let (file, entry) = files::open_regular(path)?.unzip();
-        Ok(Self { file: file.flatten(), entry: foreseen.or(entry), checksum: None })
+        Ok(Self { file: file.flatten(), entry: predicted.or(entry), checksum: None })
     }
 }
 
 impl Metadata {
     fn describe(&mut self, entry: &Entry, cx: &Context) {
-        self.archive_exists = entry.kind == Kind::File;
+        self.archive_exists = entry.kind == FileKind::File;
         self.owner = Some(cx.host.users.user_name(entry.uid));
         self.group = Some(cx.host.users.group_name(entry.gid));
         self.mode = Some(format!("{:04o}", entry.mode));
@@ -256,8 +256,8 @@ impl Hashes {
     }
 }
 
-pub(super) fn stop(cx: &Context) -> Result<(), Stopped> {
-    cx.tick().map_err(|_| Stopped)
+pub(super) fn stop(cx: &Context) -> Result<(), CopyInterrupted> {
+    cx.tick().map_err(|_| CopyInterrupted)
 }
 
 /// The error of a file operation, or why the operation was stopped.

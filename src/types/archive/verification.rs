@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     host::{
-        files::{self, Attributes, Digested, Entry, Kind},
+        files::{self, Attributes, Digested, Entry, FileKind},
         unpack::{Extracted, What},
     },
     resource::{Context, Error},
@@ -81,9 +81,9 @@ fn look(path: &Path, what: &What, cx: &Context) -> Result<Option<Digested>, Erro
 
 fn is_as_unpacked(found: &Digested, what: &What) -> bool {
     match (what, &found.entry.kind) {
-        (What::File { sha256, .. }, Kind::File) => found.sha256 == Some(sha256.to_string()),
-        (What::Link { target }, Kind::Symlink { target: found }) => target == found,
-        (What::Directory, Kind::Directory) => true,
+        (What::File { sha256, .. }, FileKind::File) => found.sha256 == Some(sha256.to_string()),
+        (What::Link { target }, FileKind::Symlink { target: found }) => target == found,
+        (What::Directory, FileKind::Directory) => true,
         _ => false,
     }
 }

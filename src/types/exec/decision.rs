@@ -1,19 +1,19 @@
 //! Whether the command has to be run: the decision table, without looking at anything.
 
 use super::{Action, Properties, state::ExecState};
-use crate::resource::{Change, Cue, Error};
+use crate::resource::{Change, Error, Trigger};
 
 /// The reason to run the command, if there is one, or why none can be told.
 pub(super) fn compare(
     want: &Properties,
     have: &ExecState,
-    cue: Cue,
+    trigger: Trigger,
 ) -> Result<Option<Change<Action>>, Error> {
     if let Some(outcome) = &have.outcome {
         // It was run, and that decides: guards were asked whether to run it, not whether it went well.
         return outcome.clone().map(|()| None);
     }
-    if cue == Cue::Refresh {
+    if trigger == Trigger::Refresh {
         return Ok(Some(Change { action: Action::Refresh, differences: Vec::new(), refreshes: true }));
     }
     let execute = Ok(Some(Change { action: Action::Execute, differences: Vec::new(), refreshes: false }));

@@ -9,12 +9,12 @@ use std::{
 use super::{
     Properties, identity,
     job::{Job, Role},
-    outlook::Outlook,
+    prediction::ExecPrediction,
     state::ExecState,
 };
 use crate::{
     host::{
-        files::Foreseen,
+        files::Predicted,
         process::{Exit, Finished},
     },
     resource::{Context, Error, RunMode},
@@ -65,7 +65,9 @@ impl Executor {
     fn ask(&self, role: Role, text: &str, want: &Properties, cx: &Context) -> Result<Option<bool>, Error> {
         let job = Job { role, text, want, through: self.through };
         let follows = cx.mode() == RunMode::Noop && !cx.touched().is_empty();
-        if follows && let Outlook::Foreseen(error) | Outlook::Open(error) = job.outlook(cx)? {
+        if follows
+            && let ExecPrediction::Predicted(error) | ExecPrediction::Open(error) = job.prediction(cx)?
+        {
             return Ok(unanswered(&error, cx));
         }
         let finished =
@@ -80,14 +82,14 @@ impl Executor {
     }
 
     /// Fails as the command would if it certainly could not be started, and remembers what it would have created.
-    pub(super) fn rehearse(&self, want: &Properties, cx: &Context) -> Result<(), Error> {
+    pub(super) fn simulate(&self, want: &Properties, cx: &Context) -> Result<(), Error> {
         let job = Job { role: Role::Command, text: want.command(), want, through: self.through };
-        if let Outlook::Open(error) = job.outlook(cx)? {
+        if let ExecPrediction::Open(error) = job.prediction(cx)? {
             cx.warn(format!("{}; an earlier command of this run may change that", error.message));
         }
         if let Some(path) = &want.creates {
             let (uid, gid) = identity::ids(want, &cx.host.users);
-            cx.foresight.borrow_mut().assume(path.as_path(), uid, gid);
+            cx.prediction.borrow_mut().assume(path.as_path(), uid, gid);
         }
         Ok(())
     }
@@ -161,8 +163,8 @@ fn is_created(want: &Properties, cx: &Context) -> Result<bool, Error> {
     let untold = |error: &dyn std::error::Error| {
         Error::new(format!("cannot tell whether {path} exists: {error}")).on("creates")
     };
-    if let Some(foreseen) = cx.foresight.borrow().look(path.as_path()).map_err(|error| untold(&error))? {
-        return Ok(matches!(foreseen, Foreseen::Entry(_) | Foreseen::Something { .. }));
+    if let Some(predicted) = cx.prediction.borrow().look(path.as_path()).map_err(|error| untold(&error))? {
+        return Ok(matches!(predicted, Predicted::Entry(_) | Predicted::Something { .. }));
     }
     match fs::symlink_metadata(path.as_path()) {
         Ok(_) => Ok(true),

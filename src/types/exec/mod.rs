@@ -5,7 +5,7 @@ mod executor;
 mod failure;
 mod identity;
 mod job;
-mod outlook;
+mod prediction;
 mod secrets;
 mod state;
 #[cfg(test)]
@@ -23,7 +23,7 @@ use self::{
     words::NotACommand,
 };
 use crate::{
-    resource::{self, Candidate, Change, Context, Cue, Error, Example, ResourceType},
+    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger},
     vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
 };
 
@@ -257,18 +257,22 @@ impl ResourceType for Exec {
         on.inspect(want, cx)
     }
 
-    fn compare(want: &Properties, have: &ExecState, cue: Cue) -> Result<Option<Change<Action>>, Error> {
-        decision::compare(want, have, cue)
+    fn compare(
+        want: &Properties,
+        have: &ExecState,
+        trigger: Trigger,
+    ) -> Result<Option<Change<Action>>, Error> {
+        decision::compare(want, have, trigger)
     }
 
-    fn rehearse(
+    fn simulate(
         want: &Properties,
         _: &ExecState,
         _: &Action,
         on: &Executor,
         cx: &Context,
     ) -> Result<(), Error> {
-        on.rehearse(want, cx)
+        on.simulate(want, cx)
     }
 
     fn enact(

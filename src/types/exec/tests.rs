@@ -8,8 +8,8 @@ fn properties(text: &str) -> Properties {
     from_node(&parse(&source).unwrap()).unwrap()
 }
 
-fn decide(text: &str, have: &ExecState, cue: Cue) -> Result<Option<Action>, Error> {
-    let change = decision::compare(&properties(text), have, cue)?;
+fn decide(text: &str, have: &ExecState, trigger: Trigger) -> Result<Option<Action>, Error> {
+    let change = decision::compare(&properties(text), have, trigger)?;
     Ok(change.map(|change| {
         assert_eq!(change.refreshes, change.action == Action::Refresh);
         change.action
@@ -40,22 +40,22 @@ fn every_row_of_the_decision_table_is_taken_in_its_order() {
         ("creates: /x, onlyif: x", ExecState { onlyif_satisfied: true, ..created() }, None),
         ("creates: /x", ExecState { failed_before: true, ..created() }, Some(Action::Execute)),
     ] {
-        assert_eq!(decide(text, &have, Cue::Turn), Ok(action), "{text}");
-        assert_eq!(decide(text, &have, Cue::Refresh), Ok(Some(Action::Refresh)), "{text}");
+        assert_eq!(decide(text, &have, Trigger::Turn), Ok(action), "{text}");
+        assert_eq!(decide(text, &have, Trigger::Refresh), Ok(Some(Action::Refresh)), "{text}");
     }
-    assert_eq!(decide("onlyif: x", &doubtful(), Cue::Turn), Err(Error::new("no answer")));
-    assert_eq!(decide("onlyif: x", &doubtful(), Cue::Refresh), Ok(Some(Action::Refresh)));
+    assert_eq!(decide("onlyif: x", &doubtful(), Trigger::Turn), Err(Error::new("no answer")));
+    assert_eq!(decide("onlyif: x", &doubtful(), Trigger::Refresh), Ok(Some(Action::Refresh)));
     let created_in_doubt = ExecState { creates_satisfied: true, ..doubtful() };
-    assert_eq!(decide("creates: /x, onlyif: x", &created_in_doubt, Cue::Turn), Ok(None));
+    assert_eq!(decide("creates: /x, onlyif: x", &created_in_doubt, Trigger::Turn), Ok(None));
 }
 
 #[test]
 fn once_it_ran_only_its_outcome_counts() {
     let ran = |outcome| ExecState { outcome: Some(outcome), ..ExecState::default() };
     for text in ["", "onlyif: x", "refresh_only: true", "creates: /x"] {
-        assert_eq!(decide(text, &ran(Ok(())), Cue::Turn), Ok(None), "{text}");
+        assert_eq!(decide(text, &ran(Ok(())), Trigger::Turn), Ok(None), "{text}");
         let failed = ExecState { creates_satisfied: true, ..ran(Err(Error::new("failed"))) };
-        assert_eq!(decide(text, &failed, Cue::Turn), Err(Error::new("failed")), "{text}");
+        assert_eq!(decide(text, &failed, Trigger::Turn), Err(Error::new("failed")), "{text}");
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{posix::Posix, state::FileState};
 use crate::{
-    resource::{self, Candidate, Change, Context, Cue, Error, Example, ResourceType},
+    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger},
     vocabulary::{AbsolutePath, Account, Mode},
 };
 
@@ -229,7 +229,7 @@ impl ResourceType for File {
         posix::inspect(want, cx)
     }
 
-    fn compare(want: &Properties, have: &FileState, _: Cue) -> Result<Option<Change<Action>>, Error> {
+    fn compare(want: &Properties, have: &FileState, _: Trigger) -> Result<Option<Change<Action>>, Error> {
         decision::compare(want, have)
     }
 
@@ -246,14 +246,14 @@ impl ResourceType for File {
         diff::preview(want, have, *action, cx)
     }
 
-    fn rehearse(
+    fn simulate(
         want: &Properties,
         have: &FileState,
         action: &Action,
         _: &Posix,
         cx: &Context,
     ) -> Result<(), Error> {
-        posix::rehearse(want, have, *action, cx)
+        posix::simulate(want, have, *action, cx)
     }
 
     fn text_left(want: &Properties) -> Option<(&Path, Option<&str>)> {

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     host::files::{
-        self, Attributes, Batch, Digested, FileError, Foreseen, Intent, Kind, Parents, Problem, Stopped,
+        self, Attributes, Batch, CopyInterrupted, Digested, FileError, FileKind, Intent, Parents, Predicted,
+        Problem,
     },
     resource::{Context, Error},
 };
@@ -50,9 +51,9 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Erro
     metadata.describe(&entry, &cx.host.users);
     metadata.checksum = sha256;
     let found = match &entry.kind {
-        Kind::File => Found::File,
-        Kind::Directory => Found::Directory { contents: contents(want, cx)? },
-        Kind::Symlink { target } => Found::Symlink { target: target.clone() },
+        FileKind::File => Found::File,
+        FileKind::Directory => Found::Directory { contents: contents(want, cx)? },
+        FileKind::Symlink { target } => Found::Symlink { target: target.clone() },
         other => Found::Special(special(other)),
     };
     Ok(FileState { metadata, found, entry: Some(entry), target })
@@ -62,8 +63,8 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Erro
 fn look(want: &Properties, cx: &Context) -> Result<Option<Digested>, Error> {
     let path = want.name.as_path();
     let mut changed = None;
-    if let Some(foreseen) = cx.foresight.borrow().inspect(path)? {
-        match foreseen_as(foreseen, want, cx) {
+    if let Some(predicted) = cx.prediction.borrow().inspect(path)? {
+        match foreseen_as(predicted, want, cx) {
             Some(digested) if digested.is_as_on_disk() => changed = Some(digested),
             other => return Ok(other),
         }
@@ -77,17 +78,17 @@ fn look(want: &Properties, cx: &Context) -> Result<Option<Digested>, Error> {
         inspected(path)?
     };
     Ok(match (changed, digested) {
-        (Some(foreseen), Some(Digested { sha256, .. })) => Some(Digested { sha256, ..foreseen }),
+        (Some(predicted), Some(Digested { sha256, .. })) => Some(Digested { sha256, ..predicted }),
         (_, digested) => digested,
     })
 }
 
-/// What is foreseen at the path; what nobody knows is taken for what is wanted.
-fn foreseen_as(foreseen: Foreseen, want: &Properties, cx: &Context) -> Option<Digested> {
-    if matches!(foreseen, Foreseen::Something { .. }) {
+/// What is predicted at the path; what nobody knows is taken for what is wanted.
+fn foreseen_as(predicted: Predicted, want: &Properties, cx: &Context) -> Option<Digested> {
+    if matches!(predicted, Predicted::Something { .. }) {
         cx.warn("an earlier resource of this run makes it, and what it makes is not known: this is a guess");
     }
-    foreseen.entry(if want.ensure == Ensure::Directory { Kind::Directory } else { Kind::File })
+    predicted.entry(if want.ensure == Ensure::Directory { FileKind::Directory } else { FileKind::File })
 }
 
 /// Whether anything is in the directory, which matters only to who wants it gone.
@@ -95,7 +96,7 @@ fn contents(want: &Properties, cx: &Context) -> Result<Contents, Error> {
     if want.ensure != Ensure::Absent || want.force {
         return Ok(Contents::NotAsked);
     }
-    let is_empty = cx.foresight.borrow().is_empty(want.name.as_path())?;
+    let is_empty = cx.prediction.borrow().is_empty(want.name.as_path())?;
     Ok(if is_empty { Contents::None } else { Contents::Some })
 }
 
@@ -119,7 +120,7 @@ fn wanted_checksum(want: &Properties, cx: &Context) -> Result<Option<String>, Er
 }
 
 /// Fails as `enact` would, and remembers what it would have left.
-pub(super) fn rehearse(
+pub(super) fn simulate(
     want: &Properties,
     have: &FileState,
     action: Action,
@@ -131,16 +132,16 @@ pub(super) fn rehearse(
     } else {
         have.checksum_wanted().or(have.metadata.checksum.as_ref()).cloned()
     };
-    Ok(cx.foresight.borrow_mut().rehearse(want.name.as_path(), intent, sha256)?)
+    Ok(cx.prediction.borrow_mut().simulate(want.name.as_path(), intent, sha256)?)
 }
 
 /// Whether what would be compared exists only in the prediction of a dry run.
 pub(super) fn only_foresees(want: &Properties, cx: &Context) -> bool {
-    let foresight = cx.foresight.borrow();
-    let old = foresight.inspect(want.name.as_path());
-    let source = want.source.as_ref().map(|source| foresight.follow(&cx.resolve(source)));
+    let prediction = cx.prediction.borrow();
+    let old = prediction.inspect(want.name.as_path());
+    let source = want.source.as_ref().map(|source| prediction.follow(&cx.resolve(source)));
     // What is only perhaps at the path is taken not to be, but a source is needed.
-    matches!(old, Ok(Some(Foreseen::Entry(_) | Foreseen::Something { .. })))
+    matches!(old, Ok(Some(Predicted::Entry(_) | Predicted::Something { .. })))
         || matches!(source, Some(Ok(Some(_))))
 }
 
@@ -254,7 +255,7 @@ fn note(path: &Path, action: Action, cx: &Context) {
     }
     let makes_parents = action == Action::CreateDirectory;
     for above in path.ancestors().skip(1) {
-        cx.host.unfinished.note(above);
+        cx.host.write_journal.note(above);
         if !makes_parents || matches!(files::inspect(above), Ok(Some(_))) {
             break;
         }
@@ -265,7 +266,7 @@ fn intent(have: &FileState, action: Action) -> Option<Intent> {
     let attributes = have.attributes_wanted();
     match action {
         Action::RemoveFile => Some(Intent::Remove),
-        // Whether it has to be empty was decided on what is foreseen in it.
+        // Whether it has to be empty was decided on what is predicted in it.
         Action::RemoveDirectory => Some(Intent::RemoveTree),
         Action::CreateFile | Action::UpdateFile | Action::ReplaceLink => attributes.map(Intent::Write),
         Action::SetFileAttributes | Action::SetDirectoryAttributes => attributes.map(Intent::SetAttributes),
@@ -331,8 +332,8 @@ fn write(out: &mut dyn Write, piece: &[u8], cx: &Context) -> io::Result<()> {
     out.write_all(piece)
 }
 
-pub(super) fn stop(cx: &Context) -> Result<(), Stopped> {
-    cx.tick().map_err(|_| Stopped)
+pub(super) fn stop(cx: &Context) -> Result<(), CopyInterrupted> {
+    cx.tick().map_err(|_| CopyInterrupted)
 }
 
 /// The error of a file operation, or why the operation was stopped.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::posix::stop;
 use crate::{
-    host::files::{self, Digested, Foreseen, UNKNOWN},
+    host::files::{self, Digested, Predicted, UNKNOWN},
     resource::{Context, Error},
 };
 
@@ -20,15 +20,15 @@ pub(super) const CHUNK: usize = 128 * 1024;
 
 /// The checksum of what would be copied by now.
 pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
-    match cx.foresight.borrow().follow(&cx.resolve(source))? {
+    match cx.prediction.borrow().follow(&cx.resolve(source))? {
         None => {}
-        Some(Foreseen::Entry(digested)) if digested.is_as_on_disk() => {}
-        Some(Foreseen::Entry(Digested { sha256: Some(sha256), .. })) => return Ok(sha256),
-        Some(Foreseen::Entry(_)) => return Err(failure(&not_regular(), source, cx)),
-        Some(Foreseen::Nothing) => {
+        Some(Predicted::Entry(digested)) if digested.is_as_on_disk() => {}
+        Some(Predicted::Entry(Digested { sha256: Some(sha256), .. })) => return Ok(sha256),
+        Some(Predicted::Entry(_)) => return Err(failure(&not_regular(), source, cx)),
+        Some(Predicted::Nothing) => {
             return Err(failure(&io::ErrorKind::NotFound.into(), source, cx));
         }
-        Some(Foreseen::Something { .. } | Foreseen::Perhaps) => return Ok(UNKNOWN.to_owned()),
+        Some(Predicted::Something { .. } | Predicted::Perhaps) => return Ok(UNKNOWN.to_owned()),
     }
     let mut hash = Sha256::new();
     copy(open(source, cx)?, cx, |piece| {

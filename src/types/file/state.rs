@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     host::{
-        files::{Attributes, Entry, Kind},
+        files::{Attributes, Entry, FileKind},
         users::Users,
     },
     resource::{Error, State},
@@ -111,8 +111,8 @@ impl Metadata {
             .and_then(|nanoseconds| jiff::Timestamp::new(entry.modified.seconds, nanoseconds).ok());
         self.mtime = modified.map(|time| time.to_string());
         match &entry.kind {
-            Kind::File | Kind::Directory => {}
-            Kind::Symlink { target } => {
+            FileKind::File | FileKind::Directory => {}
+            FileKind::Symlink { target } => {
                 self.extended.insert("type".to_owned(), "symlink".into());
                 self.extended.insert("target".to_owned(), target.to_string_lossy().into());
             }
@@ -124,12 +124,12 @@ impl Metadata {
 }
 
 /// The word for something that is neither a file, a directory nor a link.
-pub(super) fn special(kind: &Kind) -> &'static str {
+pub(super) fn special(kind: &FileKind) -> &'static str {
     match kind {
-        Kind::Fifo => "fifo",
-        Kind::Socket => "socket",
-        Kind::CharacterDevice => "character device",
-        Kind::BlockDevice => "block device",
+        FileKind::Fifo => "fifo",
+        FileKind::Socket => "socket",
+        FileKind::CharacterDevice => "character device",
+        FileKind::BlockDevice => "block device",
         _ => "special file",
     }
 }

@@ -5,15 +5,15 @@ use super::{
     state::ServiceState,
     words::{Activity, Enablement},
 };
-use crate::resource::{Change, Cue, Difference, Error};
+use crate::resource::{Change, Difference, Error, Trigger};
 
 /// The verbs that bring the service to what is wanted, running first and enabling second, or why none can.
 pub(super) fn compare(
     want: &Properties,
     have: &ServiceState,
-    cue: Cue,
+    trigger: Trigger,
 ) -> Result<Option<Change<Action>>, Error> {
-    let running = running(want, have, cue);
+    let running = running(want, have, trigger);
     let enabling = enabling(want, have);
     if have.enablement == Enablement::Masked {
         if running == Some(Verb::Start) {
@@ -40,15 +40,15 @@ pub(super) fn compare(
     Ok((!verbs.is_empty()).then_some(Change { action: Action(verbs), differences, refreshes }))
 }
 
-fn running(want: &Properties, have: &ServiceState, cue: Cue) -> Option<Verb> {
-    match (want.ensure, have.activity, cue) {
+fn running(want: &Properties, have: &ServiceState, trigger: Trigger) -> Option<Verb> {
+    match (want.ensure, have.activity, trigger) {
         (Ensure::Running, Activity::Stopped | Activity::Starting, _) => Some(Verb::Start),
-        (Ensure::Running, Activity::Running, Cue::Refresh) => Some(match want.restart {
+        (Ensure::Running, Activity::Running, Trigger::Refresh) => Some(match want.restart {
             Refresh::Restart => Verb::Restart,
             Refresh::Reload => Verb::Reload,
         }),
         (Ensure::Stopped, Activity::Running | Activity::Starting, _) => Some(Verb::Stop),
-        (Ensure::Running, Activity::Running, Cue::Turn) | (Ensure::Stopped, Activity::Stopped, _) => None,
+        (Ensure::Running, Activity::Running, Trigger::Turn) | (Ensure::Stopped, Activity::Stopped, _) => None,
     }
 }
 
@@ -87,9 +87,9 @@ mod tests {
         ServiceState::of(&want("name: app"), &unit).unwrap()
     }
 
-    fn decide(properties: &str, active: &str, unit_file: &str, cue: Cue) -> String {
+    fn decide(properties: &str, active: &str, unit_file: &str, trigger: Trigger) -> String {
         let wanted = want(&format!("name: app\n{properties}"));
-        let change = compare(&wanted, &have(active, unit_file), cue).unwrap();
+        let change = compare(&wanted, &have(active, unit_file), trigger).unwrap();
         change.map_or_else(|| "none".to_owned(), |change| change.action.to_string())
     }
 
@@ -119,7 +119,7 @@ mod tests {
                     nothing if nothing.is_empty() => "none".to_owned(),
                     verbs => verbs,
                 };
-                let found = decide(&format!("ensure: {ensure}\n{enable}"), active, unit_file, Cue::Turn);
+                let found = decide(&format!("ensure: {ensure}\n{enable}"), active, unit_file, Trigger::Turn);
                 assert_eq!(found, expected, "ensure: {ensure}, {enable} on {active}, {unit_file}");
             }
         }
@@ -136,21 +136,25 @@ mod tests {
             ("ensure: stopped", "active", "stopped", false),
         ] {
             let wanted = want(&format!("name: app\n{properties}"));
-            let change = compare(&wanted, &have(active, "enabled"), Cue::Refresh).unwrap().unwrap();
+            let change = compare(&wanted, &have(active, "enabled"), Trigger::Refresh).unwrap().unwrap();
             assert_eq!(
                 (change.action.to_string().as_str(), change.refreshes),
                 (verb, refreshes),
                 "{properties}"
             );
         }
-        assert_eq!(decide("ensure: stopped", "inactive", "enabled", Cue::Refresh), "none");
+        assert_eq!(decide("ensure: stopped", "inactive", "enabled", Trigger::Refresh), "none");
     }
 
     #[test]
     fn units_that_cannot_be_disabled_are_left_alone() {
         for word in ["static", "indirect", "generated", "alias", "transient"] {
             for enable in ["true", "false"] {
-                assert_eq!(decide(&format!("enable: {enable}"), "active", word, Cue::Turn), "none", "{word}");
+                assert_eq!(
+                    decide(&format!("enable: {enable}"), "active", word, Trigger::Turn),
+                    "none",
+                    "{word}"
+                );
             }
         }
     }
@@ -165,7 +169,7 @@ mod tests {
         ] {
             for word in ["masked", "masked-runtime"] {
                 let wanted = want(&format!("name: app\n{properties}"));
-                match (compare(&wanted, &have(active, word), Cue::Turn), property) {
+                match (compare(&wanted, &have(active, word), Trigger::Turn), property) {
                     (Err(error), Some(property)) => {
                         assert_eq!(error.property, Some(property));
                         assert!(error.message.contains("app.service is masked"), "{error}");

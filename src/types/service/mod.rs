@@ -1,11 +1,11 @@
 //! The `service` type: what runs, and what starts at boot.
 
 mod decision;
-mod foresight;
-mod freshness;
 mod journal;
 mod memory;
 mod name;
+mod prediction;
+mod reload_tracker;
 mod settling;
 mod state;
 mod systemctl;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{name::ServiceName, state::ServiceState, systemd::Systemd, unit::unit_name};
 use crate::{
-    resource::{self, Candidate, Change, Context, Cue, Error, Example, ResourceType},
+    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger},
     vocabulary::{Duration, PlainName},
 };
 
@@ -195,8 +195,12 @@ impl ResourceType for Service {
         on.inspect(want, cx)
     }
 
-    fn compare(want: &Properties, have: &ServiceState, cue: Cue) -> Result<Option<Change<Action>>, Error> {
-        decision::compare(want, have, cue)
+    fn compare(
+        want: &Properties,
+        have: &ServiceState,
+        trigger: Trigger,
+    ) -> Result<Option<Change<Action>>, Error> {
+        decision::compare(want, have, trigger)
     }
 
     fn enact(

@@ -19,9 +19,9 @@ use std::{
 
 use super::{
     Properties, Verb,
-    foresight::foresee,
-    freshness::{Doings, Freshness},
     memory::Memory,
+    prediction::predict,
+    reload_tracker::{Invalidation, ReloadTracker},
     settling::settle,
     state::ServiceState,
     systemctl,
@@ -42,7 +42,7 @@ pub(crate) struct Systemd {
 #[derive(Default)]
 struct Manager {
     memory: Memory,
-    freshness: Freshness,
+    reload_tracker: ReloadTracker,
     /// The service that was last asked about.
     asked: Option<String>,
 }
@@ -109,11 +109,11 @@ impl Manager {
     /// The unit with this name as it is now; in a dry run, as it would be.
     fn find(&mut self, name: &str, cx: &Context) -> Result<Option<Unit>, Error> {
         if cx.mode() == RunMode::Noop {
-            return Ok(foresee(self.look(name, cx)?, name, cx));
+            return Ok(predict(self.look(name, cx)?, name, cx));
         }
         self.catch_up(cx)?;
         let unit = self.look(name, cx)?;
-        if unit.is_some() || !self.freshness.could_bring_one(cx) {
+        if unit.is_some() || !self.reload_tracker.could_bring_one(cx) {
             return Ok(unit);
         }
         match self.reload(cx) {
@@ -121,7 +121,7 @@ impl Manager {
             Err(error) if error.retry == Retry::Pointless => Err(error),
             Err(_) => {
                 // Who may not do that may still look; it will not go better for the next one.
-                self.freshness.note_reload(cx);
+                self.reload_tracker.note_reload(cx);
                 Ok(None)
             }
         }
@@ -142,28 +142,28 @@ impl Manager {
 
     /// Takes into account what the run has done to other resources.
     fn catch_up(&mut self, cx: &Context) -> Result<(), Error> {
-        match self.freshness.doings(cx) {
-            Doings::None => {}
-            Doings::Activity => self.memory.forget_activity(),
-            Doings::Anything => self.memory.forget_all(),
-            Doings::Files => {
+        match self.reload_tracker.invalidation(cx) {
+            Invalidation::None => {}
+            Invalidation::Activity => self.memory.forget_activity(),
+            Invalidation::Anything => self.memory.forget_all(),
+            Invalidation::Files => {
                 self.memory.forget_all();
                 self.reload(cx)?;
             }
         }
-        self.freshness.note(cx);
+        self.reload_tracker.note(cx);
         Ok(())
     }
 
     fn reload(&mut self, cx: &Context) -> Result<(), Error> {
         self.memory.refresh();
         systemctl::daemon_reload(cx)?;
-        self.freshness.note_reload(cx);
+        self.reload_tracker.note_reload(cx);
         Ok(())
     }
 
     fn perform(&mut self, verb: Verb, want: &Properties, cx: &Context) -> Result<(), Error> {
-        if !self.freshness.has_reloaded() {
+        if !self.reload_tracker.has_reloaded() {
             self.reload(cx)?;
         }
         let (name, started) = (want.name.as_str(), SystemTime::now());
@@ -174,7 +174,7 @@ impl Manager {
         }
         systemctl::perform(verb, name, cx)?;
         // What it did to the directories of units, it has told systemd.
-        self.freshness.note(cx);
+        self.reload_tracker.note(cx);
         match verb {
             Verb::Start | Verb::Restart | Verb::Reload => settle(want, started, &mut self.memory, cx),
             Verb::Stop | Verb::Enable | Verb::Disable | Verb::DisableForNow => Ok(()),

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::*;
 use crate::host::files::{
-    Intent, Kind, Parents, check, make_directory, remove, remove_tree, replace_file_with_directory,
+    FileKind, Intent, Parents, check, make_directory, remove, remove_tree, replace_file_with_directory,
     set_attributes,
 };
 
@@ -42,9 +42,9 @@ fn a_check_and_the_deed_agree() {
                     let scratch = Scratch::in_memory();
                     furnish(&scratch, uid, mode);
                     let path = scratch.at("place").join(name);
-                    let foreseen = check(&path, intent).map_err(|error| error.to_string());
+                    let predicted = check(&path, intent).map_err(|error| error.to_string());
                     let done = perform(&path, intent);
-                    assert_eq!(foreseen, done, "{uid} {mode:o} {name} {intent:?}");
+                    assert_eq!(predicted, done, "{uid} {mode:o} {name} {intent:?}");
                 }
             }
         }
@@ -75,7 +75,7 @@ fn perform(path: &Path, intent: Intent) -> Result<(), String> {
             None => check(path, intent),
         },
         Intent::MakeDirectory(wanted, parents) => match found.map(|found| found.kind) {
-            Some(Kind::File | Kind::Fifo) => replace_file_with_directory(path, wanted),
+            Some(FileKind::File | FileKind::Fifo) => replace_file_with_directory(path, wanted),
             _ => make_directory(path, wanted, parents),
         },
         Intent::Remove => remove(path),

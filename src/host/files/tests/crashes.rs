@@ -6,7 +6,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
 use crate::host::files::{
-    Kind, Parents, make_directory, remove, remove_tree, replace_file_with_directory, set_attributes, sweep,
+    FileKind, Parents, make_directory, remove, remove_tree, replace_file_with_directory, set_attributes,
+    sweep,
 };
 
 /// The system calls that change something, and the lock.
@@ -78,7 +79,7 @@ fn furnish(path: &Path, start: &str) {
 }
 
 /// Content where there is one, owner and mode; `None` for nothing.
-fn state(path: &Path) -> Option<(Kind, Option<String>, u32, u32)> {
+fn state(path: &Path) -> Option<(FileKind, Option<String>, u32, u32)> {
     let found = inspect(path).unwrap()?;
     Some((found.kind, fs::read_to_string(path).ok(), found.uid, found.mode))
 }
@@ -130,10 +131,10 @@ fn whatever_kills_it_the_old_or_the_new_state_is_there_and_the_next_run_finishes
     }
 }
 
-fn wanted(deed: &str) -> Option<(Kind, Option<String>, u32, u32)> {
+fn wanted(deed: &str) -> Option<(FileKind, Option<String>, u32, u32)> {
     match deed {
-        "write" => Some((Kind::File, Some(NEW.to_owned()), 0, 0o640)),
-        "directory" | "exchange" => Some((Kind::Directory, None, 0, 0o750)),
+        "write" => Some((FileKind::File, Some(NEW.to_owned()), 0, 0o640)),
+        "directory" | "exchange" => Some((FileKind::Directory, None, 0, 0o750)),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::host::files::{Kind, Parents, Problem, make_directory, replace_file_with_directory};
+use crate::host::files::{FileKind, Parents, Problem, make_directory, replace_file_with_directory};
 
 #[test]
 fn a_directory_is_made_with_its_attributes() {
@@ -66,7 +66,7 @@ fn a_file_gives_way_to_a_directory_and_a_link_does_not() {
     let error = make_directory(&path, mine(0o755), Parents::Expect).unwrap_err();
     assert!(matches!(error.problem, Problem::NotADirectory { .. }), "{error}");
     replace_file_with_directory(&path, mine(0o750)).unwrap();
-    assert_eq!((entry(&path).kind, owner_and_mode(&path).2), (Kind::Directory, 0o750));
+    assert_eq!((entry(&path).kind, owner_and_mode(&path).2), (FileKind::Directory, 0o750));
     assert_eq!(scratch.temporaries(), Vec::<PathBuf>::new());
     let link = scratch.link("link", "f");
     for error in [

@@ -25,7 +25,7 @@ use std::{
 
 use rustix::process::{getegid, geteuid};
 
-use super::{Attributes, Entry, Stopped, inspect, replace};
+use super::{Attributes, CopyInterrupted, Entry, inspect, replace};
 
 /// Two users without privileges, and nothing to do with each other.
 const NOBODY: u32 = 65534;
@@ -120,7 +120,7 @@ fn owner_and_mode(path: &Path) -> (u32, u32, u32) {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it stands for one that can stop")]
-fn never_stop() -> Result<(), Stopped> {
+fn never_stop() -> Result<(), CopyInterrupted> {
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::net::UnixListener, time::Instant};
 
 use super::*;
-use crate::host::files::{Kind, Problem, digest, open_regular};
+use crate::host::files::{FileKind, Problem, digest, open_regular};
 
 #[test]
 fn every_kind_of_entry_is_told_apart_and_only_files_are_opened() {
@@ -16,18 +16,18 @@ fn every_kind_of_entry_is_told_apart_and_only_files_are_opened() {
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
         .unwrap();
     for (name, kind) in [
-        ("file", Kind::File),
-        ("directory", Kind::Directory),
-        ("link", Kind::Symlink { target: "file".into() }),
-        ("socket", Kind::Socket),
-        ("fifo", Kind::Fifo),
+        ("file", FileKind::File),
+        ("directory", FileKind::Directory),
+        ("link", FileKind::Symlink { target: "file".into() }),
+        ("socket", FileKind::Socket),
+        ("fifo", FileKind::Fifo),
     ] {
         let path = scratch.at(name);
         assert_eq!(entry(&path).kind, kind);
         let (file, found) = open_regular(&path).unwrap().unwrap();
-        assert_eq!((file.is_some(), found), (kind == Kind::File, entry(&path)));
+        assert_eq!((file.is_some(), found), (kind == FileKind::File, entry(&path)));
     }
-    assert_eq!(entry(Path::new("/dev/null")).kind, Kind::CharacterDevice);
+    assert_eq!(entry(Path::new("/dev/null")).kind, FileKind::CharacterDevice);
     assert!(open_regular(&scratch.at("nothing")).unwrap().is_none());
 }
 
@@ -53,7 +53,7 @@ fn hashing_stops_when_told_to() {
     let mut left = 3;
     let error = digest(&path, &mut || {
         left -= 1;
-        if left == 0 { Err(Stopped) } else { Ok(()) }
+        if left == 0 { Err(CopyInterrupted) } else { Ok(()) }
     })
     .unwrap_err();
     assert!(error.is_stopped() && left == 0, "{error}");

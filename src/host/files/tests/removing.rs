@@ -99,7 +99,7 @@ fn removal_stops_when_told_to() {
     let mut left = 10 + 5;
     let error = remove_tree(&scratch.at("d"), &mut || {
         left -= 1;
-        if left == 0 { Err(Stopped) } else { Ok(()) }
+        if left == 0 { Err(CopyInterrupted) } else { Ok(()) }
     })
     .unwrap_err();
     assert!(error.is_stopped(), "{error}");

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::*;
-use crate::host::files::{Kind, Problem, set_attributes};
+use crate::host::files::{FileKind, Problem, set_attributes};
 
 #[test]
 fn a_file_gets_its_content_owner_and_mode() {
@@ -29,7 +29,7 @@ fn a_link_is_replaced_and_not_written_through() {
     put(&link, mine(0o600), "new").unwrap();
     assert_eq!(
         (entry(&link).kind, fs::read_to_string(&target).unwrap()),
-        (Kind::File, "untouched".to_owned())
+        (FileKind::File, "untouched".to_owned())
     );
 }
 
@@ -42,7 +42,7 @@ fn a_directory_in_the_way_stays() {
     let late = scratch.at("late");
     let error = replace(&late, mine(0o600), |_| fs::create_dir(&late)).unwrap_err();
     assert!(matches!(error.problem, Problem::IsADirectory { .. }), "{error}");
-    assert_eq!((entry(&late).kind, scratch.temporaries()), (Kind::Directory, vec![]));
+    assert_eq!((entry(&late).kind, scratch.temporaries()), (FileKind::Directory, vec![]));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn content_that_cannot_be_produced_changes_nothing() {
     })
     .unwrap_err();
     assert!(error.to_string().ends_with("the source is gone"), "{error}");
-    let error = replace(&path, mine(0o600), |_| Err(io::Error::other(Stopped))).unwrap_err();
+    let error = replace(&path, mine(0o600), |_| Err(io::Error::other(CopyInterrupted))).unwrap_err();
     assert!(error.is_stopped(), "{error}");
     assert_eq!((entry(&path), scratch.temporaries()), (before, vec![]));
 }

@@ -16,7 +16,7 @@ use super::{StateDirectory, make_private};
 use crate::host::files;
 
 /// The directories that this run writes in.
-pub(crate) struct Unfinished {
+pub(crate) struct WriteJournal {
     lists: PathBuf,
     open: Mutex<Open>,
 }
@@ -30,12 +30,12 @@ struct Open {
 }
 
 impl StateDirectory {
-    pub(crate) fn unfinished(&self) -> Unfinished {
-        Unfinished { lists: self.path().join("unfinished"), open: Mutex::default() }
+    pub(crate) fn write_journal(&self) -> WriteJournal {
+        WriteJournal { lists: self.path().join("unfinished"), open: Mutex::default() }
     }
 }
 
-impl Unfinished {
+impl WriteJournal {
     /// Notes that something is about to be made in a directory.
     ///
     /// It is kept as well as the state directory allows: when it cannot be kept, a kill leaves at most a temporary name
@@ -96,7 +96,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for WriteJournal {
     fn drop(&mut self) {
         let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some((path, _list)) = open.list.take().filter(|_| !open.is_owed) {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     host::{
-        files::{Attributes, Foreseen, Foresight, Intent, UNKNOWN},
+        files::{Attributes, Intent, Predicted, Prediction, UNKNOWN},
         http::{self, HttpError},
     },
     resource::{Context, Error, ResourceType},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Fails as a real run would, as far as that can be told without the network, and remembers what it would have left.
-pub(super) fn rehearse(
+pub(super) fn simulate(
     want: &Properties,
     have: &ArchiveState,
     action: &Action,
@@ -24,25 +24,25 @@ pub(super) fn rehearse(
     if let Some(error) = unreachable_creation(want, have) {
         return Err(error);
     }
-    let (path, mut foresight) = (want.name.as_path(), cx.foresight.borrow_mut());
+    let (path, mut prediction) = (want.name.as_path(), cx.prediction.borrow_mut());
     for step in &action.0 {
         match (step, have.target) {
-            (Step::Remove | Step::CleanUp, _) => foresight.rehearse(path, Intent::Remove, None)?,
+            (Step::Remove | Step::CleanUp, _) => prediction.simulate(path, Intent::Remove, None)?,
             (Step::Download, Some(target)) => {
-                check_authorities(want, &foresight, cx)?;
+                check_authorities(want, &prediction, cx)?;
                 let sha256 = want.checksum.as_ref().filter(|sum| sum.algorithm() == Algorithm::Sha256);
                 let sha256 = sha256.map_or_else(|| UNKNOWN.to_owned(), ToString::to_string);
-                foresight.rehearse(path, Intent::Write(target), Some(sha256))?;
+                prediction.simulate(path, Intent::Write(target), Some(sha256))?;
             }
             (Step::SetAttributes, Some(target)) => {
-                foresight.rehearse(path, Intent::SetAttributes(target), have.metadata.checksum.clone())?;
+                prediction.simulate(path, Intent::SetAttributes(target), have.metadata.checksum.clone())?;
             }
             (Step::Extract, Some(target)) => {
                 if let Some(directory) = &want.extract_parent {
-                    foresight.fill(directory.as_path(), Attributes { mode: 0o755, ..target })?;
+                    prediction.fill(directory.as_path(), Attributes { mode: 0o755, ..target })?;
                 }
                 if let Some(creates) = &want.creates {
-                    foresight.assume(creates.as_path(), target.uid, target.gid);
+                    prediction.assume(creates.as_path(), target.uid, target.gid);
                 }
             }
             (_, None) => return Err(unknown_attributes()),
@@ -52,14 +52,14 @@ pub(super) fn rehearse(
 }
 
 /// The certificates in `ca_file` are read as the download reads them, if it does.
-fn check_authorities(want: &Properties, foresight: &Foresight, cx: &Context) -> Result<(), Error> {
+fn check_authorities(want: &Properties, prediction: &Prediction, cx: &Context) -> Result<(), Error> {
     let is_secure =
         [&want.url, &want.checksum_url].into_iter().flatten().any(|url| url.scheme() == Scheme::Https);
     let Some(path) = want.ca_file.as_ref().filter(|_| is_secure) else { return Ok(()) };
     let path = path.as_path();
-    let found = match foresight.follow(path)? {
+    let found = match prediction.follow(path)? {
         None => http::certificates(path).map(drop),
-        Some(Foreseen::Nothing) => {
+        Some(Predicted::Nothing) => {
             let reason = "an earlier resource would have removed it".to_owned();
             Err(HttpError::CaFile { path: path.to_owned(), reason })
         }

@@ -13,50 +13,50 @@ use std::{
     io,
 };
 
-use super::{Owed, StateDirectory, StateError, open};
+use super::{RefreshRecords, StateDirectory, StateError, open};
 
 const FILE: &str = "debts.json";
 /// Held while the file is replaced, which therefore cannot be locked itself.
 const LOCK: &str = "debts.lock";
 
 /// The refreshes that are owed, as they are on disk.
-pub(crate) struct Debts {
+pub(crate) struct RefreshStore {
     directory: StateDirectory,
-    owed: Owed,
+    owed: RefreshRecords,
     /// What is on disk and cannot be read may be replaced.
     forgotten: bool,
 }
 
 impl StateDirectory {
-    /// The debts of earlier runs.
-    pub(crate) fn debts(&self) -> Result<Debts, StateError> {
-        Ok(Debts { directory: self.clone(), owed: self.owed()?, forgotten: false })
+    /// The pending refreshes of earlier runs.
+    pub(crate) fn refresh_store(&self) -> Result<RefreshStore, StateError> {
+        Ok(RefreshStore { directory: self.clone(), owed: self.owed()?, forgotten: false })
     }
 
-    /// No debts, whatever the file says: the next record replaces it if it cannot be read.
-    pub(crate) fn no_debts(&self) -> Debts {
-        Debts { directory: self.clone(), owed: Owed::default(), forgotten: true }
+    /// No pending refreshes, whatever the file says: the next record replaces it if it cannot be read.
+    pub(crate) fn empty_refresh_store(&self) -> RefreshStore {
+        RefreshStore { directory: self.clone(), owed: RefreshRecords::default(), forgotten: true }
     }
 
-    fn owed(&self) -> Result<Owed, StateError> {
+    fn owed(&self) -> Result<RefreshRecords, StateError> {
         let path = self.path().join(FILE);
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|error| StateError::Damaged { path, reason: error.to_string() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Owed::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(RefreshRecords::default()),
             Err(error) => Err(StateError::Io { path, error }),
         }
     }
 }
 
-impl Debts {
+impl RefreshStore {
     /// What was owed when it was last read.
-    pub(crate) fn owed(&self) -> &Owed {
+    pub(crate) fn owed(&self) -> &RefreshRecords {
         &self.owed
     }
 
     /// Edits what is on disk, which another command may be doing at the same time.
-    pub(crate) fn edit<T>(&mut self, edit: impl Fn(&mut Owed) -> T) -> Result<T, StateError> {
+    pub(crate) fn edit<T>(&mut self, edit: impl Fn(&mut RefreshRecords) -> T) -> Result<T, StateError> {
         let before = self.current()?;
         self.owed = before.clone();
         let mut result = edit(&mut self.owed);
@@ -71,14 +71,14 @@ impl Debts {
         Ok(result)
     }
 
-    fn current(&self) -> Result<Owed, StateError> {
+    fn current(&self) -> Result<RefreshRecords, StateError> {
         match self.directory.owed() {
-            Err(_) if self.forgotten => Ok(Owed::default()),
+            Err(_) if self.forgotten => Ok(RefreshRecords::default()),
             read => read,
         }
     }
 
-    fn store(&self, owed: &Owed) -> Result<(), StateError> {
+    fn store(&self, owed: &RefreshRecords) -> Result<(), StateError> {
         let path = self.directory.path().join(FILE);
         let text =
             serde_json::to_vec_pretty(owed).map_err(|error| StateError::Io { path, error: error.into() })?;
@@ -98,7 +98,7 @@ mod tests {
     use std::{env, path::PathBuf, process, thread};
 
     use super::*;
-    use crate::state::Debt;
+    use crate::state::PendingRefresh;
 
     /// A state directory that is gone when the test is over.
     struct Folder(PathBuf);
@@ -121,42 +121,42 @@ mod tests {
         }
     }
 
-    fn debt(number: usize) -> Debt {
-        Debt { to: format!("exec#{number}").parse().unwrap(), because: "file#/x".parse().unwrap() }
+    fn debt(number: usize) -> PendingRefresh {
+        PendingRefresh { to: format!("exec#{number}").parse().unwrap(), because: "file#/x".parse().unwrap() }
     }
 
     #[test]
     fn commands_that_write_down_debts_at_once_lose_none() {
-        let folder = Folder::new("ccm-debts-at-once");
+        let folder = Folder::new("ccm-refresh_store-at-once");
         thread::scope(|scope| {
             for writer in 0..8 {
                 // Each began before any of them wrote.
-                let mut debts = folder.state().debts().unwrap();
+                let mut refresh_store = folder.state().refresh_store().unwrap();
                 scope.spawn(move || {
                     for number in 0..10 {
-                        debts.edit(|owed| owed.incur(&[debt(writer * 10 + number)])).unwrap();
+                        refresh_store.edit(|owed| owed.record(&[debt(writer * 10 + number)])).unwrap();
                     }
                 });
             }
         });
-        let mut debts = folder.state().debts().unwrap();
-        assert!((0..80).all(|number| debts.owed().holds(&debt(number))));
+        let mut refresh_store = folder.state().refresh_store().unwrap();
+        assert!((0..80).all(|number| refresh_store.owed().holds(&debt(number))));
         thread::scope(|scope| {
             for writer in 0..8 {
-                let mut debts = folder.state().debts().unwrap();
-                scope.spawn(move || debts.edit(|owed| owed.strike(&[debt(writer * 10)])).unwrap());
+                let mut refresh_store = folder.state().refresh_store().unwrap();
+                scope.spawn(move || refresh_store.edit(|owed| owed.strike(&[debt(writer * 10)])).unwrap());
             }
         });
         let all: Vec<_> = (0..80).map(debt).collect();
-        assert_eq!(debts.edit(|owed| owed.incur(&all)).unwrap().len(), 8);
+        assert_eq!(refresh_store.edit(|owed| owed.record(&all)).unwrap().len(), 8);
     }
 
     #[test]
     fn who_has_nothing_to_write_down_writes_nothing() {
-        let folder = Folder::new("ccm-debts-nothing");
-        let mut debts = folder.state().debts().unwrap();
-        debts.edit(|owed| owed.pay(&[debt(1)])).unwrap();
-        debts.edit(|owed| owed.settle("session")).unwrap();
+        let folder = Folder::new("ccm-refresh_store-nothing");
+        let mut refresh_store = folder.state().refresh_store().unwrap();
+        refresh_store.edit(|owed| owed.complete(&[debt(1)])).unwrap();
+        refresh_store.edit(|owed| owed.settle("session")).unwrap();
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
     }
 }

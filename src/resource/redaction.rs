@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Error, Resource, Wanted};
+use super::{AnyProperties, Error, Resource};
 
 /// Shorter values, such as a user's number, would be found everywhere, and are no secrets.
 const SHORTEST: usize = 4;
-const CONCEALED: &str = "***";
+const REDACTED: &str = "***";
 
 impl Resource {
     /// Takes the values of a sensitive resource out of its errors and warnings.
-    pub(crate) fn conceal(&self, wanted: &dyn Wanted, errors: &mut [Error], warnings: &mut [String]) {
+    pub(crate) fn redact(&self, wanted: &dyn AnyProperties, errors: &mut [Error], warnings: &mut [String]) {
         if !self.common.sensitive {
             return;
         }
@@ -20,15 +20,15 @@ impl Resource {
         values.retain(|value| value.len() >= SHORTEST && !self.name.contains(value.as_str()));
         // A value that is part of another must not leave the rest of it behind.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        let concealed = |text: &str| {
-            values.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), CONCEALED))
+        let redacted = |text: &str| {
+            values.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), REDACTED))
         };
         for error in errors {
-            error.message = concealed(&error.message);
-            error.help = error.help.as_deref().map(concealed);
+            error.message = redacted(&error.message);
+            error.help = error.help.as_deref().map(redacted);
         }
         for warning in warnings {
-            *warning = concealed(warning);
+            *warning = redacted(warning);
         }
     }
 }

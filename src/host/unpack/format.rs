@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A kind of archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ArchiveFormat {
     Tar(Compression),
     Zip,
 }
@@ -20,23 +20,23 @@ pub(crate) enum Compression {
 }
 
 /// Every known ending of a name.
-const ENDINGS: [(&str, Kind); 10] = [
-    (".tar.gz", Kind::Tar(Compression::Gzip)),
-    (".tgz", Kind::Tar(Compression::Gzip)),
-    (".tar.xz", Kind::Tar(Compression::Xz)),
-    (".txz", Kind::Tar(Compression::Xz)),
-    (".tar.bz2", Kind::Tar(Compression::Bzip2)),
-    (".tbz2", Kind::Tar(Compression::Bzip2)),
-    (".tar.zst", Kind::Tar(Compression::Zstd)),
-    (".tar", Kind::Tar(Compression::None)),
-    (".zip", Kind::Zip),
-    (".tzst", Kind::Tar(Compression::Zstd)),
+const ENDINGS: [(&str, ArchiveFormat); 10] = [
+    (".tar.gz", ArchiveFormat::Tar(Compression::Gzip)),
+    (".tgz", ArchiveFormat::Tar(Compression::Gzip)),
+    (".tar.xz", ArchiveFormat::Tar(Compression::Xz)),
+    (".txz", ArchiveFormat::Tar(Compression::Xz)),
+    (".tar.bz2", ArchiveFormat::Tar(Compression::Bzip2)),
+    (".tbz2", ArchiveFormat::Tar(Compression::Bzip2)),
+    (".tar.zst", ArchiveFormat::Tar(Compression::Zstd)),
+    (".tar", ArchiveFormat::Tar(Compression::None)),
+    (".zip", ArchiveFormat::Zip),
+    (".tzst", ArchiveFormat::Tar(Compression::Zstd)),
 ];
 
 /// How much of the beginning tells the kind.
 pub(super) const MAGIC: usize = 512;
 
-impl Kind {
+impl ArchiveFormat {
     /// The kind that a file name speaks of.
     pub(crate) fn of(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
@@ -71,7 +71,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ArchiveFormat {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Self::Tar(Compression::None) => "tar archive",
@@ -91,17 +91,17 @@ mod tests {
     #[test]
     fn the_ending_of_a_name_tells_the_kind() {
         for (name, kind) in [
-            ("a.tar.gz", Some(Kind::Tar(Compression::Gzip))),
-            ("A-1.2.TGZ", Some(Kind::Tar(Compression::Gzip))),
-            ("/x/a.tar", Some(Kind::Tar(Compression::None))),
-            ("a.zip", Some(Kind::Zip)),
+            ("a.tar.gz", Some(ArchiveFormat::Tar(Compression::Gzip))),
+            ("A-1.2.TGZ", Some(ArchiveFormat::Tar(Compression::Gzip))),
+            ("/x/a.tar", Some(ArchiveFormat::Tar(Compression::None))),
+            ("a.zip", Some(ArchiveFormat::Zip)),
             ("a.gz", None),
             ("a.zip.sig", None),
             (".zip", None),
             ("/x/.tgz", None),
             ("tar", None),
         ] {
-            assert_eq!(Kind::of(name), kind, "{name}");
+            assert_eq!(ArchiveFormat::of(name), kind, "{name}");
         }
     }
 }

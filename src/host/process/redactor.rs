@@ -8,7 +8,7 @@ use crate::vocabulary::Secret;
 ///
 /// What may be the beginning of a secret is held back until more comes or the stream ends. Secrets that overlap are
 /// hidden as one.
-pub(super) struct Veil {
+pub(super) struct Redactor {
     /// In the order of their bytes.
     secrets: Vec<Vec<u8>>,
     /// The length of the shortest.
@@ -27,7 +27,7 @@ enum More {
     No,
 }
 
-impl Veil {
+impl Redactor {
     pub(super) fn over(secrets: &[&str]) -> Self {
         let mut secrets: Vec<Vec<u8>> = secrets.iter().map(|secret| secret.as_bytes().to_vec()).collect();
         secrets.retain(|secret| !secret.is_empty());
@@ -98,10 +98,10 @@ mod tests {
     use super::*;
 
     fn seen(secrets: &[&str], chunks: &[&str]) -> String {
-        let mut veil = Veil::over(secrets);
+        let mut redactor = Redactor::over(secrets);
         let mut seen: Vec<u8> =
-            chunks.iter().flat_map(|chunk| veil.pass(chunk.as_bytes()).into_owned()).collect();
-        seen.extend(veil.finish());
+            chunks.iter().flat_map(|chunk| redactor.pass(chunk.as_bytes()).into_owned()).collect();
+        seen.extend(redactor.finish());
         String::from_utf8(seen).unwrap()
     }
 
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn nothing_is_held_back_that_cannot_become_a_secret() {
-        let mut veil = Veil::over(&["secret"]);
-        assert_eq!(veil.pass(b"a line\n")[..], b"a line\n"[..]);
-        assert_eq!(veil.pass(b"sec")[..], b""[..]);
-        assert_eq!(veil.pass(b"ond\nse")[..], b"second\n"[..]);
-        assert_eq!(veil.finish(), b"se");
+        let mut redactor = Redactor::over(&["secret"]);
+        assert_eq!(redactor.pass(b"a line\n")[..], b"a line\n"[..]);
+        assert_eq!(redactor.pass(b"sec")[..], b""[..]);
+        assert_eq!(redactor.pass(b"ond\nse")[..], b"second\n"[..]);
+        assert_eq!(redactor.finish(), b"se");
     }
 }

@@ -8,7 +8,7 @@
 //! Commands and archives do not say all that they leave. What they do say is taken to be there, as whatever it is needed
 //! as; below it anything may be, and is taken to be there where a path leads through it, but not where it ends.
 
-mod way;
+mod route;
 
 use std::{
     collections::BTreeMap,
@@ -25,15 +25,15 @@ use super::{
     attributes::Attributes,
     check::{self, Intent},
     directory::Parents,
-    entry::{self, Digested, Entry, Kind, Modified},
+    entry::{self, Digested, Entry, FileKind, Modified},
     error::{FileError, Operation, Problem},
     listing, walk,
 };
-use way::{Links, Way};
+use route::{Links, Route};
 
 /// What earlier operations would have left. Paths have no links in them.
 #[derive(Debug, Default)]
-pub(crate) struct Foresight(BTreeMap<PathBuf, Left>);
+pub(crate) struct Prediction(BTreeMap<PathBuf, Left>);
 
 #[derive(Debug)]
 enum Left {
@@ -51,7 +51,7 @@ enum Left {
     Something(Attributes),
 }
 
-/// What is in a directory besides what is foreseen there.
+/// What is in a directory besides what is predicted there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
     Nothing,
@@ -65,7 +65,7 @@ pub(crate) const UNKNOWN: &str = "unknown";
 
 /// What would be at a path.
 #[derive(Debug)]
-pub(crate) enum Foreseen {
+pub(crate) enum Predicted {
     Nothing,
     Entry(Digested),
     /// A file or a directory of this user and group.
@@ -77,15 +77,15 @@ pub(crate) enum Foreseen {
     Perhaps,
 }
 
-impl Foreseen {
+impl Predicted {
     /// The entry, where something is there for certain; one whose kind is not known is of the kind that is expected.
-    pub(crate) fn entry(self, expected: Kind) -> Option<Digested> {
+    pub(crate) fn entry(self, expected: FileKind) -> Option<Digested> {
         match self {
             Self::Nothing | Self::Perhaps => None,
             Self::Entry(digested) => Some(digested),
             Self::Something { uid, gid } => {
                 let (mode, sha256) = match expected {
-                    Kind::Directory => (0o755, None),
+                    FileKind::Directory => (0o755, None),
                     _ => (0o644, Some(UNKNOWN.to_owned())),
                 };
                 Some(Digested { entry: of(expected, Attributes { uid, gid, mode }), sha256 })
@@ -101,26 +101,26 @@ enum Last {
     Target,
 }
 
-impl Foresight {
+impl Prediction {
     /// What would be at a managed path by now; `None` when that is what is on disk.
-    pub(crate) fn inspect(&self, path: &Path) -> Result<Option<Foreseen>, FileError> {
+    pub(crate) fn inspect(&self, path: &Path) -> Result<Option<Predicted>, FileError> {
         self.find(path, Links::Trusted, Last::Itself)
             .map_err(|problem| FileError::new(Operation::Inspect, path, problem))
     }
 
     /// What would be at a path that is only looked at, whoever's links lead there; `None` when that is what is on disk.
-    pub(crate) fn look(&self, path: &Path) -> Result<Option<Foreseen>, FileError> {
+    pub(crate) fn look(&self, path: &Path) -> Result<Option<Predicted>, FileError> {
         self.find(path, Links::All, Last::Itself)
             .map_err(|problem| FileError::new(Operation::Inspect, path, problem))
     }
 
     /// What a path, with all links followed, would lead to by now; `None` when that is what is on disk.
-    pub(crate) fn follow(&self, path: &Path) -> Result<Option<Foreseen>, FileError> {
+    pub(crate) fn follow(&self, path: &Path) -> Result<Option<Predicted>, FileError> {
         self.find(path, Links::All, Last::Target)
             .map_err(|problem| FileError::new(Operation::Read, path, problem))
     }
 
-    fn find(&self, path: &Path, links: Links, last: Last) -> Result<Option<Foreseen>, Problem> {
+    fn find(&self, path: &Path, links: Links, last: Last) -> Result<Option<Predicted>, Problem> {
         // The root directory is as it is.
         if self.0.is_empty() || path.parent().is_none() {
             return Ok(None);
@@ -129,22 +129,22 @@ impl Foresight {
         loop {
             let (parent, name) = walk::split(&path)?;
             let way = match self.walk(parent, links) {
-                Err(Problem::DanglingLink { .. }) => return Ok(Some(Foreseen::Nothing)),
+                Err(Problem::DanglingLink { .. }) => return Ok(Some(Predicted::Nothing)),
                 way => way?,
             };
             if !way.missing.is_empty() {
-                return Ok(Some(Foreseen::Nothing));
+                return Ok(Some(Predicted::Nothing));
             }
             let at = way.directory.join(name);
             match self.entry(&at)? {
-                Some(Entry { kind: Kind::Symlink { target }, .. }) if last == Last::Target => {
+                Some(Entry { kind: FileKind::Symlink { target }, .. }) if last == Last::Target => {
                     followed += 1;
                     if followed > walk::MOST_LINKS {
                         return Err(Problem::LinkLoop { link: at });
                     }
                     path = way.directory.join(target);
                 }
-                _ => return Ok(self.foreseen(&at)),
+                _ => return Ok(self.predicted(&at)),
             }
         }
     }
@@ -171,7 +171,7 @@ impl Foresight {
     }
 
     /// Fails as the real operation would, and remembers what it would have left: a file with this checksum.
-    pub(crate) fn rehearse(
+    pub(crate) fn simulate(
         &mut self,
         path: &Path,
         intent: Intent,
@@ -196,16 +196,16 @@ impl Foresight {
         self.remember(&way, at, intent, sha256)
     }
 
-    fn check(&self, way: &Way, at: &Path, intent: Intent) -> Result<(), Problem> {
+    fn check(&self, way: &Route, at: &Path, intent: Intent) -> Result<(), Problem> {
         if let (Intent::Write(_), Some((link, target))) =
             (intent, way.links.iter().find(|(link, _)| link == at).cloned())
         {
             return Err(Problem::LinkInTheWay { link, target });
         }
         let first = way.missing.front().map_or_else(|| at.to_owned(), |name| way.directory.join(name));
-        if self.foreseen(&first).is_none() {
+        if self.predicted(&first).is_none() {
             let changed = |below: &Path| self.0.contains_key(below);
-            return check::foresee(at, intent, Some(way.trust.clone()), &changed);
+            return check::predict(at, intent, Some(way.trust.clone()), &changed);
         }
         if let Some(wanted) = intent.attributes() {
             way.trust.permits(wanted.uid)?;
@@ -218,7 +218,7 @@ impl Foresight {
                 Err(Problem::ParentMissing { missing: first, nearest: way.directory.clone() })
             }
             (Intent::SetAttributes(_), None) => Err(Problem::Changed { at: at.to_owned() }),
-            (Intent::Write(_), Some(Entry { kind: Kind::Directory, .. })) => {
+            (Intent::Write(_), Some(Entry { kind: FileKind::Directory, .. })) => {
                 Err(Problem::IsADirectory { at: at.to_owned() })
             }
             (Intent::SetAttributes(_), Some(found)) if !may_change(&found) => {
@@ -230,12 +230,12 @@ impl Foresight {
 
     fn remember(
         &mut self,
-        way: &Way,
+        way: &Route,
         at: PathBuf,
         intent: Intent,
         sha256: Option<String>,
     ) -> Result<(), Problem> {
-        let is_directory = self.entry(&at)?.is_some_and(|entry| entry.kind == Kind::Directory);
+        let is_directory = self.entry(&at)?.is_some_and(|entry| entry.kind == FileKind::Directory);
         let left = match intent {
             Intent::Remove | Intent::RemoveTree => Left::Nothing,
             Intent::SetAttributes(attributes) | Intent::MakeDirectory(attributes, _) if is_directory => {
@@ -252,7 +252,7 @@ impl Foresight {
             }
             Intent::MakeDirectory(attributes, _) => {
                 self.remember_parents(way, attributes);
-                let is_known = !matches!(self.foreseen(&at), Some(Foreseen::Perhaps));
+                let is_known = !matches!(self.predicted(&at), Some(Predicted::Perhaps));
                 let inside = if is_known { Inside::Nothing } else { Inside::Anything };
                 Left::Directory { attributes, inside }
             }
@@ -261,13 +261,13 @@ impl Foresight {
         Ok(())
     }
 
-    /// What is foreseen below a path. Paths are in the order of their components, so it comes right after it.
+    /// What is predicted below a path. Paths are in the order of their components, so it comes right after it.
     fn below<'a>(&'a self, at: &'a Path) -> impl Iterator<Item = (&'a PathBuf, &'a Left)> {
         let after = (Bound::Excluded(at), Bound::Unbounded);
         self.0.range::<Path, _>(after).take_while(move |(path, _)| path.starts_with(at))
     }
 
-    fn remember_parents(&mut self, way: &Way, wanted: Attributes) {
+    fn remember_parents(&mut self, way: &Route, wanted: Attributes) {
         let own = Attributes { uid: geteuid().as_raw(), gid: getegid().as_raw(), mode: 0o755 };
         let attributes =
             if way.trust.is_below_a_stranger() { Attributes { mode: 0o755, ..wanted } } else { own };
@@ -283,7 +283,7 @@ impl Foresight {
         let attributes = Attributes { uid, gid, mode: 0o755 };
         let Ok((parent, name)) = walk::split(path) else { return };
         // Where no way leads, nothing that is said of it helps anybody.
-        let Ok(Way { directory: mut at, missing, .. }) = self.walk(parent, Links::All) else { return };
+        let Ok(Route { directory: mut at, missing, .. }) = self.walk(parent, Links::All) else { return };
         for name in missing {
             at.push(name);
             self.put(at.clone(), Left::Directory { attributes, inside: Inside::Anything });
@@ -300,7 +300,7 @@ impl Foresight {
         let way = self.walk(directory, Links::Trusted).map_err(failed)?;
         way.trust.permits(root.uid).map_err(failed)?;
         if !way.missing.is_empty() {
-            self.rehearse(directory, Intent::MakeDirectory(root, Parents::Make), None)?;
+            self.simulate(directory, Intent::MakeDirectory(root, Parents::Make), None)?;
         }
         let at = way.missing.iter().fold(way.directory, |at, name| at.join(name));
         let attributes = match self.component(&at).map_err(failed)? {
@@ -342,26 +342,28 @@ impl Foresight {
 
     /// What would be at a path without links in it. What is not known to be there is not.
     fn entry(&self, at: &Path) -> Result<Option<Entry>, Problem> {
-        match self.foreseen(at) {
+        match self.predicted(at) {
             None => entry::look(at),
-            Some(foreseen) => Ok(foreseen.entry(Kind::File).map(|digested| digested.entry)),
+            Some(predicted) => Ok(predicted.entry(FileKind::File).map(|digested| digested.entry)),
         }
     }
 
-    fn foreseen(&self, at: &Path) -> Option<Foreseen> {
+    fn predicted(&self, at: &Path) -> Option<Predicted> {
         let entry = |kind, attributes, sha256| {
-            Some(Foreseen::Entry(Digested { entry: of(kind, attributes), sha256 }))
+            Some(Predicted::Entry(Digested { entry: of(kind, attributes), sha256 }))
         };
         match self.known(at) {
             Known::Disk => None,
-            Known::Void | Known::Left(Left::Nothing) => Some(Foreseen::Nothing),
-            Known::Left(Left::File { attributes, sha256 }) => entry(Kind::File, *attributes, sha256.clone()),
-            Known::Left(Left::Directory { attributes, .. }) => entry(Kind::Directory, *attributes, None),
-            Known::Left(Left::Something(Attributes { uid, gid, .. })) => {
-                Some(Foreseen::Something { uid: *uid, gid: *gid })
+            Known::Void | Known::Left(Left::Nothing) => Some(Predicted::Nothing),
+            Known::Left(Left::File { attributes, sha256 }) => {
+                entry(FileKind::File, *attributes, sha256.clone())
             }
-            Known::Anything(_) => Some(Foreseen::Perhaps),
-            Known::DiskOrAnything(_) => matches!(entry::look(at), Ok(None)).then_some(Foreseen::Perhaps),
+            Known::Left(Left::Directory { attributes, .. }) => entry(FileKind::Directory, *attributes, None),
+            Known::Left(Left::Something(Attributes { uid, gid, .. })) => {
+                Some(Predicted::Something { uid: *uid, gid: *gid })
+            }
+            Known::Anything(_) => Some(Predicted::Perhaps),
+            Known::DiskOrAnything(_) => matches!(entry::look(at), Ok(None)).then_some(Predicted::Perhaps),
         }
     }
 
@@ -400,7 +402,7 @@ fn may_change(found: &Entry) -> bool {
     geteuid().is_root() || geteuid().as_raw() == found.uid
 }
 
-fn of(kind: Kind, Attributes { uid, gid, mode }: Attributes) -> Entry {
+fn of(kind: FileKind, Attributes { uid, gid, mode }: Attributes) -> Entry {
     let modified = Modified { seconds: 0, nanoseconds: 0 };
     Entry { kind, uid, gid, mode, size: 0, modified, nlink: 1, dev: 0, ino: 0 }
 }

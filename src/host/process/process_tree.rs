@@ -87,33 +87,33 @@ impl Drop for Adoption {
 }
 
 /// A command that is running and whatever it started.
-pub(super) struct Offspring<'a> {
+pub(super) struct ProcessTree<'a> {
     adoption: &'a Adoption,
     /// The command itself. It is not collected as long as this exists, so neither its pid nor its process group can
     /// come to mean anything else.
     head: Pid,
 }
 
-/// One look at the offspring.
-pub(super) struct Census {
+/// One look at the tree.
+pub(super) struct Snapshot {
     pub(super) living: Vec<Record>,
     /// Adopted, dead and not yet collected.
     dead: Vec<Record>,
 }
 
-impl Census {
+impl Snapshot {
     /// Nothing is left, and nothing can come back.
     pub(super) fn is_empty(&self) -> bool {
         self.living.is_empty() && self.dead.is_empty()
     }
 }
 
-impl<'a> Offspring<'a> {
+impl<'a> ProcessTree<'a> {
     pub(super) fn of(head: Pid, adoption: &'a Adoption) -> Self {
         Self { adoption, head }
     }
 
-    pub(super) fn census(&self) -> io::Result<Census> {
+    pub(super) fn snapshot(&self) -> io::Result<Snapshot> {
         let table = table::all()?;
         let mut children: BTreeMap<i32, Vec<&Record>> = BTreeMap::new();
         for record in &table {
@@ -129,21 +129,21 @@ impl<'a> Offspring<'a> {
         }
         let (living, dead): (Vec<_>, Vec<_>) = found.into_iter().cloned().partition(|record| record.alive);
         let dead = dead.into_iter().filter(|record| self.is_held(record)).collect();
-        Ok(Census { living, dead })
+        Ok(Snapshot { living, dead })
     }
 
     /// Sends a signal to all of them.
-    pub(super) fn signal(&self, census: &Census, signal: Signal) {
+    pub(super) fn signal(&self, snapshot: &Snapshot, signal: Signal) {
         // A group is signalled in one instant, which no amount of forking escapes. Its number is safe to use as long
         // as a member of it cannot be collected by anybody but us.
-        let held = census.living.iter().chain(&census.dead).filter(|record| self.is_held(record));
+        let held = snapshot.living.iter().chain(&snapshot.dead).filter(|record| self.is_held(record));
         let mut groups: BTreeSet<i32> = held.map(|record| record.group).collect();
         groups.insert(self.head.as_raw_pid());
         // Here and below, whoever cannot be reached is gone, or is found again and in the end reported.
         for group in groups.iter().copied().filter_map(Pid::from_raw) {
             let _ = kill_process_group(group, signal);
         }
-        for record in census.living.iter().filter(|record| !groups.contains(&record.group)) {
+        for record in snapshot.living.iter().filter(|record| !groups.contains(&record.group)) {
             let _ = signal_one(record, signal);
         }
     }
@@ -154,8 +154,8 @@ impl<'a> Offspring<'a> {
     }
 
     /// Collects the dead, after which their pids are free.
-    pub(super) fn collect(census: &Census) {
-        census.dead.iter().for_each(collect);
+    pub(super) fn collect(snapshot: &Snapshot) {
+        snapshot.dead.iter().for_each(collect);
     }
 
     fn is_root(&self, record: &Record) -> bool {

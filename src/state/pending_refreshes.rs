@@ -9,7 +9,7 @@ use crate::vocabulary::Reference;
 /// Everything that is written down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Owed {
+pub(crate) struct RefreshRecords {
     /// Each resource that is to be refreshed, and the changes that it is owed for: other manifests may know other
     /// resources by the same name.
     refreshes: BTreeMap<String, BTreeSet<String>>,
@@ -29,35 +29,36 @@ pub(crate) struct Change {
 
 /// One refresh that is owed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Debt {
+pub(crate) struct PendingRefresh {
     /// Who is to be refreshed.
     pub(crate) to: Reference,
     /// Whose change it is for.
     pub(crate) because: Reference,
 }
 
-impl Owed {
-    pub(crate) fn holds(&self, debt: &Debt) -> bool {
+impl RefreshRecords {
+    pub(crate) fn holds(&self, debt: &PendingRefresh) -> bool {
         let is_unfollowed = |change: &Change| !change.followed.contains(&debt.to.to_string());
         self.is_written(debt) || self.changes.get(&debt.because.to_string()).is_some_and(is_unfollowed)
     }
 
-    fn is_written(&self, Debt { to, because }: &Debt) -> bool {
+    fn is_written(&self, PendingRefresh { to, because }: &PendingRefresh) -> bool {
         self.refreshes.get(&to.to_string()).is_some_and(|causes| causes.contains(&because.to_string()))
     }
 
-    /// Adds debts, and gives those that are new.
-    pub(crate) fn incur(&mut self, debts: &[Debt]) -> Vec<Debt> {
-        let new: Vec<Debt> = debts.iter().filter(|debt| !self.is_written(debt)).cloned().collect();
-        for Debt { to, because } in &new {
+    /// Records pending refreshes, and returns those that are new.
+    pub(crate) fn record(&mut self, refresh_store: &[PendingRefresh]) -> Vec<PendingRefresh> {
+        let new: Vec<PendingRefresh> =
+            refresh_store.iter().filter(|debt| !self.is_written(debt)).cloned().collect();
+        for PendingRefresh { to, because } in &new {
             self.refreshes.entry(to.to_string()).or_default().insert(because.to_string());
         }
         new
     }
 
-    /// Takes out debts that turned out not to be any.
-    pub(crate) fn strike(&mut self, debts: &[Debt]) {
-        for Debt { to, because } in debts {
+    /// Removes refreshes that turned out not to be needed.
+    pub(crate) fn strike(&mut self, refresh_store: &[PendingRefresh]) {
+        for PendingRefresh { to, because } in refresh_store {
             if let Some(causes) = self.refreshes.get_mut(&to.to_string()) {
                 causes.remove(&because.to_string());
             }
@@ -65,10 +66,10 @@ impl Owed {
         self.refreshes.retain(|_, causes| !causes.is_empty());
     }
 
-    /// Takes out debts that were paid.
-    pub(crate) fn pay(&mut self, debts: &[Debt]) {
-        self.strike(debts);
-        for Debt { to, because } in debts {
+    /// Removes refreshes that were made.
+    pub(crate) fn complete(&mut self, refresh_store: &[PendingRefresh]) {
+        self.strike(refresh_store);
+        for PendingRefresh { to, because } in refresh_store {
             if let Some(change) = self.changes.get_mut(&because.to_string()) {
                 change.followed.insert(to.to_string());
             }

@@ -8,29 +8,29 @@ use std::{
 use super::{Exec, job::Job};
 use crate::{
     host::{
-        files::{Entry, Foreseen, Kind},
+        files::{Entry, FileKind, Predicted},
         process::{ProcessError, Prospect},
     },
     resource::{Context, Error, ResourceType},
 };
 
 /// What a dry run can say of starting a command line that does not certainly fail.
-pub(super) enum Outlook {
+pub(super) enum ExecPrediction {
     /// It can be started now, and then.
     Clear,
     /// It cannot be started now. Then it can: earlier resources see to that.
-    Foreseen(Error),
+    Predicted(Error),
     /// It cannot be started now. An earlier command may change that.
     Open(Error),
 }
 
 impl Job<'_> {
     /// Whether it could be started when its turn comes; an error when it certainly could not.
-    pub(super) fn outlook(&self, cx: &Context) -> Result<Outlook, Error> {
+    pub(super) fn prediction(&self, cx: &Context) -> Result<ExecPrediction, Error> {
         let may_change = cx.touched().iter().any(|touched| touched.kind == Exec::NAME);
         let command = match self.command(cx) {
             Err(error) if may_change && matches!(error.property, Some("user" | "group")) => {
-                return Ok(Outlook::Open(error));
+                return Ok(ExecPrediction::Open(error));
             }
             command => command?,
         };
@@ -45,9 +45,9 @@ impl Job<'_> {
             }
         }
         Ok(match (open, now) {
-            (Some(error), _) => Outlook::Open(told(error)),
-            (None, Some(error)) => Outlook::Foreseen(told(error)),
-            (None, None) => Outlook::Clear,
+            (Some(error), _) => ExecPrediction::Open(told(error)),
+            (None, Some(error)) => ExecPrediction::Predicted(told(error)),
+            (None, None) => ExecPrediction::Clear,
         })
     }
 
@@ -58,26 +58,26 @@ impl Job<'_> {
         need: &Need,
         cx: &Context,
     ) -> Result<Option<ProcessError>, ProcessError> {
-        let foreseen = |path: &Path| cx.foresight.borrow().follow(path).ok().flatten();
-        let is_met = |foreseen: &Foreseen| match foreseen {
-            Foreseen::Nothing => false,
-            Foreseen::Entry(digested) => (need.is_met)(&digested.entry),
-            Foreseen::Something { .. } | Foreseen::Perhaps => true,
+        let predicted = |path: &Path| cx.prediction.borrow().follow(path).ok().flatten();
+        let is_met = |predicted: &Predicted| match predicted {
+            Predicted::Nothing => false,
+            Predicted::Entry(digested) => (need.is_met)(&digested.entry),
+            Predicted::Something { .. } | Predicted::Perhaps => true,
         };
         let unmet = |path, kind| Err((need.error)(self.program_name().unwrap_or_default(), path, kind));
         match found {
             Err(error)
                 if places(&error)
                     .iter()
-                    .filter_map(|path| foreseen(path))
-                    .any(|foreseen| is_met(&foreseen)) =>
+                    .filter_map(|path| predicted(path))
+                    .any(|predicted| is_met(&predicted)) =>
             {
                 Ok(Some(error))
             }
             Err(error) => Err(error),
-            Ok(path) => match foreseen(&path) {
-                Some(Foreseen::Nothing) => unmet(path, ErrorKind::NotFound),
-                Some(foreseen) if !is_met(&foreseen) => unmet(path, need.fault),
+            Ok(path) => match predicted(&path) {
+                Some(Predicted::Nothing) => unmet(path, ErrorKind::NotFound),
+                Some(predicted) if !is_met(&predicted) => unmet(path, need.fault),
                 _ => Ok(None),
             },
         }
@@ -94,13 +94,13 @@ struct Need {
 }
 
 const DIRECTORY: Need = Need {
-    is_met: |entry| entry.kind == Kind::Directory,
+    is_met: |entry| entry.kind == FileKind::Directory,
     fault: ErrorKind::NotADirectory,
     error: |program, directory, kind| ProcessError::Directory { program, directory, source: kind.into() },
 };
 
 const PROGRAM: Need = Need {
-    is_met: |entry| entry.kind == Kind::File && entry.mode & 0o111 != 0,
+    is_met: |entry| entry.kind == FileKind::File && entry.mode & 0o111 != 0,
     fault: ErrorKind::PermissionDenied,
     error: |_, program, kind| match kind {
         ErrorKind::NotFound => ProcessError::Missing { program },

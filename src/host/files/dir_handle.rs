@@ -12,12 +12,12 @@ use rustix::{
 };
 
 use super::{
-    entry::{Entry, Kind},
+    entry::{Entry, FileKind},
     error::{Flag, Problem},
-    walk::Place,
+    walk::DirHandle,
 };
 
-impl Place {
+impl DirHandle {
     /// What is here under a name.
     pub(super) fn entry(&self, name: &OsStr) -> Result<Option<Entry>, Problem> {
         let found = statat(self.directory(), name, AtFlags::SYMLINK_NOFOLLOW)
@@ -38,12 +38,12 @@ impl Place {
 
     /// Makes ready to bring the names in this directory to disk. This comes before they are changed, so that a lack of
     /// descriptors is found out while nothing has happened yet.
-    pub(super) fn barrier(&self) -> Result<Barrier, Problem> {
+    pub(super) fn dir_sync(&self) -> Result<DirSync, Problem> {
         let path = self.path().to_owned();
         match self.open(OsStr::new("."), OFlags::RDONLY | OFlags::DIRECTORY) {
-            Ok(directory) => Ok(Barrier { path, directory: Some(directory) }),
+            Ok(directory) => Ok(DirSync { path, directory: Some(directory) }),
             // A directory that may be written but not read. Each name in it is still old or new, never between.
-            Err(Errno::ACCESS) => Ok(Barrier { path, directory: None }),
+            Err(Errno::ACCESS) => Ok(DirSync { path, directory: None }),
             Err(errno) => Err(Problem::from_errno(errno, &path)),
         }
     }
@@ -100,8 +100,8 @@ impl Place {
     /// Refuses anything but a plain entry of the kinds that attributes are managed on.
     pub(super) fn refuse_special(&self, name: &OsStr, entry: &Entry) -> Result<(), Problem> {
         match &entry.kind {
-            Kind::File | Kind::Directory => Ok(()),
-            Kind::Symlink { target } => {
+            FileKind::File | FileKind::Directory => Ok(()),
+            FileKind::Symlink { target } => {
                 Err(Problem::LinkInTheWay { link: self.at(name), target: target.clone() })
             }
             _ => Err(Problem::Special { at: self.at(name) }),
@@ -131,12 +131,12 @@ pub(super) fn file_attributes(directory: &OwnedFd, name: &OsStr) -> StatxAttribu
 
 /// What stands between a change of names and the report that it is done.
 #[must_use]
-pub(super) struct Barrier {
+pub(super) struct DirSync {
     pub(super) path: PathBuf,
     directory: Option<OwnedFd>,
 }
 
-impl Barrier {
+impl DirSync {
     /// Brings the names to disk.
     pub(super) fn sync(self) -> Result<(), Problem> {
         match self.directory.map_or(Ok(()), fsync) {

@@ -1,4 +1,4 @@
-//! The way to a path as it would be: the rules of the real walk over what is foreseen.
+//! The way to a path as it would be: the rules of the real walk over what is predicted.
 
 use std::{
     collections::VecDeque,
@@ -8,16 +8,16 @@ use std::{
 
 use super::{
     super::{
-        entry::{self, Entry, Kind},
+        entry::{self, Entry, FileKind},
         error::Problem,
         trust::Trust,
         walk,
     },
-    Foresight, Known, Left, of,
+    Known, Left, Prediction, of,
 };
 
 /// How far a walk came.
-pub(super) struct Way {
+pub(super) struct Route {
     /// The directory, all links resolved.
     pub(super) directory: PathBuf,
     pub(super) missing: VecDeque<OsString>,
@@ -35,9 +35,9 @@ pub(super) enum Links {
     All,
 }
 
-impl Foresight {
+impl Prediction {
     /// Walks towards a directory as far as it would exist.
-    pub(super) fn walk(&self, path: &Path, links: Links) -> Result<Way, Problem> {
+    pub(super) fn walk(&self, path: &Path, links: Links) -> Result<Route, Problem> {
         let mut way = self.root()?;
         let mut ahead: VecDeque<OsString> = walk::components(path).collect();
         let mut own = ahead.len();
@@ -53,11 +53,11 @@ impl Foresight {
             }
             let at = way.directory.join(&name);
             match self.component(&at)? {
-                Some(Entry { kind: Kind::Directory, uid, mode, .. }) => {
+                Some(Entry { kind: FileKind::Directory, uid, mode, .. }) => {
                     way.trust.pass(&at, uid, mode);
                     way.directory = at;
                 }
-                Some(Entry { kind: Kind::Symlink { target }, uid, nlink, .. }) => {
+                Some(Entry { kind: FileKind::Symlink { target }, uid, nlink, .. }) => {
                     let risk = way.trust.risk_of_link(&way.directory, uid, nlink);
                     if let Some(risk) = risk.filter(|_| links == Links::Trusted) {
                         return Err(Problem::UnsafeLink { link: at, target, owner: uid, risk });
@@ -87,22 +87,22 @@ impl Foresight {
         Ok(way)
     }
 
-    fn root(&self) -> Result<Way, Problem> {
+    fn root(&self) -> Result<Route, Problem> {
         let directory = PathBuf::from("/");
         let mut trust = Trust::default();
         if let Some(Entry { uid, mode, .. }) = self.entry(&directory)? {
             trust.pass(&directory, uid, mode);
         }
-        Ok(Way { directory, missing: VecDeque::new(), trust, links: Vec::new() })
+        Ok(Route { directory, missing: VecDeque::new(), trust, links: Vec::new() })
     }
 
     /// What the walk would come upon. What may be anything is the directory that the path takes it for.
     pub(super) fn component(&self, at: &Path) -> Result<Option<Entry>, Problem> {
         match self.known(at) {
-            Known::Left(Left::Something(attributes)) => Ok(Some(of(Kind::Directory, *attributes))),
-            Known::Anything(attributes) => Ok(Some(of(Kind::Directory, attributes))),
+            Known::Left(Left::Something(attributes)) => Ok(Some(of(FileKind::Directory, *attributes))),
+            Known::Anything(attributes) => Ok(Some(of(FileKind::Directory, attributes))),
             Known::DiskOrAnything(attributes) => {
-                Ok(entry::look(at)?.or_else(|| Some(of(Kind::Directory, attributes))))
+                Ok(entry::look(at)?.or_else(|| Some(of(FileKind::Directory, attributes))))
             }
             Known::Left(_) | Known::Void | Known::Disk => self.entry(at),
         }

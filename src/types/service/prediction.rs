@@ -3,25 +3,25 @@
 use std::path::Path;
 
 use super::{
-    freshness::{UNIT_DIRECTORIES, is_of_units, is_of_unknown_effect},
+    reload_tracker::{UNIT_DIRECTORIES, is_of_units, is_of_unknown_effect},
     unit::{Unit, unit_name},
 };
-use crate::{resource::Context, template::Foreseen};
+use crate::{resource::Context, template::Predicted};
 
 /// The unit as a real run would find it, from how it is now.
-pub(super) fn foresee(unit: Option<Unit>, name: &str, cx: &Context) -> Option<Unit> {
+pub(super) fn predict(unit: Option<Unit>, name: &str, cx: &Context) -> Option<Unit> {
     let id = unit_name(name);
     let files =
         cx.touched().iter().filter(|touched| touched.kind == "file").map(|file| Path::new(&file.name));
     let file =
         files.rev().find(|path| is_of_units(path) && path.file_name().is_some_and(|name| *name == *id));
-    let left = file.and_then(|path| cx.foreseen(path));
+    let left = file.and_then(|path| cx.predicted(path));
     let idle = || Unit::idle(name);
     match (file, left) {
-        (Some(path), Some(Foreseen::Nothing)) => {
+        (Some(path), Some(Predicted::Nothing)) => {
             unit.filter(|unit| unit.is_alive() || is_elsewhere(&id, path))
         }
-        (Some(_), Some(Foreseen::Text(text))) => {
+        (Some(_), Some(Predicted::Text(text))) => {
             let unit = unit.unwrap_or_else(idle);
             Some(Unit { boot: boot(&unit.boot, &text).to_owned(), ..unit })
         }

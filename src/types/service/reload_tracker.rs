@@ -27,7 +27,7 @@ pub(super) const UNIT_DIRECTORIES: [&str; 6] = [
 /// What could have happened to units since systemd last read their files. Moments are numbers of resources that the run
 /// had touched by then.
 #[derive(Default)]
-pub(super) struct Freshness {
+pub(super) struct ReloadTracker {
     /// Up to when it is known what the run has done.
     noted: usize,
     /// When units were last read from disk.
@@ -36,9 +36,9 @@ pub(super) struct Freshness {
     directories: Option<Vec<Option<(i64, i64)>>>,
 }
 
-/// What the doings of other resources mean for what is known about units.
+/// What the invalidation of other resources mean for what is known about units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Doings {
+pub(super) enum Invalidation {
     None,
     /// A unit may have been started or stopped.
     Activity,
@@ -48,19 +48,19 @@ pub(super) enum Doings {
     Files,
 }
 
-impl Freshness {
-    /// What the run has done to other resources since this was last asked and [`Freshness::note`]d.
-    pub(super) fn doings(&self, cx: &Context) -> Doings {
+impl ReloadTracker {
+    /// What the run has done to other resources since this was last asked and [`ReloadTracker::note`]d.
+    pub(super) fn invalidation(&self, cx: &Context) -> Invalidation {
         let changed = || self.directories.as_ref() != Some(&directories());
-        let doings = cx.touched().iter().skip(self.noted).map(|touched| match touched.kind.as_str() {
-            "service" => Doings::None,
-            "file" if is_of_units(Path::new(&touched.name)) => Doings::Files,
-            "file" => Doings::Activity,
-            _ => Doings::Anything,
+        let invalidation = cx.touched().iter().skip(self.noted).map(|touched| match touched.kind.as_str() {
+            "service" => Invalidation::None,
+            "file" if is_of_units(Path::new(&touched.name)) => Invalidation::Files,
+            "file" => Invalidation::Activity,
+            _ => Invalidation::Anything,
         });
-        match doings.max() {
-            Some(Doings::Anything) if changed() => Doings::Files,
-            doings => doings.unwrap_or(Doings::None),
+        match invalidation.max() {
+            Some(Invalidation::Anything) if changed() => Invalidation::Files,
+            invalidation => invalidation.unwrap_or(Invalidation::None),
         }
     }
 

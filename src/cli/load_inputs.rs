@@ -19,7 +19,7 @@ use super::{
 use crate::{
     document::{Pair, pair},
     hiera::deep,
-    manifest::{Location, Surroundings},
+    manifest::{LoadInputs, Location},
 };
 
 /// The flags, for every command that reads a manifest or templates.
@@ -40,8 +40,8 @@ pub(super) fn arguments(command: Command) -> Command {
 }
 
 /// What the flags say.
-pub(super) fn surroundings(matches: &ArgMatches) -> Result<Surroundings, Failure> {
-    Ok(Surroundings {
+pub(super) fn load_inputs(matches: &ArgMatches) -> Result<LoadInputs, Failure> {
+    Ok(LoadInputs {
         facts: facts::value(matches, [])?,
         environ: environ(),
         hiera: matches.get_one::<String>("hiera").map(|text| location(text)).transpose()?,
@@ -55,20 +55,20 @@ pub(super) fn location(argument: &str) -> Result<Location, Failure> {
     Location::from_argument(argument).map_err(Failure::new)
 }
 
-/// As [`surroundings`], with what lies in the current folder: `.env` adds to the environment, `.hiera` is the data.
-pub(super) fn of_folder(matches: &ArgMatches, folder: &Path) -> Result<Surroundings, Failure> {
-    let mut surroundings = surroundings(matches)?;
+/// As [`load_inputs`], with what lies in the current folder: `.env` adds to the environment, `.hiera` is the data.
+pub(super) fn of_folder(matches: &ArgMatches, folder: &Path) -> Result<LoadInputs, Failure> {
+    let mut load_inputs = load_inputs(matches)?;
     if let Some(bytes) = ours(&folder.join(".env"))? {
         let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
-        surroundings.environ = deep(surroundings.environ, &dotenv_values(&text)?);
+        load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?);
     }
-    if surroundings.hiera.is_none()
+    if load_inputs.hiera.is_none()
         && let Some(bytes) = ours(&folder.join(".hiera"))?
     {
         let (name, folder) = (".hiera".to_owned(), folder.to_owned());
-        surroundings.hiera = Some(Location::Open { name, folder, bytes });
+        load_inputs.hiera = Some(Location::Open { name, folder, bytes });
     }
-    Ok(surroundings)
+    Ok(load_inputs)
 }
 
 /// What a file holds, if it is there and only its owner, who is the user or root, can have written it.
