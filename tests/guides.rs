@@ -136,13 +136,13 @@ impl ApiServer {
     fn of(page: &str) -> Self {
         let world = World::new();
         let folder = world.path("");
-        let desk = Self { world, folder };
+        let server = Self { world, folder };
         for Block { name, text, .. } in blocks(page) {
             if let Some(name) = name {
-                desk.write(&name, &text);
+                server.write(&name, &text);
             }
         }
-        desk
+        server
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -200,9 +200,9 @@ fn tree(text: &str) -> serde_json::Value {
 fn mistakes(page: &str) -> Vec<String> {
     let mut mistakes = Vec::new();
     for block in blocks(page).iter().filter(|block| looks_like_a_manifest(block)) {
-        let desk = ApiServer::of(page);
-        desk.write("page.yaml", &block.text);
-        let (printed, code) = desk.run("ccm validate page.yaml");
+        let server = ApiServer::of(page);
+        server.write("page.yaml", &block.text);
+        let (printed, code) = server.run("ccm validate page.yaml");
         if code != 0 {
             mistakes.push(format!("line {}: not a valid manifest\n{printed}", block.line));
         } else if let Err(error) = schema().validate(&tree(&block.text)) {
@@ -212,10 +212,10 @@ fn mistakes(page: &str) -> Vec<String> {
     if page.lines().any(|line| line == NEEDS_LAB) {
         return mistakes;
     }
-    let desk = ApiServer::of(page);
+    let server = ApiServer::of(page);
     for block in blocks(page).iter().filter(|block| block.language == "console") {
         for Shown { line, command, code, output } in commands(block) {
-            let (printed, ended) = desk.run(&command);
+            let (printed, ended) = server.run(&command);
             if ended != code {
                 mistakes.push(format!("line {line}: `{command}` ended with {ended}, not {code}\n{printed}"));
             } else if !all_fit(&output, &printed) {
@@ -298,18 +298,18 @@ fn the_program_in_python_does_as_the_script_does() {
     if !has("python3") {
         return;
     }
-    let desk = ApiServer::of("");
+    let server = ApiServer::of("");
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/python/ensure.py");
     let run = format!("python3 {} $PWD/app $ME $MY_GROUP", program.display());
-    let (first, code) = desk.run(&run);
+    let (first, code) = server.run(&run);
     assert_eq!((first.matches("changed file#").count(), code), (2, 0), "{first}");
-    let (second, code) = desk.run(&run);
+    let (second, code) = server.run(&run);
     assert_eq!((second.matches("stable file#").count(), code), (2, 0), "{second}");
-    assert_eq!(desk.world.read("app/app.conf"), "port = 8080\n");
-    let (failed, code) = desk.run(&run.replace("$ME", "no-such-user"));
+    assert_eq!(server.world.read("app/app.conf"), "port = 8080\n");
+    let (failed, code) = server.run(&run.replace("$ME", "no-such-user"));
     assert_eq!((failed.matches("failed file#").count(), code), (1, 1), "{failed}");
     assert!(failed.contains("skipped file#") && failed.contains("no-such-user"), "{failed}");
-    let (wrong, code) = desk.run(&run.replace("$PWD/app", "relative"));
+    let (wrong, code) = server.run(&run.replace("$PWD/app", "relative"));
     assert!(wrong.contains("ValueError: request:1:") && wrong.contains("must be absolute"), "{wrong}");
     assert_eq!(code, 1);
 }

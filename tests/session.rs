@@ -331,12 +331,12 @@ fn a_line_that_a_killed_command_left_unfinished_is_ignored_and_said() {
         let outcome = report(&world, &store, &[]);
         outcome
             .exits(0)
-            .complains("1 line that a killed command left write_journal ignored")
+            .complains("1 line that a killed command left unfinished ignored")
             .counts([1, 0, 0, 0]);
         write(&world, &store, "$W/after", &["--require", "file#$W/before"]).exits(0).complains("1 line");
         let outcome = report(&world, &store, &["--json"]);
         assert_eq!(outcome.exits(0).events().len(), 2);
-        outcome.complains("1 line that a killed command left write_journal ignored");
+        outcome.complains("1 line that a killed command left unfinished ignored");
     }
     // Only the end of the line is missing: the event is whole.
     fs::write(&events, &whole[..whole.len() - 1]).unwrap();

@@ -163,8 +163,8 @@ fn tree(folder: &Path) -> PathBuf {
     if tree.is_dir() {
         return tree;
     }
-    let write_journal = folder.join(format!("{suite}.new"));
-    let _ = fs::remove_dir_all(&write_journal);
+    let unfinished = folder.join(format!("{suite}.new"));
+    let _ = fs::remove_dir_all(&unfinished);
     // The mirror that this machine itself uses for Debian, where it does.
     let mirrors =
         "apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null || true";
@@ -172,11 +172,11 @@ fn tree(folder: &Path) -> PathBuf {
     let mirror = mirrors.lines().filter_map(|line| line.split_once(' ')).find(|(_, of)| *of == suite);
     let made = Command::new("mmdebstrap")
         .args(["--quiet", "--variant=minbase", "--include=systemd,systemd-sysv,dbus", &suite])
-        .arg(&write_journal)
+        .arg(&unfinished)
         .args(mirror.map(|(uri, _)| uri))
         .status()
         .expect("mmdebstrap");
     assert!(made.success(), "mmdebstrap could not make a tree for the lab");
-    fs::rename(&write_journal, &tree).expect("a new tree");
+    fs::rename(&unfinished, &tree).expect("a new tree");
     tree
 }
