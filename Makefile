@@ -1,37 +1,53 @@
 # What people run: see README.md.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: run test lint bench release packages
+.PHONY: run test lint bench release test-packages lint-packages
 
 # A folder of your own for the first manifest.
 FOLDER ?= $(CURDIR)/target/first
-TARGET := $(shell uname -m)-unknown-linux-musl
+ARCH := $(shell uname -m)
+TARGET := $(ARCH)-unknown-linux-musl
+# The other architecture that must build; its C compiler is for `ring`.
+OTHER := $(if $(filter aarch64,$(ARCH)),x86_64,aarch64)
 
-# What the tests need besides Rust, as Debian packages.
-PACKAGES := gcc acl attr e2fsprogs mmdebstrap openssl python3 strace systemd-container util-linux
+# What the tests and the lints need besides Rust, as Debian packages.
+TEST_PACKAGES := gcc acl attr e2fsprogs mmdebstrap openssl python3 strace systemd-container util-linux
+LINT_PACKAGES := gcc $(if $(filter x86_64,$(OTHER)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross,gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 run:
 	cargo run -q -- apply examples/first \
 	  --data folder=$(FOLDER) --data user=$$(id -un) --data group=$$(id -gn)
 
-test: packages
+# The last line counts what ran; above it is every test that was skipped, with the reason.
+test: test-packages
 	@mkdir -p target
 	cargo test --workspace --no-fail-fast 2>&1 | tee target/tests.log; status=$$?; \
-	awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
-	     END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' target/tests.log; \
+	sed -n 's/^.*\(skipped: \)/\1/p' target/tests.log | sort -u; \
+	awk '/^test result:/ { passed += $$4; failed += $$6 } /skipped: / { skipped++ } \
+	     END { printf "%d passed, %d failed, %d skipped\n", passed - skipped, failed, skipped }' target/tests.log; \
 	exit $$status
 
+lint: lint-packages
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	rustup target add $(OTHER)-unknown-linux-musl
+	CC_$(OTHER)_unknown_linux_musl=$(OTHER)-linux-gnu-gcc \
+	  cargo check --target $(OTHER)-unknown-linux-musl
+
 # Only root on a Debian machine installs anything, and only what is missing.
-packages:
-	@missing=; for package in $(PACKAGES); do \
+define install
+	@missing=; for package in $(1); do \
 	  dpkg -s $$package 2>/dev/null | grep -q '^Status: .* installed' || missing="$$missing $$package"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
-	elif [ -n "$$missing" ]; then echo "not installed:$$missing; tests that need them are skipped"; fi
+	elif [ -n "$$missing" ]; then echo "not installed:$$missing$(2)"; fi
+endef
 
-lint:
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+test-packages:
+	$(call install,$(TEST_PACKAGES),; tests that need them are skipped)
+
+lint-packages:
+	$(call install,$(LINT_PACKAGES),)
 
 bench:
 	cargo build --release

@@ -17,6 +17,9 @@ mod host;
 mod manifest;
 mod resource;
 mod session;
+#[cfg(test)]
+#[path = "../tests/support/skip.rs"]
+mod skip;
 mod state;
 mod template;
 mod types;

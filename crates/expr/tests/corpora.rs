@@ -12,9 +12,11 @@ fn corpus(name: &str) -> Option<String> {
     std::fs::read_to_string(folder.join(name)).ok()
 }
 
-#[expect(clippy::print_stderr, reason = "a test that was not run has to say so")]
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
+
 fn skipped(name: &str) {
-    eprintln!("skipped: no corpus {name}; set CCM_CORPORA to the folder that has it");
+    skip::skip(&format!("no corpus {name}; set CCM_CORPORA to the folder that has it"));
 }
 
 /// Variables from JSON, and one function.

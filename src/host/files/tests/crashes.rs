@@ -37,7 +37,7 @@ fn interfere(injection: &str, deed: &str, path: &Path) -> Option<Output> {
     command.arg(std::env::current_exe().unwrap()).args(inner.get_args());
     command.env("CCM_TEST_PATH", path).env("CCM_TEST_DEED", deed);
     command.output().ok().or_else(|| {
-        note("skipped: needs strace");
+        skip("needs strace");
         None
     })
 }
@@ -242,7 +242,7 @@ fn syncs_and_renames_come_in_the_right_order() {
         ]);
         command.arg(&trace).arg(std::env::current_exe().unwrap()).args(rerun("crashes::deed").get_args());
         let Ok(_) = command.env("CCM_TEST_PATH", &path).env("CCM_TEST_DEED", deed).output() else {
-            return note("skipped: needs strace");
+            return skip("needs strace");
         };
         let trace = fs::read_to_string(trace).unwrap();
         // Each line is a process id and a call.

@@ -118,7 +118,7 @@ fn a_protected_file_is_named_as_such() {
     let all = mine(0o600);
     for (letter, wanted) in [('i', Flag::Immutable), ('a', Flag::AppendOnly)] {
         let Some(_attribute) = Chattr::set(&path, letter) else {
-            return note("skipped: no file attributes here");
+            return skip("no file attributes here");
         };
         let is_protected = |error: FileError| {
             assert!(
@@ -147,7 +147,7 @@ fn a_protected_directory_is_named_as_such() {
     let scratch = Scratch::new();
     let directory = scratch.directory("d", 0, 0o755);
     let Some(_attribute) = Chattr::set(&directory, 'i') else {
-        return note("skipped: no file attributes here");
+        return skip("no file attributes here");
     };
     let path = directory.join("f");
     let error = predicted(&path, Intent::Write(mine(0o600)), || put(&path, mine(0o600), "new"));

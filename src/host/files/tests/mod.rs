@@ -128,14 +128,15 @@ fn never_stop() -> Result<(), CopyInterrupted> {
 fn is_root() -> bool {
     let root = geteuid().is_root();
     if !root {
-        note("skipped: needs root to act as several users");
+        skip("needs root to act as several users");
     }
     root
 }
 
-#[expect(clippy::print_stderr, reason = "a test that did not run has to say so")]
-fn note(text: &str) {
-    eprintln!("{text}");
+/// Says that the running test is passed over.
+#[track_caller]
+fn skip(why: &str) {
+    crate::skip::skip(why);
 }
 
 /// This test program again, in its own process, for one ignored test of this folder.

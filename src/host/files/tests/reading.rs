@@ -1,6 +1,6 @@
 //! Looking at files and hashing them.
 
-use std::{fs, os::unix::net::UnixListener, time::Instant};
+use std::{fs, io::Write, os::unix::net::UnixListener, time::Instant};
 
 use super::*;
 use crate::host::files::{FileKind, Problem, digest, open_regular};
@@ -96,7 +96,7 @@ fn the_cost_of_looking() {
         for path in paths.iter().cycle().take(20_000) {
             work(path);
         }
-        note(&format!("{what}: {:?} per file", start.elapsed() / 20_000));
+        let _ = writeln!(std::io::stderr(), "{what}: {:?} per file", start.elapsed() / 20_000);
     };
     time("inspect", &|path| drop(inspect(path).unwrap()));
     time("digest", &|path| drop(digest(path, &mut never_stop).unwrap()));

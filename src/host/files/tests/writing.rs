@@ -144,7 +144,7 @@ fn extended_attributes_stay_and_capabilities_do_not() {
     let scratch = Scratch::new();
     let path = scratch.file("f", "old");
     if !set_xattr(&path, "user.note", b"kept") {
-        return note("skipped: no extended attributes here");
+        return skip("no extended attributes here");
     }
     // CAP_NET_RAW, permitted and effective.
     let capability = [1, 0, 0, 2, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -185,7 +185,7 @@ fn an_access_list_stays_within_the_wanted_mode() {
     let scratch = Scratch::new();
     let path = scratch.file("f", "old");
     if !set_xattr(&path, ACL, &access_list_for_bob()) {
-        return note("skipped: no access lists here");
+        return skip("no access lists here");
     }
     put(&path, mine(0o640), "new").unwrap();
     let list = xattr(&path, ACL).unwrap();
@@ -204,7 +204,7 @@ fn an_access_list_of_a_former_owner_goes_with_him() {
     for name in ["replaced", "in_place"] {
         let path = scratch.file(name, "old");
         if !set_xattr(&path, ACL, &access_list_for_bob()) {
-            return note("skipped: no access lists here");
+            return skip("no access lists here");
         }
         give(&path, BOB);
     }
@@ -222,7 +222,7 @@ fn a_directory_does_not_hand_its_access_list_to_a_file_that_had_none() {
     let scratch = Scratch::new();
     let path = scratch.file("f", "old");
     if !set_xattr(&scratch.0, "system.posix_acl_default", &access_list_for_bob()) {
-        return note("skipped: no access lists here");
+        return skip("no access lists here");
     }
     put(&path, mine(0o660), "new").unwrap();
     assert_eq!(xattr(&path, ACL), None);
