@@ -77,9 +77,9 @@ pub(super) fn set(
 
 /// A second name may be that of somebody else's file, put here to have it given away.
 pub(super) fn refuse_hard_links(place: &DirHandle, name: &OsStr, entry: &Entry) -> Result<(), Problem> {
-    if entry.kind == FileKind::File && entry.nlink > 1 && place.others_can_write() {
+    if entry.kind == FileKind::File && entry.nlink > 1 && place.trust().others_can_write() {
         let directory = place.path().to_owned();
-        let (links, owner) = (entry.nlink, place.owner());
+        let (links, owner) = (entry.nlink, place.trust().owner);
         return Err(Problem::HardLinked { at: place.at(name), links, directory, owner });
     }
     Ok(())

@@ -1,10 +1,6 @@
 //! Foretelling: whether a real run could do something, told without changing anything.
 
-use std::{
-    ffi::{OsStr, OsString},
-    os::fd::OwnedFd,
-    path::Path,
-};
+use std::{ffi::OsStr, os::fd::OwnedFd, path::Path};
 
 use rustix::{
     fs::{Access, AtFlags, FileType, OFlags, StatxAttributes, accessat, fstat, statat},
@@ -77,7 +73,9 @@ pub(super) fn predict(
     changed: &dyn Fn(&Path) -> bool,
 ) -> Result<(), Problem> {
     let (parent, name) = walk::split(path)?;
-    let Walked { place, missing } = walk::walk(parent)?;
+    let walked = walk::walk(parent)?;
+    let end = walked.end();
+    let Walked { place, missing } = walked;
     let place = match trust {
         Some(trust) => place.seen_with(trust),
         None => place,
@@ -92,12 +90,7 @@ pub(super) fn predict(
                 return Err(place.lacks(first));
             }
             may_write(&place, first, None)?;
-            let at = missing
-                .iter()
-                .map(OsString::as_os_str)
-                .chain([name])
-                .fold(place.path().to_owned(), |at, name| at.join(name));
-            may_give(&at, wanted)
+            may_give(&end.join(name), wanted)
         }
     }
 }
@@ -205,7 +198,8 @@ fn may_write(place: &DirHandle, name: &OsStr, found: Option<&Entry>) -> Result<(
         return Err(problem);
     }
     let me = geteuid();
-    if place.is_sticky() && !me.is_root() && ![found.uid, place.owner()].contains(&me.as_raw()) {
+    if place.trust().is_sticky() && !me.is_root() && ![found.uid, place.trust().owner].contains(&me.as_raw())
+    {
         return Err(Problem::from_errno(Errno::PERM, &place.at(name)));
     }
     if place.is_mount_point(name) {

@@ -48,15 +48,6 @@ impl DirHandle {
         }
     }
 
-    pub(super) fn at(&self, name: &OsStr) -> PathBuf {
-        self.path().join(name)
-    }
-
-    /// The problem that a directory on the way is not here.
-    pub(super) fn lacks(&self, name: &OsStr) -> Problem {
-        Problem::ParentMissing { missing: self.at(name), nearest: self.path().to_owned() }
-    }
-
     /// The problem behind an error that came up with a name here. The kernel says only "not permitted" for a file
     /// that is immutable, or that lies in a directory that is.
     pub(super) fn explain(&self, errno: Errno, name: &OsStr) -> Problem {

@@ -87,7 +87,7 @@ pub(super) fn make_parents(
 }
 
 fn parent_attributes(place: &DirHandle, wanted: Attributes) -> Attributes {
-    if place.is_below_a_stranger() {
+    if place.trust().is_below_a_stranger() {
         Attributes { mode: 0o755, ..wanted }
     } else {
         Attributes { uid: geteuid().as_raw(), gid: getegid().as_raw(), mode: 0o755 }

@@ -10,7 +10,7 @@ use super::error::{LinkRisk, Problem};
 
 pub(super) const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
-pub(super) const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
+const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
 
 /// Whose directories were passed on the way.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +82,11 @@ impl Trust {
     /// Whether a stranger's directory was passed.
     pub(crate) fn is_below_a_stranger(&self) -> bool {
         !self.strangers.is_empty()
+    }
+
+    /// Whether somebody who is not us can put names into the last directory.
+    pub(super) fn others_can_write(&self) -> bool {
+        !is_ours(self.owner) || self.mode & GROUP_OR_OTHERS_WRITE != 0
     }
 
     pub(super) fn is_sticky(&self) -> bool {

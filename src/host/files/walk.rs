@@ -12,37 +12,68 @@
 //!   and removing by descriptor cannot be led astray, but [`DirHandle::permits`] lets only the stranger's own files be
 //!   made there.
 //! - A world-writable directory without the sticky bit is everybody's, and nothing is made below it.
+//!
+//! There is one walk, over any [`Terrain`]: the disk, or the disk as a dry run would have left it.
 
 use std::{
     collections::VecDeque,
     ffi::{OsStr, OsString},
-    os::{fd::OwnedFd, unix::ffi::OsStringExt},
+    os::fd::OwnedFd,
     path::{Component, Path, PathBuf},
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat},
+    fs::{CWD, Mode, OFlags, openat},
     io::Errno,
 };
 
 use super::{
+    entry::{Entry, FileKind},
     error::Problem,
-    trust::{GROUP_OR_OTHERS_WRITE, Trust, is_ours},
+    trust::Trust,
 };
 
 /// As many as the kernel itself follows.
 pub(super) const MOST_LINKS: usize = 40;
 
-/// A directory that the walk arrived at, held by its descriptor.
+/// What a walk goes over. It tells what is there; the walk judges it.
+pub(super) trait Terrain {
+    /// What the walk holds of a directory.
+    type Directory;
+
+    /// Returns the root directory.
+    fn root(&self) -> Result<(Self::Directory, Entry), Problem>;
+
+    /// Looks at a name in a directory, without following it.
+    fn look(
+        &self,
+        from: &Reached<Self::Directory>,
+        name: &OsStr,
+    ) -> Result<Option<(Self::Directory, Entry)>, Problem>;
+}
+
+/// Which links a walk follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    /// Those that nobody untrusted could have put there.
+    Trusted,
+    /// All, as the kernel does for whoever only reads.
+    All,
+}
+
+/// A directory that a walk arrived at.
 #[derive(Debug)]
-pub(super) struct DirHandle {
-    directory: OwnedFd,
+pub(super) struct Reached<D> {
+    directory: D,
     /// Where it is, all links resolved; for messages.
     path: PathBuf,
     trust: Trust,
     /// The links that led here, each with its target.
     links: Vec<(PathBuf, PathBuf)>,
 }
+
+/// A directory on disk, held by its descriptor.
+pub(super) type DirHandle = Reached<OwnedFd>;
 
 impl AsRef<DirHandle> for DirHandle {
     fn as_ref(&self) -> &DirHandle {
@@ -51,10 +82,17 @@ impl AsRef<DirHandle> for DirHandle {
 }
 
 /// How far a walk came.
-pub(super) struct Walked {
-    pub(super) place: DirHandle,
+pub(super) struct Walked<D = OwnedFd> {
+    pub(super) place: Reached<D>,
     /// The components of the path that do not exist, in order.
     pub(super) missing: VecDeque<OsString>,
+}
+
+impl<D> Walked<D> {
+    /// Returns the path of the directory that the walk was for, whether or not it exists.
+    pub(super) fn end(&self) -> PathBuf {
+        self.missing.iter().fold(self.place.path.clone(), |at, name| at.join(name))
+    }
 }
 
 /// Walks to the directory that holds `path`, which must exist, and gives it with the last component.
@@ -77,10 +115,19 @@ pub(super) fn split(path: &Path) -> Result<(&Path, &OsStr), Problem> {
     path.parent().zip(path.file_name()).ok_or(Problem::Root)
 }
 
-/// Walks towards a directory as far as it exists.
+/// Walks towards a directory on disk as far as it exists.
 pub(super) fn walk(path: &Path) -> Result<Walked, Problem> {
+    walk_over(&Disk, path, Links::Trusted)
+}
+
+/// Walks towards a directory as far as it exists.
+pub(super) fn walk_over<T: Terrain>(
+    terrain: &T,
+    path: &Path,
+    follow: Links,
+) -> Result<Walked<T::Directory>, Problem> {
     debug_assert!(path.is_absolute());
-    let mut place = DirHandle::root()?;
+    let mut place = Reached::root(terrain)?;
     let mut ahead: VecDeque<OsString> = components(path).collect();
     // How many at the end of `ahead` are from `path` itself; those before came out of a link.
     let mut own = ahead.len();
@@ -92,10 +139,10 @@ pub(super) fn walk(path: &Path) -> Result<Walked, Problem> {
             // Links are resolved already, so the parent's path is true; walking it again checks it again.
             let parent: Vec<OsString> = place.path.parent().map(components).into_iter().flatten().collect();
             parent.into_iter().rev().for_each(|name| ahead.push_front(name));
-            place = DirHandle::root()?;
+            place = Reached::root(terrain)?;
             continue;
         }
-        match place.step(&name)? {
+        match place.step(terrain, &name, follow)? {
             Step::Into(next) => place = next,
             Step::Missing => {
                 if let (false, Some((link, target))) = (is_own, links.pop()) {
@@ -113,7 +160,7 @@ pub(super) fn walk(path: &Path) -> Result<Walked, Problem> {
                 let inner: Vec<OsString> = components(&target).collect();
                 inner.into_iter().rev().for_each(|name| ahead.push_front(name));
                 if target.is_absolute() {
-                    place = DirHandle::root()?;
+                    place = Reached::root(terrain)?;
                 }
                 links.push((link, target));
             }
@@ -123,7 +170,7 @@ pub(super) fn walk(path: &Path) -> Result<Walked, Problem> {
     Ok(Walked { place, missing: VecDeque::new() })
 }
 
-pub(super) fn components(path: &Path) -> impl Iterator<Item = OsString> {
+fn components(path: &Path) -> impl Iterator<Item = OsString> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some(OsString::from("..")),
@@ -131,51 +178,67 @@ pub(super) fn components(path: &Path) -> impl Iterator<Item = OsString> {
     })
 }
 
-enum Step {
-    Into(DirHandle),
+enum Step<D> {
+    Into(Reached<D>),
     Link { target: PathBuf },
     Missing,
 }
 
-impl DirHandle {
-    fn root() -> Result<DirHandle, Problem> {
+/// The disk as it is.
+struct Disk;
+
+impl Terrain for Disk {
+    type Directory = OwnedFd;
+
+    fn root(&self) -> Result<(OwnedFd, Entry), Problem> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let path = PathBuf::from("/");
+        let path = Path::new("/");
         let directory =
-            openat(CWD, "/", flags, Mode::empty()).map_err(|errno| Problem::from_errno(errno, &path))?;
-        let stat = fstat(&directory).map_err(|errno| Problem::from_errno(errno, &path))?;
-        Ok(DirHandle::arrive(directory, path, &stat, Trust::default()))
+            openat(CWD, path, flags, Mode::empty()).map_err(|errno| Problem::from_errno(errno, path))?;
+        let entry = Entry::of(&directory, path)?;
+        Ok((directory, entry))
+    }
+
+    fn look(&self, from: &DirHandle, name: &OsStr) -> Result<Option<(OwnedFd, Entry)>, Problem> {
+        let at = from.at(name);
+        // O_PATH together with O_NOFOLLOW opens a link itself: what was opened and what is judged are one thing.
+        let found = match from.open(name, OFlags::PATH) {
+            Ok(found) => found,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::ACCESS) => return Err(Problem::from_errno(Errno::ACCESS, &from.path)),
+            Err(errno) => return Err(Problem::from_errno(errno, &at)),
+        };
+        let entry = Entry::of(&found, &at)?;
+        Ok(Some((found, entry)))
+    }
+}
+
+impl<D> Reached<D> {
+    fn root(terrain: &impl Terrain<Directory = D>) -> Result<Self, Problem> {
+        let (directory, entry) = terrain.root()?;
+        Ok(Self::arrive(directory, PathBuf::from("/"), &entry, Trust::default()))
     }
 
     /// Notes what a directory means for everything below it.
-    fn arrive(directory: OwnedFd, path: PathBuf, stat: &Stat, mut trust: Trust) -> DirHandle {
-        trust.pass(&path, stat.st_uid, stat.st_mode & 0o7777);
-        DirHandle { directory, path, trust, links: Vec::new() }
+    fn arrive(directory: D, path: PathBuf, entry: &Entry, mut trust: Trust) -> Self {
+        trust.pass(&path, entry.uid, entry.mode);
+        Self { directory, path, trust, links: Vec::new() }
     }
 
-    /// The same directory, as it would be after changes that are only predicted.
-    pub(super) fn seen_with(self, trust: Trust) -> DirHandle {
-        DirHandle { trust, ..self }
-    }
-
-    fn step(&self, name: &OsStr) -> Result<Step, Problem> {
-        let at = self.path.join(name);
-        // O_PATH together with O_NOFOLLOW opens a link itself: what was opened and what is judged are one thing.
-        let found = match self.open(name, OFlags::PATH) {
-            Ok(found) => found,
-            Err(Errno::NOENT) => return Ok(Step::Missing),
-            Err(Errno::ACCESS) => return Err(Problem::from_errno(Errno::ACCESS, &self.path)),
-            Err(errno) => return Err(Problem::from_errno(errno, &at)),
-        };
-        let stat = fstat(&found).map_err(|errno| Problem::from_errno(errno, &at))?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => Ok(Step::Into(DirHandle::arrive(found, at, &stat, self.trust.clone()))),
-            FileType::Symlink => {
-                let target =
-                    readlinkat(&found, "", Vec::new()).map_err(|errno| Problem::from_errno(errno, &at))?;
-                let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                match self.trust.risk_of_link(&self.path, stat.st_uid, stat.st_nlink) {
-                    Some(risk) => Err(Problem::UnsafeLink { link: at, target, owner: stat.st_uid, risk }),
+    fn step(
+        &self,
+        terrain: &impl Terrain<Directory = D>,
+        name: &OsStr,
+        follow: Links,
+    ) -> Result<Step<D>, Problem> {
+        let at = self.at(name);
+        let Some((found, entry)) = terrain.look(self, name)? else { return Ok(Step::Missing) };
+        match entry.kind {
+            FileKind::Directory => Ok(Step::Into(Self::arrive(found, at, &entry, self.trust.clone()))),
+            FileKind::Symlink { target } => {
+                let risk = self.trust.risk_of_link(&self.path, entry.uid, entry.nlink);
+                match risk.filter(|_| follow == Links::Trusted) {
+                    Some(risk) => Err(Problem::UnsafeLink { link: at, target, owner: entry.uid, risk }),
                     None => Ok(Step::Link { target }),
                 }
             }
@@ -183,39 +246,21 @@ impl DirHandle {
         }
     }
 
-    /// Whether something that is to belong to `owner` may be made or changed here.
-    pub(super) fn permits(&self, owner: u32) -> Result<(), Problem> {
-        self.trust.permits(owner)
-    }
-
     /// Refuses to replace a link that the path itself goes through: the path would then lead nowhere.
     pub(super) fn refuse_own_way(&self, name: &OsStr) -> Result<(), Problem> {
-        let at = self.path.join(name);
+        let at = self.at(name);
         match self.links.iter().find(|(link, _)| *link == at).cloned() {
             Some((link, target)) => Err(Problem::LinkInTheWay { link, target }),
             None => Ok(()),
         }
     }
 
-    /// Whether somebody who is not us can put names into this directory.
-    pub(super) fn others_can_write(&self) -> bool {
-        !is_ours(self.trust.owner) || self.trust.mode & GROUP_OR_OTHERS_WRITE != 0
+    /// The problem that a directory on the way is not here.
+    pub(super) fn lacks(&self, name: &OsStr) -> Problem {
+        Problem::ParentMissing { missing: self.at(name), nearest: self.path.clone() }
     }
 
-    /// Whether a stranger's directory was passed on the way here.
-    pub(super) fn is_below_a_stranger(&self) -> bool {
-        self.trust.is_below_a_stranger()
-    }
-
-    /// Goes on into a directory that is here.
-    pub(super) fn enter(&self, name: &OsStr) -> Result<DirHandle, Problem> {
-        match self.step(name)? {
-            Step::Into(next) => Ok(next),
-            Step::Link { .. } | Step::Missing => Err(Problem::Changed { at: self.at(name) }),
-        }
-    }
-
-    pub(super) fn directory(&self) -> &OwnedFd {
+    pub(super) fn directory(&self) -> &D {
         &self.directory
     }
 
@@ -223,11 +268,32 @@ impl DirHandle {
         &self.path
     }
 
-    pub(super) fn owner(&self) -> u32 {
-        self.trust.owner
+    pub(super) fn at(&self, name: &OsStr) -> PathBuf {
+        self.path.join(name)
     }
 
-    pub(super) fn is_sticky(&self) -> bool {
-        self.trust.is_sticky()
+    /// Returns whose hands the way here passed through.
+    pub(super) fn trust(&self) -> &Trust {
+        &self.trust
+    }
+}
+
+impl DirHandle {
+    /// The same directory, as it would be after changes that are only predicted.
+    pub(super) fn seen_with(self, trust: Trust) -> DirHandle {
+        DirHandle { trust, ..self }
+    }
+
+    /// Whether something that is to belong to `owner` may be made or changed here.
+    pub(super) fn permits(&self, owner: u32) -> Result<(), Problem> {
+        self.trust.permits(owner)
+    }
+
+    /// Goes on into a directory that is here.
+    pub(super) fn enter(&self, name: &OsStr) -> Result<DirHandle, Problem> {
+        match self.step(&Disk, name, Links::Trusted)? {
+            Step::Into(next) => Ok(next),
+            Step::Link { .. } | Step::Missing => Err(Problem::Changed { at: self.at(name) }),
+        }
     }
 }

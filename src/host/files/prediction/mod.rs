@@ -2,13 +2,13 @@
 //!
 //! In a dry run nothing is made, so a file below a directory that an earlier resource would have created must not be
 //! predicted to fail, and a directory that an earlier one would have emptied can be removed. This remembers what each
-//! operation would have left, walks paths through it by the rules of the real walk ([`way`]), and answers for the paths
+//! operation would have left, walks paths through it by the real walk ([`walk`](super::walk)), and answers for the paths
 //! that it covers; for all others the disk has the answer.
 //!
 //! Commands and archives do not say all that they leave. What they do say is taken to be there, as whatever it is needed
 //! as; below it anything may be, and is taken to be there where a path leads through it, but not where it ends.
 
-mod route;
+mod terrain;
 
 use std::{
     collections::BTreeMap,
@@ -27,9 +27,9 @@ use super::{
     directory::Parents,
     entry::{self, Digested, Entry, FileKind, Modified},
     error::{FileError, Operation, Problem},
-    listing, walk,
+    listing,
+    walk::{self, Links, Walked},
 };
-use route::{Links, Route};
 
 /// What earlier operations would have left. Paths have no links in them.
 #[derive(Debug, Default)]
@@ -135,14 +135,14 @@ impl Prediction {
             if !way.missing.is_empty() {
                 return Ok(Some(Predicted::Nothing));
             }
-            let at = way.directory.join(name);
+            let at = way.place.at(name);
             match self.entry(&at)? {
                 Some(Entry { kind: FileKind::Symlink { target }, .. }) if last == Last::Target => {
                     followed += 1;
                     if followed > walk::MOST_LINKS {
                         return Err(Problem::LinkLoop { link: at });
                     }
-                    path = way.directory.join(target);
+                    path = way.place.path().join(target);
                 }
                 _ => return Ok(self.predicted(&at)),
             }
@@ -189,33 +189,31 @@ impl Prediction {
             Err(Problem::DanglingLink { .. }) if intent.attributes().is_none() => return Ok(()),
             way => way?,
         };
-        let at = way.missing.iter().fold(way.directory.clone(), |at, name| at.join(name)).join(name);
+        let at = way.end().join(name);
         if !self.0.is_empty() {
             self.check(&way, &at, intent)?;
         }
         self.remember(&way, at, intent, sha256)
     }
 
-    fn check(&self, way: &Route, at: &Path, intent: Intent) -> Result<(), Problem> {
-        if let (Intent::Write(_), Some((link, target))) =
-            (intent, way.links.iter().find(|(link, _)| link == at).cloned())
-        {
-            return Err(Problem::LinkInTheWay { link, target });
+    fn check(&self, way: &Walked<()>, at: &Path, intent: Intent) -> Result<(), Problem> {
+        if let (Intent::Write(_), Some(name)) = (intent, at.file_name()) {
+            way.place.refuse_own_way(name)?;
         }
-        let first = way.missing.front().map_or_else(|| at.to_owned(), |name| way.directory.join(name));
+        let first = way.missing.front().map_or_else(|| at.to_owned(), |name| way.place.at(name));
         if self.predicted(&first).is_none() {
             let changed = |below: &Path| self.0.contains_key(below);
-            return check::predict(at, intent, Some(way.trust.clone()), &changed);
+            return check::predict(at, intent, Some(way.place.trust().clone()), &changed);
         }
         if let Some(wanted) = intent.attributes() {
-            way.trust.permits(wanted.uid)?;
+            way.place.trust().permits(wanted.uid)?;
             check::may_give(at, wanted)?;
         }
         let missing = !way.missing.is_empty();
         match (intent, self.entry(at)?) {
             (Intent::MakeDirectory(_, Parents::Make) | Intent::Remove | Intent::RemoveTree, None) => Ok(()),
             (_, None) if missing => {
-                Err(Problem::ParentMissing { missing: first, nearest: way.directory.clone() })
+                Err(Problem::ParentMissing { missing: first, nearest: way.place.path().to_owned() })
             }
             (Intent::SetAttributes(_), None) => Err(Problem::Changed { at: at.to_owned() }),
             (Intent::Write(_), Some(Entry { kind: FileKind::Directory, .. })) => {
@@ -230,7 +228,7 @@ impl Prediction {
 
     fn remember(
         &mut self,
-        way: &Route,
+        way: &Walked<()>,
         at: PathBuf,
         intent: Intent,
         sha256: Option<String>,
@@ -267,11 +265,11 @@ impl Prediction {
         self.0.range::<Path, _>(after).take_while(move |(path, _)| path.starts_with(at))
     }
 
-    fn remember_parents(&mut self, way: &Route, wanted: Attributes) {
+    fn remember_parents(&mut self, way: &Walked<()>, wanted: Attributes) {
         let own = Attributes { uid: geteuid().as_raw(), gid: getegid().as_raw(), mode: 0o755 };
         let attributes =
-            if way.trust.is_below_a_stranger() { Attributes { mode: 0o755, ..wanted } } else { own };
-        let mut at = way.directory.clone();
+            if way.place.trust().is_below_a_stranger() { Attributes { mode: 0o755, ..wanted } } else { own };
+        let mut at = way.place.path().to_owned();
         for name in &way.missing {
             at.push(name);
             self.0.insert(at.clone(), Left::Directory { attributes, inside: Inside::Nothing });
@@ -283,7 +281,8 @@ impl Prediction {
         let attributes = Attributes { uid, gid, mode: 0o755 };
         let Ok((parent, name)) = walk::split(path) else { return };
         // Where no way leads, nothing that is said of it helps anybody.
-        let Ok(Route { directory: mut at, missing, .. }) = self.walk(parent, Links::All) else { return };
+        let Ok(Walked { place, missing }) = self.walk(parent, Links::All) else { return };
+        let mut at = place.path().to_owned();
         for name in missing {
             at.push(name);
             self.put(at.clone(), Left::Directory { attributes, inside: Inside::Anything });
@@ -298,11 +297,11 @@ impl Prediction {
     pub(crate) fn fill(&mut self, directory: &Path, root: Attributes) -> Result<(), FileError> {
         let failed = |problem| FileError::new(Operation::Unpack, directory, problem);
         let way = self.walk(directory, Links::Trusted).map_err(failed)?;
-        way.trust.permits(root.uid).map_err(failed)?;
+        way.place.trust().permits(root.uid).map_err(failed)?;
         if !way.missing.is_empty() {
             self.simulate(directory, Intent::MakeDirectory(root, Parents::Make), None)?;
         }
-        let at = way.missing.iter().fold(way.directory, |at, name| at.join(name));
+        let at = way.end();
         let attributes = match self.component(&at).map_err(failed)? {
             Some(Entry { uid, gid, mode, .. }) => Attributes { uid, gid, mode },
             None => root,
@@ -337,7 +336,7 @@ impl Prediction {
     fn resolve(&self, path: &Path) -> Result<PathBuf, Problem> {
         let (parent, name) = walk::split(path)?;
         let way = self.walk(parent, Links::Trusted)?;
-        Ok(way.directory.join(name))
+        Ok(way.place.at(name))
     }
 
     /// What would be at a path without links in it. What is not known to be there is not.
