@@ -16,11 +16,11 @@ use super::{
     Exit,
     apply::{refresh_store_for, to_text, waiting},
     failure::Failure,
-    host, load_inputs,
+    host, load_inputs, memory,
     output::Output,
     progress::Progress,
     report::{Aside, Format},
-    session, state_directory, switch,
+    session, switch,
 };
 use crate::{
     document::{self, Entry, Node, Problem, Scalar, Source, Style, Value, closest},
@@ -30,7 +30,7 @@ use crate::{
     host::{Host, interrupt::Stdin, process::close_inherited},
     resource::{self, AnyType, Completeness, Declaration, Resource},
     session::{Event, Session},
-    state::Patience,
+    state::{Memory, Patience},
     template::Scope,
     types,
 };
@@ -110,6 +110,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
 /// Where requests are answered, one after the other, in one session.
 struct ApiServer {
     host: Host,
+    memory: Memory,
     progress: Rc<Progress>,
     session: Session,
     scope: Scope,
@@ -121,11 +122,12 @@ impl ApiServer {
     fn new(matches: &ArgMatches, output: &Output) -> Result<Self, Failure> {
         let folder = env::current_dir()
             .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-        let host = host(state_directory(matches)?, &output.progress)?;
+        let (host, memory) = (host(&output.progress)?, memory(matches)?);
         close_inherited();
         Ok(Self {
-            scope: load_inputs::load_inputs(matches)?.without_manifest(&folder, &host)?,
+            scope: load_inputs::load_inputs(matches)?.without_manifest(&folder, &host, &memory)?,
             host,
+            memory,
             progress: Rc::clone(&output.progress),
             session: session::selected(matches)?,
             folder,
@@ -154,14 +156,21 @@ impl ApiServer {
             source: &source,
         };
         if self.mode == RunMode::Real {
-            self.host.write_journal.recover();
+            self.memory.write_journal.recover();
         }
-        let refresh_store = refresh_store_for(&resource, &self.session, &self.host.state);
+        let refresh_store = refresh_store_for(&resource, &self.session, &self.memory.directory);
         let resources = [resource];
         let mut refreshes = PendingRefreshes::of(&resources, refresh_store, &self.session);
         let mut witness = Witness { event: None, aside: Aside(&self.progress) };
-        let finished =
-            engine::run(&resources, &options, &self.host, &mut refreshes, &mut self.session, &mut witness);
+        let finished = engine::run(
+            &resources,
+            &options,
+            &self.host,
+            &self.memory,
+            &mut refreshes,
+            &mut self.session,
+            &mut witness,
+        );
         if let (Some(event), Some(error)) = (&mut witness.event, finished.unrecorded) {
             event.error.push(error.to_string());
         }

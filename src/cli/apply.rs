@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::{
     Exit,
     failure::{Failure, warn},
-    host, load_inputs,
+    host, load_inputs, memory,
     output::Output,
     report::{Format, Printer},
-    state_directory, switch,
+    switch,
 };
 use crate::{
     document::Source,
@@ -20,7 +20,7 @@ use crate::{
     manifest::{self, Manifest},
     resource::{HIDDEN, Resource},
     session::Session,
-    state::{Held, Patience, RefreshStore, RunLock, StateDirectory, StateError},
+    state::{Held, Memory, Patience, RefreshStore, RunLock, StateDirectory, StateError},
     template::{Scope, escape},
 };
 
@@ -55,14 +55,14 @@ pub(super) fn run_arguments(command: Command) -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let host = host(state_directory(matches)?, &output.progress)?;
+    let (host, memory) = (host(&output.progress)?, memory(matches)?);
     let location = load_inputs::location(matches.get_one::<String>("manifest").map_or("-", String::as_str))?;
-    let manifest = manifest::load(&location, &load_inputs::load_inputs(matches)?, &host)?;
+    let manifest = manifest::load(&location, &load_inputs::load_inputs(matches)?, &host, &memory)?;
     if matches.get_flag("render") {
         render(&manifest, matches, output)?;
         return Ok(Exit::Success);
     }
-    let _lock = lock(matches, &host)?;
+    let _lock = lock(matches, &host, &memory)?;
     let settings = &manifest.settings;
     let human = Format::of(matches) == Format::Text;
     if let Some(message) = settings.pre_message.as_deref().filter(|_| human) {
@@ -78,9 +78,9 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         on_failure,
         exclusion: Exclusion::WholeRun,
     };
-    let refresh_store = refresh_store(&host.state);
+    let refresh_store = refresh_store(&memory.directory);
     let (finished, mut printer) =
-        run.start(matches, &host, Some(refresh_store), &mut Session::begin(), output);
+        run.start(matches, &host, &memory, Some(refresh_store), &mut Session::begin(), output);
     if !matches.get_flag("no-report") {
         printer.summary(&finished);
     }
@@ -107,6 +107,7 @@ impl Run<'_> {
         self,
         matches: &ArgMatches,
         host: &Host,
+        memory: &Memory,
         refresh_store: Option<RefreshStore>,
         session: &mut Session,
         output: &'o mut Output,
@@ -134,20 +135,21 @@ impl Run<'_> {
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if !noop {
-            host.write_journal.recover();
+            memory.write_journal.recover();
         }
-        let finished = engine::run(self.resources, &options, host, &mut refreshes, session, &mut printer);
+        let finished =
+            engine::run(self.resources, &options, host, memory, &mut refreshes, session, &mut printer);
         progress.end();
         (finished, printer)
     }
 }
 
 /// Makes sure that no other run is in progress, unless this one changes nothing anyway.
-fn lock(matches: &ArgMatches, host: &Host) -> Result<Option<RunLock>, Failure> {
+fn lock(matches: &ArgMatches, host: &Host, memory: &Memory) -> Result<Option<RunLock>, Failure> {
     if matches.get_flag("noop") {
         return Ok(None);
     }
-    match host.state.lock("ccm apply", patience(matches), &host.interrupt, waiting) {
+    match memory.directory.lock("ccm apply", patience(matches), &host.interrupt, waiting) {
         Ok(Ok(lock)) => Ok(Some(lock)),
         Ok(Err(Held { who, waits_for_us: true })) => Err(Failure::new(format!(
             "this run was started by one that is in progress: {who}; inside of it, use `ccm ensure`"

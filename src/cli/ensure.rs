@@ -6,10 +6,10 @@ use super::{
     Exit, api,
     apply::{Run, exit, patience, refresh_store_for, run_arguments},
     failure::Failure,
-    flags, host, load_inputs,
+    flags, host, load_inputs, memory,
     output::Output,
     report::Format,
-    session, state_directory,
+    session,
 };
 use crate::{
     engine::{Exclusion, OnFailure},
@@ -63,8 +63,8 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let Some(kind) = types::find(kind) else { return Err(Failure::new(format!("unknown type \"{kind}\""))) };
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-    let host = host(state_directory(matches)?, &output.progress)?;
-    let scope = load_inputs::of_folder(matches, &folder)?.without_manifest(&folder, &host)?;
+    let (host, memory) = (host(&output.progress)?, memory(matches)?);
+    let scope = load_inputs::of_folder(matches, &folder)?.without_manifest(&folder, &host, &memory)?;
     let (source, mut declaration) = flags::declaration(kind, matches, Stdin(&host.interrupt))?;
     let mut problems = Vec::new();
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut problems);
@@ -75,7 +75,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     };
     let on_failure = OnFailure::Continue;
     let mut session = session::selected(matches)?;
-    let refresh_store = refresh_store_for(&resource, &session, &host.state);
+    let refresh_store = refresh_store_for(&resource, &session, &memory.directory);
     let exclusion = Exclusion::WhileChanging(patience(matches));
     let run = Run {
         resources: &[resource],
@@ -85,7 +85,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         on_failure,
         exclusion,
     };
-    let (finished, mut printer) = run.start(matches, &host, refresh_store, &mut session, output);
+    let (finished, mut printer) = run.start(matches, &host, &memory, refresh_store, &mut session, output);
     // People see all there is to one resource in its line.
     if Format::of(matches) == Format::Json {
         printer.summary(&finished);

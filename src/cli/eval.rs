@@ -5,7 +5,7 @@ use std::{env, path::Path};
 use ccm_expr::{Program, Value};
 use clap::{Arg, ArgMatches, Command};
 
-use super::{Exit, failure::Failure, host_to_look_at, load_inputs, output::Output};
+use super::{Exit, failure::Failure, host, load_inputs, memory_to_look_at, output::Output};
 use crate::{
     document::{Problem, Source, Span},
     manifest,
@@ -31,16 +31,16 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let load_inputs = load_inputs::load_inputs(matches)?;
-    let host = host_to_look_at(matches, &output.progress)?;
+    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
     // Kept whole: with it goes the folder of a bundle, in which the expression may read.
     let manifest;
     let alone;
     let scope = if let Some(location) = matches.get_one::<String>("manifest") {
-        manifest = manifest::load(&load_inputs::location(location)?, &load_inputs, &host)?;
+        manifest = manifest::load(&load_inputs::location(location)?, &load_inputs, &host, &memory)?;
         &manifest.scope
     } else {
         let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-        alone = load_inputs.without_manifest(&folder, &host)?;
+        alone = load_inputs.without_manifest(&folder, &host, &memory)?;
         &alone
     };
     let text = matches.get_one::<String>("expression").cloned().unwrap_or_default();

@@ -10,7 +10,7 @@ use super::{
     eval::print,
     facts,
     failure::{Failure, warn},
-    host_to_look_at, load_inputs,
+    host, load_inputs, memory_to_look_at,
     output::Output,
     state_argument, switch,
 };
@@ -62,8 +62,8 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     };
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let file = matches.get_one::<String>("file").map_or("-", String::as_str);
-    let host = host_to_look_at(matches, &output.progress)?;
-    let mut data = load_inputs.data_of(&load_inputs::location(file)?, &folder, &host)?;
+    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
+    let mut data = load_inputs.data_of(&load_inputs::location(file)?, &folder, &host, &memory)?;
     if let Some(query) = matches.get_one::<String>("query") {
         let path =
             ValuePath::parse(query).map_err(|error| Failure::new(format!("--query: {}", error.message)))?;

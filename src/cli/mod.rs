@@ -37,7 +37,7 @@ use crate::{
         interrupt::Interrupt,
         users::Users,
     },
-    state::StateDirectory,
+    state::{Memory, StateDirectory},
 };
 
 /// Runs the program with the process's own arguments and environment.
@@ -129,23 +129,28 @@ impl From<Exit> for ExitCode {
 }
 
 /// The machine that this process runs on.
-fn host(state: StateDirectory, progress: &Rc<Progress>) -> Result<Host, Failure> {
+fn host(progress: &Rc<Progress>) -> Result<Host, Failure> {
     let interrupt =
         Interrupt::install().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let proxies = Proxies::from_environment(|name| env::var(name).ok());
     let http = Client::new(proxies, interrupt.clone(), Rc::clone(progress) as Rc<_>);
-    Ok(Host { interrupt, users: Users::default(), http, write_journal: state.write_journal(), state })
+    Ok(Host { interrupt, users: Users::default(), http })
 }
 
-/// The machine for a command that only looks at it, and can do without memory.
-fn host_to_look_at(matches: &ArgMatches, progress: &Rc<Progress>) -> Result<Host, Failure> {
-    host(state_directory(matches).unwrap_or_else(|_| StateDirectory::nowhere()), progress)
+/// Returns what the program remembers, in the directory that the flags name.
+fn memory(matches: &ArgMatches) -> Result<Memory, Failure> {
+    state_directory(matches).map(Memory::at)
 }
 
-/// A machine whose memory is in this folder.
+/// Returns what the program remembers, for a command that only looks and can do without.
+fn memory_to_look_at(matches: &ArgMatches) -> Memory {
+    Memory::at(state_directory(matches).unwrap_or_else(|_| StateDirectory::nowhere()))
+}
+
+/// Returns the machine for fuzzers, who start no command.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn host_at(state: PathBuf) -> Option<Host> {
-    host(StateDirectory::at(state), &Rc::new(Progress::new())).ok()
+pub(crate) fn host_to_fuzz() -> Option<Host> {
+    host(&Rc::new(Progress::new())).ok()
 }
 
 #[cfg(feature = "fuzzing")]

@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser};
 use serde_json::Value;
 
 use super::{
-    Exit, apply::to_text, failure::Failure, flags, host_to_look_at, output::Output, report::Format,
+    Exit, apply::to_text, failure::Failure, flags, host, memory_to_look_at, output::Output, report::Format,
     state_argument, switch,
 };
 use crate::{
@@ -37,11 +37,11 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let resource = declaration
         .resolve(Completeness::Identity)
         .map_err(|problems| Failure::problems(source, problems))?;
-    let host = host_to_look_at(matches, &output.progress)?;
+    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
     let mut silent = |_: &str| {};
     let observed = kind.provider(None, &host).and_then(|provider| {
         let nothing = RefCell::default();
-        let cx = Context::new(&host, &nothing, Path::new("/"), None, &mut silent);
+        let cx = Context::new(&host, &memory, &nothing, Path::new("/"), None, &mut silent);
         resource.wanted.inspect(&provider, &cx)
     });
     match observed {

@@ -2,7 +2,9 @@
 
 use clap::{ArgMatches, Command};
 
-use super::{Exit, apply::manifest_argument, failure::Failure, host_to_look_at, load_inputs, output::Output};
+use super::{
+    Exit, apply::manifest_argument, failure::Failure, host, load_inputs, memory_to_look_at, output::Output,
+};
 use crate::manifest;
 
 pub(super) fn command() -> Command {
@@ -13,10 +15,10 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let load_inputs = load_inputs::load_inputs(matches)?;
-    let host = host_to_look_at(matches, &output.progress)?;
+    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
     let mut exit = Exit::Success;
     for argument in matches.get_many::<String>("manifest").into_iter().flatten() {
-        match manifest::load(&load_inputs::location(argument)?, &load_inputs, &host) {
+        match manifest::load(&load_inputs::location(argument)?, &load_inputs, &host, &memory) {
             Ok(manifest) => {
                 let count = manifest.resources.len();
                 let noun = if count == 1 { "resource" } else { "resources" };

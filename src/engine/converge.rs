@@ -9,7 +9,7 @@ use crate::{
         AnyProperties, AnyState, Common, Context, Difference, Error, PlannedChange, Provider, Resource,
         Retry, Trigger,
     },
-    state::RunLock,
+    state::{Memory, RunLock},
     vocabulary::{Duration, Reference, TimeLimit},
 };
 
@@ -55,6 +55,7 @@ pub(super) struct Attempts<'a> {
     pub(super) causes: &'a [&'a Reference],
     pub(super) options: &'a Options<'a>,
     pub(super) host: &'a Host,
+    pub(super) memory: &'a Memory,
     /// The resources that the run has acted on before this one.
     pub(super) touched: &'a [Reference],
     /// The resources whose turns come next.
@@ -108,6 +109,7 @@ impl Attempts<'_> {
         let mut listener = |line: &str| observer.output(self.resource, line);
         let mut cx = Context::new(
             self.host,
+            self.memory,
             self.prediction,
             self.options.working_directory,
             common.timeout.map(TimeLimit::as_std),

@@ -16,6 +16,7 @@ use crate::{
     host::{Host, files::Prediction, interrupt::Signal},
     resource::{AnyType, Difference, Error, Provider, Resource},
     session::{Event, Session, StoreError, Summary},
+    state::Memory,
     template::Scope,
     vocabulary::Reference,
 };
@@ -111,6 +112,7 @@ pub(crate) fn run(
     resources: &[Resource],
     options: &Options,
     host: &Host,
+    memory: &Memory,
     refreshes: &mut PendingRefreshes,
     session: &mut Session,
     observer: &mut dyn Observer,
@@ -123,8 +125,18 @@ pub(crate) fn run(
     let touched =
         undone.map(|event| Reference { kind: event.kind.clone(), name: event.name.clone() }).collect();
     let prediction = RefCell::default();
-    let mut run =
-        Run { options, host, providers, touched, prediction, refreshes, session, observer, unrecorded: None };
+    let mut run = Run {
+        options,
+        host,
+        memory,
+        providers,
+        touched,
+        prediction,
+        refreshes,
+        session,
+        observer,
+        unrecorded: None,
+    };
     let mut stopped = None;
     for (done, resource) in resources.iter().enumerate() {
         if let Some(signal) = host.interrupt.requested() {
@@ -147,6 +159,7 @@ pub(crate) fn run(
 struct Run<'a> {
     options: &'a Options<'a>,
     host: &'a Host,
+    memory: &'a Memory,
     providers: Providers<'a>,
     /// What has been acted on so far.
     touched: Vec<Reference>,
@@ -218,9 +231,10 @@ impl Run<'_> {
         };
         provider.name.clone_into(&mut event.provider);
         let wanted = late.as_deref().unwrap_or(resource.wanted.as_ref());
-        let (options, host, touched, prediction) = (self.options, self.host, &self.touched, &self.prediction);
+        let (options, host, memory) = (self.options, self.host, self.memory);
+        let (touched, prediction) = (&self.touched, &self.prediction);
         let attempts =
-            Attempts { resource, wanted, provider, causes, options, host, touched, next, prediction };
+            Attempts { resource, wanted, provider, causes, options, host, memory, touched, next, prediction };
         let mut outcome = attempts.make(self.refreshes, self.observer);
         resource.redact(wanted, &mut outcome.errors, &mut outcome.warnings);
         outcome

@@ -10,7 +10,7 @@ use rustix::process::{getegid, geteuid};
 
 use crate::host::{
     files::{Attributes, Staging},
-    unpack::{AnyType, Compression, Limits, Rules, unpack_file},
+    unpack::{ArchiveFormat, Compression, Limits, Rules, unpack_file},
 };
 
 /// Unpacks a text as each kind of archive in turn, as the first byte says, and throws the result away.
@@ -21,12 +21,12 @@ use crate::host::{
 pub fn unpack(bytes: &[u8]) {
     let Some((choice, archive)) = bytes.split_first() else { return };
     let kinds = [
-        AnyType::Tar(Compression::None),
-        AnyType::Tar(Compression::Gzip),
-        AnyType::Tar(Compression::Xz),
-        AnyType::Tar(Compression::Bzip2),
-        AnyType::Tar(Compression::Zstd),
-        AnyType::Zip,
+        ArchiveFormat::Tar(Compression::None),
+        ArchiveFormat::Tar(Compression::Gzip),
+        ArchiveFormat::Tar(Compression::Xz),
+        ArchiveFormat::Tar(Compression::Bzip2),
+        ArchiveFormat::Tar(Compression::Zstd),
+        ArchiveFormat::Zip,
     ];
     let kind = kinds[usize::from(choice & 7) % kinds.len()];
     let base = Path::new("/dev/shm").join(format!("ccm-fuzz-{}", std::process::id()));

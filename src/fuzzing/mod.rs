@@ -13,11 +13,12 @@ use crate::{
     document::{Colour, render},
     host::Host,
     manifest::{self, LoadError, LoadInputs, Location},
+    state::{Memory, StateDirectory},
 };
 
 /// A manifest, as `ccm validate` and `ccm apply --render` read it.
 pub fn manifest(text: &[u8]) {
-    with_host(|host| match manifest::load(&location(text), &load_inputs(), host) {
+    with_host(|host, memory| match manifest::load(&location(text), &load_inputs(), host, memory) {
         Ok(manifest) => {
             for resource in &manifest.resources {
                 let late = resource.wanted_now(&manifest.scope, &manifest.source);
@@ -31,8 +32,8 @@ pub fn manifest(text: &[u8]) {
 
 /// Hierarchical data, as `ccm hiera parse` reads it.
 pub fn hiera(text: &[u8]) {
-    with_host(|host| {
-        let data = load_inputs().data_of(&location(text), &folder(), host);
+    with_host(|host, memory| {
+        let data = load_inputs().data_of(&location(text), &folder(), host, memory);
         data.as_ref().map_or_else(tell, |data| drop(data.to_text()));
     });
 }
@@ -76,7 +77,8 @@ fn facts() -> Value {
 }
 
 /// One host serves all inputs: making one listens for signals.
-fn with_host(run: impl FnOnce(&Host)) {
-    thread_local!(static HOST: Option<Host> = cli::host_at(folder()));
-    HOST.with(|host| host.as_ref().map(run));
+fn with_host(run: impl FnOnce(&Host, &Memory)) {
+    thread_local!(static HOST: Option<Host> = cli::host_to_fuzz());
+    let memory = Memory::at(StateDirectory::nowhere());
+    HOST.with(|host| host.as_ref().map(|host| run(host, &memory)));
 }

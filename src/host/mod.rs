@@ -11,8 +11,6 @@ use http::Client;
 use interrupt::Interrupt;
 use users::Users;
 
-use crate::state::{StateDirectory, WriteJournal};
-
 /// The machine that the program runs on, made once and passed by reference.
 pub(crate) struct Host {
     /// Whether the program was asked to stop.
@@ -21,8 +19,4 @@ pub(crate) struct Host {
     pub(crate) users: Users,
     /// What is on the network.
     pub(crate) http: Client,
-    /// Where the program remembers things between runs.
-    pub(crate) state: StateDirectory,
-    /// Where this run is writing.
-    pub(crate) write_journal: WriteJournal,
 }

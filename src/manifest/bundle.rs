@@ -16,6 +16,7 @@ use crate::{
         http::Request,
         unpack::{self, ArchiveFormat, Limits, Rules},
     },
+    state::Memory,
     vocabulary::Url,
 };
 
@@ -24,15 +25,25 @@ pub(crate) struct Bundle(Staging);
 
 impl Bundle {
     /// Unpacks a bundle that lies in a file.
-    pub(super) fn open(path: &Path, kind: ArchiveFormat, host: &Host) -> Result<Self, Unreadable> {
+    pub(super) fn open(
+        path: &Path,
+        kind: ArchiveFormat,
+        host: &Host,
+        memory: &Memory,
+    ) -> Result<Self, Unreadable> {
         let archive = File::open(path).map_err(|error| Unreadable::File { path: path.to_owned(), error })?;
-        Self::unpack(&archive, kind, &path.display().to_string(), host)
+        Self::unpack(&archive, kind, &path.display().to_string(), host, memory)
     }
 
     /// Downloads a bundle and unpacks it.
-    pub(super) fn download(url: &Url, kind: ArchiveFormat, host: &Host) -> Result<Self, Unreadable> {
-        let folder = folder(host, url.to_string())?;
-        host.write_journal.note(&folder);
+    pub(super) fn download(
+        url: &Url,
+        kind: ArchiveFormat,
+        host: &Host,
+        memory: &Memory,
+    ) -> Result<Self, Unreadable> {
+        let folder = folder(memory, url.to_string())?;
+        memory.write_journal.note(&folder);
         let broken = |reason: String| Unreadable::Bundle { name: url.to_string(), reason };
         // It never gets its name: it is read through its descriptor and gone with it.
         let begun = files::make_directory(&folder, Attributes::own(0o700), Parents::Make)
@@ -50,13 +61,19 @@ impl Bundle {
                 .write_all(&buffer[..count])
                 .map_err(|error| broken(draft.explain(&error).to_string()))?;
         }
-        Self::unpack(draft.file(), kind, &url.to_string(), host)
+        Self::unpack(draft.file(), kind, &url.to_string(), host, memory)
     }
 
-    fn unpack(archive: &File, kind: ArchiveFormat, name: &str, host: &Host) -> Result<Self, Unreadable> {
+    fn unpack(
+        archive: &File,
+        kind: ArchiveFormat,
+        name: &str,
+        host: &Host,
+        memory: &Memory,
+    ) -> Result<Self, Unreadable> {
         let refused = |reason: String| Unreadable::Bundle { name: name.to_owned(), reason };
-        let folder = folder(host, name.to_owned())?;
-        host.write_journal.note(&folder);
+        let folder = folder(memory, name.to_owned())?;
+        memory.write_journal.note(&folder);
         let mut staging = Staging::new(&folder.join("unpacked"), Attributes::own(0o700))
             .map_err(|error| refused(error.to_string()))?;
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
@@ -80,10 +97,10 @@ impl Bundle {
 }
 
 /// Where bundles are unpacked.
-fn folder(host: &Host, name: String) -> Result<PathBuf, Unreadable> {
-    if host.state.is_nowhere() {
+fn folder(memory: &Memory, name: String) -> Result<PathBuf, Unreadable> {
+    if memory.directory.is_nowhere() {
         let reason = "no state directory to unpack it in: set HOME, XDG_STATE_HOME or --state-dir".to_owned();
         return Err(Unreadable::Bundle { name, reason });
     }
-    Ok(host.state.path().join("bundles"))
+    Ok(memory.directory.path().join("bundles"))
 }

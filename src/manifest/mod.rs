@@ -23,6 +23,7 @@ use crate::{
     hiera::{self, deep, set},
     host::Host,
     resource::{Declaration, Expansion, Resource},
+    state::Memory,
     template::{self, Scope},
 };
 
@@ -80,11 +81,12 @@ pub(crate) fn load(
     location: &Location,
     load_inputs: &LoadInputs,
     host: &Host,
+    memory: &Memory,
 ) -> Result<Manifest, LoadError> {
     let Origin { source, folder: working_directory, bundle } =
-        location.read(host).map_err(LoadError::Unreadable)?;
+        location.read(host, memory).map_err(LoadError::Unreadable)?;
     let scope = load_inputs.scope(&working_directory);
-    let external = load_inputs.external_data(&scope, host)?;
+    let external = load_inputs.external_data(&scope, host, memory)?;
     let mut problems = Vec::new();
     let read = read(&source, &scope, load_inputs, external.as_ref(), &mut problems)?;
     let broken =
@@ -109,9 +111,14 @@ impl LoadInputs {
     }
 
     /// What expressions can see where there is no manifest.
-    pub(crate) fn without_manifest(&self, working_directory: &Path, host: &Host) -> Result<Scope, LoadError> {
+    pub(crate) fn without_manifest(
+        &self,
+        working_directory: &Path,
+        host: &Host,
+        memory: &Memory,
+    ) -> Result<Scope, LoadError> {
         let scope = self.scope(working_directory);
-        let external = self.external_data(&scope, host)?;
+        let external = self.external_data(&scope, host, memory)?;
         let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), external.as_ref())?);
         match external.and_then(|external| external.broken(&scope, self.warn)) {
             Some(broken) => Err(LoadError::Invalid(vec![broken])),
@@ -125,9 +132,10 @@ impl LoadInputs {
         location: &Location,
         working_directory: &Path,
         host: &Host,
+        memory: &Memory,
     ) -> Result<ccm_expr::Value, LoadError> {
         let scope = self.scope(working_directory);
-        let external = External::read(location, &scope, host)?;
+        let external = External::read(location, &scope, host, memory)?;
         let scope = scope.with_data(external.data.clone());
         match external.broken(&scope, self.warn) {
             Some(broken) => Err(LoadError::Invalid(vec![broken])),
@@ -144,8 +152,13 @@ impl LoadInputs {
         self.data.iter().try_fold(data, set).map_err(LoadError::NotSet)
     }
 
-    fn external_data(&self, scope: &Scope, host: &Host) -> Result<Option<External>, LoadError> {
-        self.hiera.as_ref().map(|location| External::read(location, scope, host)).transpose()
+    fn external_data(
+        &self,
+        scope: &Scope,
+        host: &Host,
+        memory: &Memory,
+    ) -> Result<Option<External>, LoadError> {
+        self.hiera.as_ref().map(|location| External::read(location, scope, host, memory)).transpose()
     }
 }
 
@@ -157,9 +170,9 @@ struct External {
 }
 
 impl External {
-    fn read(location: &Location, scope: &Scope, host: &Host) -> Result<Self, LoadError> {
+    fn read(location: &Location, scope: &Scope, host: &Host, memory: &Memory) -> Result<Self, LoadError> {
         let Origin { source, folder, bundle: _bundle } =
-            location.read(host).map_err(LoadError::Unreadable)?;
+            location.read(host, memory).map_err(LoadError::Unreadable)?;
         let parsed = match document::read(&source) {
             Ok(parsed) => parsed,
             Err(mut problems) => {

@@ -15,6 +15,7 @@ use crate::{
         interrupt::Stdin,
         unpack::ArchiveFormat,
     },
+    state::Memory,
     vocabulary::Url,
 };
 
@@ -75,7 +76,7 @@ impl Location {
         Ok(Self::Path(argument.into()))
     }
 
-    pub(super) fn read(&self, host: &Host) -> Result<Origin, Unreadable> {
+    pub(super) fn read(&self, host: &Host, memory: &Memory) -> Result<Origin, Unreadable> {
         match self {
             Self::Stdin => {
                 let mut bytes = Vec::new();
@@ -84,14 +85,14 @@ impl Location {
             }
             Self::Open { name, folder, bytes } => origin(name.clone(), bytes.clone(), folder, None),
             Self::Path(path) => match ArchiveFormat::of(&path.to_string_lossy()).filter(|_| path.is_file()) {
-                Some(kind) => bundled(Bundle::open(path, kind, host)?, &path.display().to_string()),
+                Some(kind) => bundled(Bundle::open(path, kind, host, memory)?, &path.display().to_string()),
                 None => {
                     let path = if path.is_dir() { path.join(IN_A_FOLDER) } else { path.clone() };
                     file(&path, path.display().to_string(), None)
                 }
             },
             Self::Url(url) => match ArchiveFormat::of(&url.file_name()) {
-                Some(kind) => bundled(Bundle::download(url, kind, host)?, &url.to_string()),
+                Some(kind) => bundled(Bundle::download(url, kind, host, memory)?, &url.to_string()),
                 None => {
                     let bytes =
                         host.http.fetch_small(&Request::of(url), LARGEST).map_err(Unreadable::Http)?;

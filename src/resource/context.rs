@@ -9,6 +9,7 @@ use std::{
 use super::Error;
 use crate::{
     host::{Host, files::Prediction, interrupt::Interrupt},
+    state::Memory,
     template::{Predicted, Scope},
     vocabulary::Reference,
 };
@@ -26,6 +27,8 @@ const LAST_LOOK: Duration = Duration::from_secs(5);
 /// The machine, the time limit and the manifest's folder, for as long as one attempt lasts.
 pub(crate) struct Context<'a> {
     pub(crate) host: &'a Host,
+    /// What the program remembers.
+    pub(crate) memory: &'a Memory,
     /// What earlier resources of a dry run would have left; nothing in a real one.
     pub(crate) prediction: &'a RefCell<Prediction>,
     mode: RunMode,
@@ -45,6 +48,7 @@ impl<'a> Context<'a> {
     /// may be changed in it unless [`Context::within`] says so.
     pub(crate) fn new(
         host: &'a Host,
+        memory: &'a Memory,
         prediction: &'a RefCell<Prediction>,
         working_directory: &'a Path,
         timeout: Option<Duration>,
@@ -54,6 +58,7 @@ impl<'a> Context<'a> {
         let limit = timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
         Self {
             host,
+            memory,
             prediction,
             mode: RunMode::Noop,
             touched: &[],
@@ -77,7 +82,14 @@ impl<'a> Context<'a> {
     /// A last look at what this attempt left behind. That its time is up, or that the program was asked to stop, is no
     /// reason not to know; it is one to be quick about it.
     pub(crate) fn last_look<'b>(&'b self, listener: &'b mut dyn FnMut(&str)) -> Context<'b> {
-        let cx = Context::new(self.host, self.prediction, self.working_directory, Some(LAST_LOOK), listener);
+        let cx = Context::new(
+            self.host,
+            self.memory,
+            self.prediction,
+            self.working_directory,
+            Some(LAST_LOOK),
+            listener,
+        );
         let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
         let &Self { mode, touched, scope, sensitive, .. } = self;
         Context { mode, touched, scope, interrupt, sensitive, ..cx }

@@ -28,6 +28,19 @@ use crate::host::files::{self, Attributes, FileError, Parents};
 #[derive(Clone, Debug)]
 pub(crate) struct StateDirectory(PathBuf);
 
+/// What the program remembers between runs, and where this run is writing.
+pub(crate) struct Memory {
+    pub(crate) directory: StateDirectory,
+    pub(crate) write_journal: WriteJournal,
+}
+
+impl Memory {
+    /// Returns the memory that is kept in a directory, which is made when something is written to it.
+    pub(crate) fn at(directory: StateDirectory) -> Self {
+        Self { write_journal: directory.write_journal(), directory }
+    }
+}
+
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {

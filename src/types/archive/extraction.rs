@@ -82,7 +82,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
 
     fn stage(&self) -> Result<Staging, UnpackError> {
         for above in self.unpacking.target.ancestors() {
-            self.cx.host.write_journal.note(above);
+            self.cx.memory.write_journal.note(above);
             if matches!(files::inspect(above), Ok(Some(_))) {
                 break;
             }
@@ -116,7 +116,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
     /// Puts the files in place and remembers them. From here on a kill leaves work for the next run, never a wrong state.
     pub(super) fn publish(&self, ready: Ready, fetched: Fetched) -> Result<(), Error> {
         let Ready { unpacked: Unpacked { staging, files }, obsolete } = ready;
-        let state = &self.cx.host.state;
+        let state = &self.cx.memory.directory;
         let record =
             state.begin_extraction(self.unpacking, fetched, &files).map_err(|error| unrecorded(&error))?;
         let last = self.unpacking.creates.and_then(|creates| below(creates, self.unpacking.target));
@@ -143,7 +143,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
 
     /// What earlier versions unpacked here, apart from what is the same kind of thing again.
     fn obsolete(&self, files: &[Extracted]) -> Obsolete {
-        let earlier = self.cx.host.state.extracted_before(self.unpacking).unwrap_or_else(|error| {
+        let earlier = self.cx.memory.directory.extracted_before(self.unpacking).unwrap_or_else(|error| {
             self.cx.warn(format!("{error}; files that the archive no longer has are not known and stay"));
             Vec::new()
         });

@@ -46,7 +46,7 @@ impl Http {
         let done = self.take_steps(want, have, action, cx);
         let target = want.extract_parent.as_ref().map(AbsolutePath::as_path);
         let written = [want.name.as_path().parent(), target, target.and_then(Path::parent)];
-        written.into_iter().flatten().for_each(|directory| cx.host.write_journal.settle(directory));
+        written.into_iter().flatten().for_each(|directory| cx.memory.write_journal.settle(directory));
         done
     }
 
@@ -85,7 +85,7 @@ impl Http {
         let order = Order::of(want, target, cx)?;
         let wanted = order.checksum()?;
         if let Some(directory) = path.parent() {
-            cx.host.write_journal.note(directory);
+            cx.memory.write_journal.note(directory);
         }
         let partial = self.partial().remove(path);
         let (draft, part) = order.begin(partial)?;
@@ -113,7 +113,7 @@ impl Http {
         draft.publish(target).map_err(local)?;
         let fetched = Fetched { origin: want.origin(), checksums };
         if want.checksum_url.is_some() {
-            cx.host.state.keep_fetched(path, &fetched).map_err(|error| unrecorded(&error))?;
+            cx.memory.directory.keep_fetched(path, &fetched).map_err(|error| unrecorded(&error))?;
         }
         Ok(ready.map(|ready| (ready, fetched)))
     }

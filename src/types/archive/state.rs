@@ -112,8 +112,9 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
             None => files::inspect(creates.as_path()).map_err(local)?.is_some(),
         };
     }
-    let fetched = want.checksum_url.as_ref().and_then(|_| recall(cx.host.state.fetched(path), cx));
-    let extraction = want.unpacking().and_then(|unpacking| recall(cx.host.state.extraction(unpacking), cx));
+    let fetched = want.checksum_url.as_ref().and_then(|_| recall(cx.memory.directory.fetched(path), cx));
+    let extraction =
+        want.unpacking().and_then(|unpacking| recall(cx.memory.directory.extraction(unpacking), cx));
     if let Some(ExtractionRecord { fetched, progress, .. }) = &extraction {
         metadata.extraction_unfinished = *progress == Progress::WriteJournal;
         metadata.extracted_checksum = fetched.checksums.first().map(ToString::to_string);

@@ -30,7 +30,7 @@ impl ArchiveState {
             }
             return Ok(());
         };
-        match cx.host.state.extracted(record) {
+        match cx.memory.directory.extracted(record) {
             Ok(list) => self.metadata.tampered = tampered(target.as_path(), &list, owner, cx)?,
             Err(error) => {
                 cx.warn(format!(

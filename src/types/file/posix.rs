@@ -255,7 +255,7 @@ fn note(path: &Path, action: Action, cx: &Context) {
     }
     let makes_parents = action == Action::CreateDirectory;
     for above in path.ancestors().skip(1) {
-        cx.host.write_journal.note(above);
+        cx.memory.write_journal.note(above);
         if !makes_parents || matches!(files::inspect(above), Ok(Some(_))) {
             break;
         }
