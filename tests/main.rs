@@ -17,6 +17,7 @@ mod bundles;
 mod crash;
 mod data;
 mod deploy;
+mod diagnostics;
 mod diffs;
 mod engine;
 mod ensure;

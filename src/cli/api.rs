@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 use super::{
     Exit,
     apply::{refresh_store_for, to_text, waiting},
-    failure::Failure,
+    failure::{Failure, heed},
     host, load_inputs, memory,
     output::Output,
     progress::Progress,
@@ -23,7 +23,7 @@ use super::{
     session, switch,
 };
 use crate::{
-    document::{self, Entry, Node, Problem, Scalar, Source, Style, Value, closest},
+    document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
     engine::{
         self, Detail, Diffs, Exclusion, Observer, OnFailure, Options, PendingRefreshes, Report, RunMode,
     },
@@ -125,7 +125,7 @@ impl ApiServer {
         let (host, memory) = (host(&output.progress)?, memory(matches)?);
         close_inherited();
         Ok(Self {
-            scope: load_inputs::load_inputs(matches)?.without_manifest(&folder, &host, &memory)?,
+            scope: heed(load_inputs::load_inputs(matches)?.without_manifest(&folder, &host, &memory)?),
             host,
             memory,
             progress: Rc::clone(&output.progress),
@@ -210,62 +210,71 @@ pub(crate) fn requested(request: Vec<u8>) -> Result<(Source, Resource), String> 
     Ok((source, resource))
 }
 
-fn read(source: &Source) -> Result<Resource, Vec<Problem>> {
+fn read(source: &Source) -> Result<Resource, Diagnostics> {
     let root = document::parse(source)?;
     let Some(entries) = root.as_map() else {
-        return Err(vec![Problem::new(format!("a request is a map, not {}", root.kind())).at(root.span)]);
+        let message = format!("a request is a map, not {}", root.kind());
+        return Err(Diagnostic::error("request-not-a-map", message).at(root.span).into());
     };
-    let mut problems = Vec::new();
+    let mut diagnostics = Diagnostics::default();
     for entry in entries.iter().filter(|entry| !KEYS.contains(&entry.key.as_str())) {
-        let problem = Problem::new(format!("unknown key `{}`", entry.key)).at(entry.key_span);
-        problems.push(match closest(&entry.key, KEYS) {
+        let problem =
+            Diagnostic::error("unknown-key", format!("unknown key `{}`", entry.key)).at(entry.key_span);
+        diagnostics.push(match closest(&entry.key, KEYS) {
             Some(near) => problem.with_help(format!("did you mean `{near}`?")),
             None => problem,
         });
     }
     if root.lookup("protocol").and_then(Node::as_str) != Some(REQUEST) {
         let span = root.lookup("protocol").map_or(root.span, |protocol| protocol.span);
-        problems.push(Problem::new(format!("`protocol` must be \"{REQUEST}\"")).at(span));
+        diagnostics
+            .push(Diagnostic::error("wrong-protocol", format!("`protocol` must be \"{REQUEST}\"")).at(span));
     }
-    let declaration = declaration(&root).map_err(|problem| problems.push(problem)).ok();
-    let resource = declaration.map(|declaration| declaration.resolve(Completeness::Whole));
-    match resource {
-        Some(Ok(resource)) if problems.is_empty() => Ok(resource),
-        Some(Err(more)) => Err([problems, more].concat()),
-        _ => Err(problems),
-    }
+    let declaration = declaration(&root).map_err(|problem| diagnostics.push(problem)).ok();
+    let resource = declaration
+        .and_then(|declaration| declaration.resolve(Completeness::Whole, &mut diagnostics))
+        .filter(|_| !diagnostics.has_errors());
+    resource.ok_or(diagnostics)
 }
 
-fn declaration(root: &Node) -> Result<Declaration, Problem> {
+fn declaration(root: &Node) -> Result<Declaration, Diagnostic> {
     let kind = kind(root)?;
     let Some(properties) = root.lookup("properties") else {
-        return Err(Problem::new("`properties` is missing").at(root.span));
+        return Err(Diagnostic::error("missing-properties", "`properties` is missing").at(root.span));
     };
     let mut properties = properties.clone();
     // Programs say what they mean: nothing in a request is a template.
     literal(&mut properties);
     let Value::Map(mut entries) = properties.value else {
         let message = format!("`properties` must be a map, not {}", properties.value.kind());
-        return Err(Problem::new(message).at(properties.span));
+        return Err(Diagnostic::error("properties-not-a-map", message).at(properties.span));
     };
     let name = entries.iter().position(|entry| entry.key == "name").map(|at| entries.remove(at));
     match name.map(|Entry { value, .. }| (value.span, value.value)) {
         Some((name_span, Value::Scalar(Scalar { text, style: Style::Literal }))) => {
             Ok(Declaration { kind, name: text, name_span, properties: entries })
         }
-        Some((place, _)) => Err(Problem::new("`properties.name` must be a string").at(place)),
-        None => Err(Problem::new("`properties.name` is missing").at(properties.span)),
+        Some((place, _)) => {
+            Err(Diagnostic::error("missing-name", "`properties.name` must be a string").at(place))
+        }
+        None => Err(Diagnostic::error("missing-name", "`properties.name` is missing").at(properties.span)),
     }
 }
 
-fn kind(root: &Node) -> Result<&'static dyn AnyType, Problem> {
-    let Some(node) = root.lookup("type") else { return Err(Problem::new("`type` is missing").at(root.span)) };
+fn kind(root: &Node) -> Result<&'static dyn AnyType, Diagnostic> {
+    let Some(node) = root.lookup("type") else {
+        return Err(Diagnostic::error("missing-type", "`type` is missing").at(root.span));
+    };
     let Some(name) = node.as_str() else {
-        return Err(Problem::new(format!("`type` must be a string, not {}", node.kind())).at(node.span));
+        return Err(Diagnostic::error(
+            "unknown-type",
+            format!("`type` must be a string, not {}", node.kind()),
+        )
+        .at(node.span));
     };
     types::find(name).ok_or_else(|| {
         let known = types::names().collect::<Vec<_>>().join(", ");
-        Problem::new(format!("unknown type \"{name}\""))
+        Diagnostic::error("unknown-type", format!("unknown type \"{name}\""))
             .at(node.span)
             .with_help(format!("known types: {known}"))
     })
@@ -286,15 +295,15 @@ fn literal(node: &mut Node) {
 }
 
 /// Problems in one text, each with its place.
-fn told(problems: &[Problem], source: &Source) -> String {
-    let told = |problem: &Problem| {
+fn told(problems: &Diagnostics, source: &Source) -> String {
+    let told = |problem: &Diagnostic| {
         let place = problem.span.map(|span| source.line_column(span.start));
         let place =
             place.map(|(line, column)| format!("{}:{line}:{column}: ", source.name)).unwrap_or_default();
         let help = problem.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
         format!("{place}{}{help}", problem.message)
     };
-    problems.iter().map(told).collect::<Vec<_>>().join("\n")
+    problems.errors().map(told).collect::<Vec<_>>().join("\n")
 }
 
 /// The schema of a request.

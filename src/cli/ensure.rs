@@ -5,13 +5,14 @@ use clap::{Arg, ArgMatches, Command};
 use super::{
     Exit, api,
     apply::{Run, exit, patience, refresh_store_for, run_arguments},
-    failure::Failure,
+    failure::{Failure, heed, show},
     flags, host, load_inputs, memory,
     output::Output,
     report::Format,
     session,
 };
 use crate::{
+    document::Diagnostics,
     engine::{Exclusion, OnFailure},
     host::interrupt::Stdin,
     resource::{AnyType, Expansion, FieldKind, fields},
@@ -64,15 +65,15 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
     let (host, memory) = (host(&output.progress)?, memory(matches)?);
-    let scope = load_inputs::of_folder(matches, &folder)?.without_manifest(&folder, &host, &memory)?;
+    let scope = heed(load_inputs::of_folder(matches, &folder)?.without_manifest(&folder, &host, &memory)?);
     let (source, mut declaration) = flags::declaration(kind, matches, Stdin(&host.interrupt))?;
-    let mut problems = Vec::new();
-    let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut problems);
-    let resource = match declaration.resolve(completeness) {
-        Ok(resource) if problems.is_empty() => resource,
-        Ok(_) => return Err(Failure::problems(source, problems)),
-        Err(more) => return Err(Failure::problems(source, [problems, more].concat())),
+    let mut diagnostics = Diagnostics::default();
+    let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut diagnostics);
+    let resource = declaration.resolve(completeness, &mut diagnostics);
+    let Some(resource) = resource.filter(|_| !diagnostics.has_errors()) else {
+        return Err(Failure::problems(source, diagnostics));
     };
+    show(diagnostics.review(&source).as_slice());
     let on_failure = OnFailure::Continue;
     let mut session = session::selected(matches)?;
     let refresh_store = refresh_store_for(&resource, &session, &memory.directory);

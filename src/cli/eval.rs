@@ -5,9 +5,14 @@ use std::{env, path::Path};
 use ccm_expr::{Program, Value};
 use clap::{Arg, ArgMatches, Command};
 
-use super::{Exit, failure::Failure, host, load_inputs, memory_to_look_at, output::Output};
+use super::{
+    Exit,
+    failure::{Failure, heed},
+    host, load_inputs, memory_to_look_at,
+    output::Output,
+};
 use crate::{
-    document::{Problem, Source, Span},
+    document::{Diagnostic, Source, Span},
     manifest,
 };
 
@@ -36,11 +41,11 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let manifest;
     let alone;
     let scope = if let Some(location) = matches.get_one::<String>("manifest") {
-        manifest = manifest::load(&load_inputs::location(location)?, &load_inputs, &host, &memory)?;
+        manifest = heed(manifest::load(&load_inputs::location(location)?, &load_inputs, &host, &memory)?);
         &manifest.scope
     } else {
         let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-        alone = load_inputs.without_manifest(&folder, &host, &memory)?;
+        alone = heed(load_inputs.without_manifest(&folder, &host, &memory)?);
         &alone
     };
     let text = matches.get_one::<String>("expression").cloned().unwrap_or_default();
@@ -51,8 +56,11 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         }
         Err(error) => {
             let at = Span::new(error.span.start, error.span.end);
-            let problem = Problem { help: error.help, ..Problem::new(error.message).at(at) };
-            Err(Failure::problems(Source { name: "expression".to_owned(), text }, vec![problem]))
+            let problem = Diagnostic {
+                help: error.help,
+                ..Diagnostic::error("invalid-expression", error.message).at(at)
+            };
+            Err(Failure::problems(Source { name: "expression".to_owned(), text }, problem))
         }
     }
 }

@@ -9,42 +9,40 @@ use clap::error::ErrorKind;
 
 use super::{Exit, output::Loss};
 use crate::{
-    document::{Colour, Problem, Source, render},
-    manifest::LoadError,
+    document::{Colour, Diagnostics, Review, Source, render},
+    manifest::{LoadError, Loaded},
     session::StoreError,
 };
 
 /// A reason to stop before anything was touched.
 pub(super) struct Failure {
     message: String,
-    problems: Vec<(Source, Vec<Problem>)>,
+    reviews: Vec<Review>,
 }
 
 impl Failure {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), problems: Vec::new() }
+        Self { message: message.into(), reviews: Vec::new() }
     }
 
     /// Problems in something that somebody wrote.
-    pub(super) fn problems(source: Source, problems: Vec<Problem>) -> Self {
-        Self::invalid(vec![(source, problems)])
+    pub(super) fn problems(source: Source, diagnostics: impl Into<Diagnostics>) -> Self {
+        Self::invalid(vec![Review { source, diagnostics: diagnostics.into() }])
     }
 
-    fn invalid(problems: Vec<(Source, Vec<Problem>)>) -> Self {
-        let counted = |(source, problems): &(Source, Vec<Problem>)| {
-            let count = problems.len();
-            format!("{count} problem{} in {}", if count == 1 { "" } else { "s" }, source.name)
+    fn invalid(reviews: Vec<Review>) -> Self {
+        let counted = |Review { source, diagnostics }: &Review| {
+            let count = diagnostics.errors().count();
+            (count > 0)
+                .then(|| format!("{count} problem{} in {}", if count == 1 { "" } else { "s" }, source.name))
         };
-        Self { message: problems.iter().map(counted).collect::<Vec<_>>().join(", "), problems }
+        Self { message: reviews.iter().filter_map(counted).collect::<Vec<_>>().join(", "), reviews }
     }
 
     /// Says why on standard error, and how the program ends.
     pub(super) fn report(self) -> Exit {
-        let mut stderr = anstream::stderr().lock();
-        for (source, problems) in &self.problems {
-            let _ = writeln!(stderr, "{}", render(problems, source, colour()));
-        }
-        let _ = writeln!(stderr, "ccm: {}", self.message);
+        show(&self.reviews);
+        let _ = writeln!(anstream::stderr().lock(), "ccm: {}", self.message);
         Exit::NotAttempted
     }
 }
@@ -54,7 +52,7 @@ impl From<LoadError> for Failure {
         match error {
             LoadError::Unreadable(unreadable) => Self::new(unreadable.to_string()),
             LoadError::NotSet(reason) => Self::new(format!("--data: {reason}")),
-            LoadError::Invalid(problems) => Self::invalid(problems),
+            LoadError::Invalid(reviews) => Self::invalid(reviews),
         }
     }
 }
@@ -63,6 +61,20 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::new(error.to_string())
     }
+}
+
+/// Shows on standard error what was found in documents.
+pub(super) fn show(reviews: &[Review]) {
+    let mut stderr = anstream::stderr().lock();
+    for Review { source, diagnostics } in reviews {
+        let _ = writeln!(stderr, "{}", render(diagnostics, source, colour()));
+    }
+}
+
+/// Shows the warnings that came with something, and returns it.
+pub(super) fn heed<T>(Loaded { value, warnings }: Loaded<T>) -> T {
+    show(&warnings);
+    value
 }
 
 /// Help and version go to standard output and are no failure; wrong arguments are.

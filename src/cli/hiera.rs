@@ -9,7 +9,7 @@ use super::{
     Exit,
     eval::print,
     facts,
-    failure::{Failure, warn},
+    failure::{Failure, heed, warn},
     host, load_inputs, memory_to_look_at,
     output::Output,
     state_argument, switch,
@@ -58,12 +58,11 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         environ: load_inputs::environ(),
         hiera: None,
         data: Vec::new(),
-        warn,
     };
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let file = matches.get_one::<String>("file").map_or("-", String::as_str);
     let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
-    let mut data = load_inputs.data_of(&load_inputs::location(file)?, &folder, &host, &memory)?;
+    let mut data = heed(load_inputs.data_of(&load_inputs::location(file)?, &folder, &host, &memory)?);
     if let Some(query) = matches.get_one::<String>("query") {
         let path =
             ValuePath::parse(query).map_err(|error| Failure::new(format!("--query: {}", error.message)))?;

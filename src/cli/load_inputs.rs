@@ -46,7 +46,6 @@ pub(super) fn load_inputs(matches: &ArgMatches) -> Result<LoadInputs, Failure> {
         environ: environ(),
         hiera: matches.get_one::<String>("hiera").map(|text| location(text)).transpose()?,
         data: pairs(matches)?,
-        warn,
     })
 }
 

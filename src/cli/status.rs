@@ -10,6 +10,7 @@ use super::{
     state_argument, switch,
 };
 use crate::{
+    document::Diagnostics,
     resource::{Completeness, Context},
     types,
 };
@@ -34,9 +35,9 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let (kind, name) = (argument("type"), argument("name"));
     let Some(kind) = types::find(kind) else { return Err(Failure::new(format!("unknown type \"{kind}\""))) };
     let (source, declaration) = flags::identity(kind, name);
-    let resource = declaration
-        .resolve(Completeness::Identity)
-        .map_err(|problems| Failure::problems(source, problems))?;
+    let mut diagnostics = Diagnostics::default();
+    let resource = declaration.resolve(Completeness::Identity, &mut diagnostics);
+    let Some(resource) = resource else { return Err(Failure::problems(source, diagnostics)) };
     let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
     let mut silent = |_: &str| {};
     let observed = kind.provider(None, &host).and_then(|provider| {

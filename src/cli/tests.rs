@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{command, flags};
 use crate::{
+    document::Diagnostics,
     host::interrupt::{Interrupt, Stdin},
     manifest::declarations,
     resource::{Completeness, Resource},
@@ -18,7 +19,9 @@ fn resource(words: &[String]) -> Resource {
     let kind = crate::types::find(kind).unwrap();
     let (_, declaration) = flags::declaration(kind, matches, Stdin(&Interrupt::never().unwrap()))
         .unwrap_or_else(|_| panic!("{words:?}"));
-    declaration.resolve(Completeness::Whole).unwrap_or_else(|problems| panic!("{words:?}\n{problems:?}"))
+    let mut problems = Diagnostics::default();
+    let resource = declaration.resolve(Completeness::Whole, &mut problems);
+    resource.unwrap_or_else(|| panic!("{words:?}\n{problems:?}"))
 }
 
 fn properties(resource: &Resource) -> Map<String, Value> {
@@ -40,7 +43,7 @@ fn examples_mean_the_same_when_they_are_given_as_flags() {
         for example in kind.examples() {
             for declaration in declarations(example.manifest).unwrap() {
                 let words = shell_words::split(&flags::spelled(&declaration).join(" ")).unwrap();
-                let expected = declaration.resolve(Completeness::Whole).unwrap();
+                let expected = declaration.resolve(Completeness::Whole, &mut Diagnostics::default()).unwrap();
                 assert_eq!(properties(&resource(&words)), properties(&expected), "{words:?}");
             }
         }

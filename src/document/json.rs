@@ -2,14 +2,14 @@
 
 use super::keys::drop_duplicates;
 use super::limits::{MAX_DEPTH, too_deep};
-use super::{Entry, Node, Problem, Scalar, Span, Style, Value};
+use super::{Diagnostic, Entry, Node, Scalar, Span, Style, Value};
 
 /// Why a text is not accepted as JSON.
 pub(super) enum Refusal {
     /// It is not JSON: something else may still read it.
-    NotJson(Problem),
+    NotJson(Diagnostic),
     /// It is JSON, and what follows cannot be told.
-    Problem(Problem),
+    Invalid(Diagnostic),
 }
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -23,7 +23,7 @@ pub(super) fn may_be_json(text: &str) -> bool {
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// The document, and what is wrong with it all the same.
-pub(super) fn parse(text: &str) -> Result<(Node, Vec<Problem>), Refusal> {
+pub(super) fn parse(text: &str) -> Result<(Node, Vec<Diagnostic>), Refusal> {
     let at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let mut reader = Reader { text, at, depth: 0, problems: Vec::new() };
     let node = reader.value()?;
@@ -38,7 +38,7 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 impl Reader<'_> {
@@ -57,7 +57,7 @@ impl Reader<'_> {
 
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<Value, Refusal>) -> Result<Value, Refusal> {
         if self.depth >= MAX_DEPTH {
-            return Err(Refusal::Problem(too_deep(Span::new(self.at, self.at + 1))));
+            return Err(Refusal::Invalid(too_deep(Span::new(self.at, self.at + 1))));
         }
         self.depth += 1;
         self.at += 1;
@@ -146,8 +146,9 @@ impl Reader<'_> {
         }
         let text = self.text[start..self.at].to_owned();
         if text.parse().is_ok_and(f64::is_infinite) {
-            let problem = Problem::new("this number is too large").at(Span::new(start, self.at));
-            return Err(Refusal::Problem(problem));
+            let problem = Diagnostic::error("number-too-large", "this number is too large")
+                .at(Span::new(start, self.at));
+            return Err(Refusal::Invalid(problem));
         }
         Ok(Value::Scalar(Scalar { text, style: Style::Plain }))
     }
@@ -253,6 +254,6 @@ impl Reader<'_> {
     fn not_json(&self, message: &str) -> Refusal {
         let at = self.text.floor_char_boundary(self.at);
         let length = self.text[at..].chars().next().map_or(0, char::len_utf8);
-        Refusal::NotJson(Problem::new(message).at(Span::new(at, at + length)))
+        Refusal::NotJson(Diagnostic::error("json-syntax", message).at(Span::new(at, at + length)))
     }
 }

@@ -1,6 +1,6 @@
 //! The keys of maps: what can be one, keys given twice, and the merge key.
 
-use super::{Entry, Node, Problem, Span, Value};
+use super::{Diagnostic, Entry, Node, Span, Value};
 use std::collections::{HashMap, HashSet};
 
 /// The key whose value comes next.
@@ -13,15 +13,19 @@ pub(super) enum Key {
 
 impl Key {
     /// What stands where a key belongs.
-    pub(super) fn of(node: Node) -> Result<Key, Problem> {
+    pub(super) fn of(node: Node) -> Result<Key, Diagnostic> {
         let span = node.span;
         match node.value {
             Value::Scalar(scalar) if !scalar.is_null() => Ok(Key::Text(scalar.text, span)),
-            Value::Scalar(_) => Err(Problem::new("a key is missing")
+            Value::Scalar(_) => Err(Diagnostic::error("missing-key", "a key is missing")
                 .at(span)
                 .with_help("quote a key that is empty or `null`")),
             value @ (Value::Seq(_) | Value::Map(_)) => {
-                let problem = Problem::new(format!("a key must be text, this is {}", value.kind())).at(span);
+                let problem = Diagnostic::error(
+                    "key-not-text",
+                    format!("a key must be text, this is {}", value.kind()),
+                )
+                .at(span);
                 Err(problem.with_help("quote it if it is text, as in `\"{{ name }}\": ...`"))
             }
         }
@@ -32,12 +36,13 @@ impl Key {
 const FEW: usize = 12;
 
 /// Takes out every entry whose key was there before, with a problem for each.
-pub(super) fn drop_duplicates(entries: &mut Vec<Entry>) -> Vec<Problem> {
+pub(super) fn drop_duplicates(entries: &mut Vec<Entry>) -> Vec<Diagnostic> {
     let (mut problems, mut again) = (Vec::new(), Vec::new());
     let mut report = |first: usize, second: usize| {
         let (first, repeated) = (entries[first].key_span, &entries[second]);
         let problem =
-            Problem::new(format!("the key `{}` is given twice", repeated.key)).at(repeated.key_span);
+            Diagnostic::error("duplicate-key", format!("the key `{}` is given twice", repeated.key))
+                .at(repeated.key_span);
         problems.push(problem.with_label("given again").with_also(first, "first given here"));
         again.push(second);
     };
@@ -64,12 +69,12 @@ pub(super) fn drop_duplicates(entries: &mut Vec<Entry>) -> Vec<Problem> {
 }
 
 /// Puts entries of other maps where the merge key at this place stood.
-pub(super) fn resolve_merge(entries: &mut Vec<Entry>, key: Span) -> Result<(), Problem> {
+pub(super) fn resolve_merge(entries: &mut Vec<Entry>, key: Span) -> Result<(), Diagnostic> {
     let Some(at) = entries.iter().position(|entry| entry.key_span == key) else { return Ok(()) };
     let Node { value, span } = entries.remove(at).value;
     let refuse = |found: &Node| {
         let message = format!("the merge key `<<` takes a map or a list of maps, not {}", found.kind());
-        Problem::new(message).at(found.span)
+        Diagnostic::error("invalid-merge", message).at(found.span)
     };
     let sources = match value {
         Value::Seq(items) => items,

@@ -1,6 +1,6 @@
 //! How much a document may ask for, so that no text costs unbounded memory, time or stack.
 
-use super::{Node, Problem, Span, Value};
+use super::{Diagnostic, Node, Span, Value};
 
 /// Lists and maps within each other. Everything that recurses over a tree relies on it.
 pub(crate) const MAX_DEPTH: usize = 128;
@@ -8,15 +8,18 @@ const MAX_ALIASED_NODES: usize = 1_000_000;
 const MAX_ALIASED_BYTES: usize = 100_000_000;
 
 /// Sources whose offsets do not fit a [`Span`] are refused.
-pub(super) fn check_length(text: &str) -> Result<(), Problem> {
+pub(super) fn check_length(text: &str) -> Result<(), Diagnostic> {
     match u32::try_from(text.len()) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Problem::new("the document is larger than 4 GiB".to_owned())),
+        Err(_) => {
+            Err(Diagnostic::error("document-too-large", "the document is larger than 4 GiB".to_owned()))
+        }
     }
 }
 
-pub(super) fn too_deep(span: Span) -> Problem {
-    Problem::new(format!("lists and maps are nested more than {MAX_DEPTH} deep")).at(span)
+pub(super) fn too_deep(span: Span) -> Diagnostic {
+    Diagnostic::error("nested-too-deep", format!("lists and maps are nested more than {MAX_DEPTH} deep"))
+        .at(span)
 }
 
 /// What a node costs when an alias repeats it.
@@ -56,7 +59,7 @@ pub(super) struct Copies {
 
 impl Copies {
     /// Counts one more copy, or refuses it.
-    pub(super) fn charge(&mut self, weight: Weight, span: Span) -> Result<(), Problem> {
+    pub(super) fn charge(&mut self, weight: Weight, span: Span) -> Result<(), Diagnostic> {
         self.nodes += weight.nodes;
         self.bytes += weight.bytes;
         if self.nodes <= MAX_ALIASED_NODES && self.bytes <= MAX_ALIASED_BYTES {
@@ -65,6 +68,6 @@ impl Copies {
         let message = format!(
             "anchors and aliases repeat more than {MAX_ALIASED_NODES} values or {MAX_ALIASED_BYTES} bytes"
         );
-        Err(Problem::new(message).at(span))
+        Err(Diagnostic::error("aliases-too-large", message).at(span))
     }
 }

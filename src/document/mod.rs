@@ -6,12 +6,13 @@
 //! are computed only for a message.
 
 mod deserialize;
+mod diagnostic;
+mod diagnostics;
 mod json;
 mod keys;
 mod limits;
 mod pair;
 mod parse;
-mod problem;
 mod scalar;
 #[cfg(test)]
 mod serialize;
@@ -22,9 +23,10 @@ mod tests;
 mod value;
 
 pub(crate) use deserialize::{Fault, NodeError, RAW_SCALAR, from_node};
+pub(crate) use diagnostic::{Colour, Diagnostic, Excerpt, Severity, closest, render};
+pub(crate) use diagnostics::{Diagnostics, Review};
 pub(crate) use pair::{Pair, pair};
 pub(crate) use parse::{Parsed, parse, read};
-pub(crate) use problem::{Colour, Excerpt, Problem, closest, render};
 pub(crate) use scalar::{Scalar, Style, Typed};
 pub(crate) use source::{Source, Span};
 pub(crate) use value::{from_value, to_value};

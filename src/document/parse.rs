@@ -7,7 +7,7 @@
 
 use super::keys::{Key, drop_duplicates, resolve_merge};
 use super::limits::{Copies, MAX_DEPTH, Weight, check_length, too_deep};
-use super::{Entry, Node, Problem, Scalar, Source, Span, Style, Typed, Value, json, syntax};
+use super::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, Style, Typed, Value, json, syntax};
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,48 +16,49 @@ use std::collections::HashMap;
 pub(crate) struct Parsed {
     /// All that could be read; of a key that is given twice, the first.
     pub(crate) root: Node,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) diagnostics: Diagnostics,
     /// Where the tree does not hold what was meant: what else is found wrong with a value around such a place follows
     /// from a problem that is already told.
     pub(crate) gaps: Vec<Span>,
 }
 
 /// The one document of a source, without problems. A text with nothing in it is a null node.
-pub(crate) fn parse(source: &Source) -> Result<Node, Vec<Problem>> {
-    let Parsed { root, problems, .. } = read(source)?;
-    if problems.is_empty() { Ok(root) } else { Err(problems) }
+pub(crate) fn parse(source: &Source) -> Result<Node, Diagnostics> {
+    let Parsed { root, diagnostics, .. } = read(source)?;
+    if diagnostics.is_empty() { Ok(root) } else { Err(diagnostics) }
 }
 
 /// The one document of a source, unless something is wrong that leaves the rest of it without meaning.
-pub(crate) fn read(source: &Source) -> Result<Parsed, Vec<Problem>> {
+pub(crate) fn read(source: &Source) -> Result<Parsed, Diagnostics> {
     let text = source.text.as_str();
-    check_length(text).map_err(|problem| vec![problem])?;
+    check_length(text)?;
     if !json::may_be_json(text) {
         return yaml(text);
     }
     match json::parse(text) {
-        Ok((root, problems)) => Ok(Parsed { root, problems, gaps: Vec::new() }),
-        Err(json::Refusal::Problem(problem)) => Err(vec![problem]),
+        Ok((root, found)) => Ok(Parsed { root, diagnostics: found.into(), gaps: Vec::new() }),
+        Err(json::Refusal::Invalid(problem)) => Err(problem.into()),
         // Braces are YAML as well. When it is neither, the reader that understood more of it has the better message.
         Err(json::Refusal::NotJson(problem)) => yaml(text).map_err(|problems| {
-            let furthest = |problem: &Problem| problem.span.map_or(0, |span| span.start);
+            let furthest = |problem: &Diagnostic| problem.span.map_or(0, |span| span.start);
             let of_yaml = problems.iter().map(furthest).max();
-            if of_yaml.is_some_and(|at| at <= furthest(&problem)) { vec![problem] } else { problems }
+            if of_yaml.is_some_and(|at| at <= furthest(&problem)) { problem.into() } else { problems }
         }),
     }
 }
 
-fn yaml(text: &str) -> Result<Parsed, Vec<Problem>> {
+fn yaml(text: &str) -> Result<Parsed, Diagnostics> {
     if let Some(problem) = syntax::unknown_directive(text) {
-        return Err(vec![problem]);
+        return Err(problem.into());
     }
     let mut builder = Builder::new(text);
     if let Err(problem) = builder.run() {
         builder.problems.push(problem);
-        return Err(builder.problems);
+        return Err(builder.problems.into());
     }
     let Builder { root, problems, gaps, .. } = builder;
-    Ok(Parsed { root: root.unwrap_or_else(|| Node::null(Span::default())), problems, gaps })
+    let root = root.unwrap_or_else(|| Node::null(Span::default()));
+    Ok(Parsed { root, diagnostics: problems.into(), gaps })
 }
 
 /// A list or map whose end has not been reached.
@@ -97,7 +98,7 @@ struct Builder<'a> {
     root: Option<Node>,
     anchors: HashMap<usize, Anchored>,
     copies: Copies,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
     gaps: Vec<Span>,
     /// Where the last value ended: the end of the block that it closes.
     last_end: u32,
@@ -120,7 +121,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Problem> {
+    fn run(&mut self) -> Result<(), Diagnostic> {
         let mut documents = 0;
         for event in Parser::new_from_str(self.text) {
             let (event, span) = event.map_err(|error| {
@@ -132,7 +133,7 @@ impl<'a> Builder<'a> {
                     documents += 1;
                     if documents > 1 {
                         let span = self.marks.span(&span);
-                        return Err(Problem::new("a second document begins here")
+                        return Err(Diagnostic::error("second-document", "a second document begins here")
                             .at(span)
                             .with_help("a source holds one document: remove the `---` and what follows it"));
                     }
@@ -168,7 +169,7 @@ impl<'a> Builder<'a> {
         anchor: usize,
         tag: Option<Cow<'a, Tag>>,
         span: Span,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Diagnostic> {
         let is_empty = written == ScalarStyle::Plain && text.is_empty();
         let has_properties = anchor > 0 || tag.is_some();
         let properties = has_properties.then(|| syntax::properties(self.text, span.start));
@@ -218,7 +219,7 @@ impl<'a> Builder<'a> {
         anchor: usize,
         tag: Option<Cow<'a, Tag>>,
         span: Span,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Diagnostic> {
         if self.open.len() >= MAX_DEPTH {
             return Err(too_deep(Span::empty(span.start)));
         }
@@ -247,7 +248,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn end(&mut self, span: &saphyr_parser::Span) -> Result<(), Problem> {
+    fn end(&mut self, span: &saphyr_parser::Span) -> Result<(), Diagnostic> {
         let Some(Open { items, start, written, anchor }) = self.open.pop() else { return Ok(()) };
         if written == Written::Flow {
             self.last_end = self.marks.span(span).start + 1;
@@ -268,10 +269,14 @@ impl<'a> Builder<'a> {
         self.finish(Node { value, span: Span { start, end: self.last_end } }, anchor)
     }
 
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Problem> {
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
         self.last_end = span.end;
         let Some(anchored) = self.anchors.get(&anchor) else {
-            return Err(Problem::new("the alias stands within the value that it repeats").at(span));
+            return Err(Diagnostic::error(
+                "recursive-alias",
+                "the alias stands within the value that it repeats",
+            )
+            .at(span));
         };
         self.copies.charge(anchored.weight, span)?;
         if self.open.len() + anchored.weight.depth > MAX_DEPTH {
@@ -282,7 +287,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Puts a complete value into the list or map it belongs to.
-    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Diagnostic> {
         if anchor > 0 {
             let weight = Weight::of(&node);
             self.copies.charge(weight, node.span)?;
@@ -314,7 +319,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Notes a problem because of which the tree lacks what was meant at a place.
-    fn miss(&mut self, problem: Problem, gap: Span) {
+    fn miss(&mut self, problem: Diagnostic, gap: Span) {
         // Of `{{ x }}` without quotes, a map within a map where a key belongs, the outer one says it all.
         while self.problems.pop_if(|inner| inner.span.is_some_and(|place| gap.contains(place))).is_some() {}
         self.gaps.push(gap);
@@ -323,7 +328,7 @@ impl<'a> Builder<'a> {
 }
 
 /// Applies a tag to a scalar.
-fn retype(scalar: &mut Scalar, tag: &Tag, written: &str) -> Result<(), Problem> {
+fn retype(scalar: &mut Scalar, tag: &Tag, written: &str) -> Result<(), Diagnostic> {
     let is_not_specific = tag.handle.is_empty() && tag.suffix == "!";
     let wanted = core_tag(tag).unwrap_or_default();
     if is_not_specific || wanted == "str" {
@@ -339,7 +344,7 @@ fn retype(scalar: &mut Scalar, tag: &Tag, written: &str) -> Result<(), Problem> 
         ("float", Typed::Int(value)) => Ok(format!("{value}.0")),
         ("float", Typed::UInt(value)) => Ok(format!("{value}.0")),
         ("null" | "bool" | "int" | "float" | "map" | "seq", _) => {
-            Err(Problem::new(format!("this value is not what its tag `{written}` says")))
+            Err(Diagnostic::error("invalid-tag", format!("this value is not what its tag `{written}` says")))
         }
         _ => Err(unknown_tag(written)),
     };
@@ -355,8 +360,8 @@ fn core_tag(tag: &Tag) -> Option<&str> {
     tag.suffix.strip_prefix("tag:yaml.org,2002:").filter(|_| tag.handle.is_empty())
 }
 
-fn unknown_tag(written: &str) -> Problem {
-    Problem::new(format!("the tag `{written}` is not known here"))
+fn unknown_tag(written: &str) -> Diagnostic {
+    Diagnostic::error("unknown-tag", format!("the tag `{written}` is not known here"))
         .with_help("quote the value if it is text that begins with `!`, else remove the tag")
 }
 

@@ -1,6 +1,6 @@
 //! A text with a name, and places in it.
 
-use super::Problem;
+use super::Diagnostic;
 
 /// A text that was read, and what to call it in messages (`site.yaml`, `<stdin>`).
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 impl Source {
     /// Takes bytes as they were read. A byte order mark is dropped; anything that is not UTF-8 is a problem whose
     /// message names the place.
-    pub(crate) fn read(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Problem> {
+    pub(crate) fn read(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Diagnostic> {
         let name = name.into();
         match String::from_utf8(bytes) {
             Ok(mut text) => {
@@ -37,7 +37,7 @@ impl Source {
                 let (line, column) =
                     Source { name: String::new(), text }.line_column(Span::new(good, good).start);
                 let message = format!("{name}:{line}:{column}: not UTF-8 text (byte 0x{:02x})", bytes[good]);
-                Err(Problem::new(message).with_help("save the file in the UTF-8 encoding"))
+                Err(Diagnostic::error("not-utf8", message).with_help("save the file in the UTF-8 encoding"))
             }
         }
     }

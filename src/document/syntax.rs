@@ -1,6 +1,6 @@
 //! The written form of YAML: where a value's text begins and ends, and what a syntax error means to its author.
 
-use super::{Problem, Span};
+use super::{Diagnostic, Span};
 
 /// The anchor and tag in front of a value.
 pub(super) struct Properties {
@@ -97,12 +97,13 @@ pub(super) fn without_blank_tail(text: &str, start: u32, end: u32) -> Span {
 }
 
 /// A directive other than `%YAML` and `%TAG`. The parser ignores it, and counts its bytes as characters.
-pub(super) fn unknown_directive(text: &str) -> Option<Problem> {
+pub(super) fn unknown_directive(text: &str) -> Option<Diagnostic> {
     let mut start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     for line in text[start..].split_inclusive(['\n', '\r']) {
         let word = line.split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
         if word.starts_with('%') && !matches!(word, "%YAML" | "%TAG") {
-            let problem = Problem::new(format!("the directive `{word}` is not known here"));
+            let problem =
+                Diagnostic::error("yaml-directive", format!("the directive `{word}` is not known here"));
             return Some(problem.at(Span::new(start, start + word.len())));
         }
         let may_precede_a_directive = word.is_empty() || word.starts_with(['%', '#']) || word == "...";
@@ -115,7 +116,7 @@ pub(super) fn unknown_directive(text: &str) -> Option<Problem> {
 }
 
 /// A syntax error in the words of somebody who writes manifests. `at` is where the parser noticed.
-pub(super) fn problem(text: &str, info: &str, at: usize) -> Problem {
+pub(super) fn problem(text: &str, info: &str, at: usize) -> Diagnostic {
     let here = place(text, at);
     let (message, help) = match info {
         "tabs disallowed within this context (block indentation)"
@@ -127,7 +128,7 @@ pub(super) fn problem(text: &str, info: &str, at: usize) -> Problem {
         | "':' must be followed by a valid YAML whitespace" => return tab(text, at),
         "while scanning a quoted scalar, found unexpected end of stream"
         | "while scanning a quoted scalar, found unexpected document indicator" => {
-            return Problem::new("this quote is never closed").at(here);
+            return Diagnostic::error("unclosed-quote", "this quote is never closed").at(here);
         }
         "simple key expect ':'" | "simple key expected" => return missing_colon(text, at),
         "mapping values are not allowed in this context" => (
@@ -148,7 +149,7 @@ pub(super) fn problem(text: &str, info: &str, at: usize) -> Problem {
         }
         "invalid indentation" => ("this line is indented like nothing above it", None),
         "invalid indentation in quoted scalar" => {
-            return Problem::new("this quote is never closed")
+            return Diagnostic::error("unclosed-quote", "this quote is never closed")
                 .at(here)
                 .with_help("or the lines of the quoted text are not indented more than its key");
         }
@@ -181,12 +182,12 @@ pub(super) fn problem(text: &str, info: &str, at: usize) -> Problem {
             ("this tag is not known here", Some("quote a text that begins with `!`"))
         }
         "while parsing a quoted scalar, found unknown escape character" => {
-            return Problem::new("this `\\` begins no escape that YAML knows")
+            return Diagnostic::error("yaml-escape", "this `\\` begins no escape that YAML knows")
                 .at(escape(text, at, |letter| !ESCAPES.contains(letter)))
                 .with_help("write `\\\\` for a backslash, or use single quotes");
         }
         "while parsing a quoted scalar, found invalid Unicode character escape code" => {
-            return Problem::new("this escape is not a character")
+            return Diagnostic::error("yaml-escape", "this escape is not a character")
                 .at(escape(text, at, |letter| matches!(letter, 'u' | 'U')))
                 .with_help("write the character itself, or `\\U` with eight digits");
         }
@@ -205,9 +206,9 @@ pub(super) fn problem(text: &str, info: &str, at: usize) -> Problem {
         _ if info.starts_with("unexpected character") => {
             ("no text begins with this character unless it is in quotes", None)
         }
-        _ => return Problem::new(other(info)).at(here),
+        _ => return Diagnostic::error("yaml-syntax", other(info)).at(here),
     };
-    let problem = Problem::new(message).at(here);
+    let problem = Diagnostic::error("yaml-syntax", message).at(here);
     match help {
         Some(help) => problem.with_help(help),
         None => problem,
@@ -244,23 +245,25 @@ fn escape(text: &str, quote: usize, is_meant: impl Fn(char) -> bool) -> Span {
     Span::new(quote, quote + 1)
 }
 
-fn tab(text: &str, at: usize) -> Problem {
+fn tab(text: &str, at: usize) -> Diagnostic {
     // The parser notices behind the tabs, or at the start of the text that they interrupt.
     let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let tab = text[line_start..at].find('\t').map(|tab| line_start + tab);
     let tab = tab.or_else(|| text[at..].find("\n\t").map(|newline| at + newline + 1));
     let tab = tab.unwrap_or(at);
     let end = tab + text[tab..].bytes().take_while(|&byte| byte == b'\t').count();
-    Problem::new("a tab cannot indent").at(Span::new(tab, end)).with_help("indent with spaces")
+    Diagnostic::error("tab-indentation", "a tab cannot indent")
+        .at(Span::new(tab, end))
+        .with_help("indent with spaces")
 }
 
-fn missing_colon(text: &str, at: usize) -> Problem {
+fn missing_colon(text: &str, at: usize) -> Diagnostic {
     // The parser notices at the next token: the key is what precedes it.
     let before = text[..at].trim_end();
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = &before[line_start..];
     let start = line_start + line.len() - line.trim_start_matches([' ', '\t', '-']).len();
-    Problem::new("expected `:` after this key").at(Span::new(start, before.len()))
+    Diagnostic::error("missing-colon", "expected `:` after this key").at(Span::new(start, before.len()))
 }
 
 /// The character at an offset, or the end of the text.

@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 
 use super::overlay::merge;
 use crate::{
-    document::{self, Problem, Source, to_value},
+    document::{self, Diagnostic, Diagnostics, Source, to_value},
     host::files::{self, FileError, FileKind},
 };
 
@@ -31,7 +31,7 @@ pub(crate) enum FactsError {
     )]
     Writable { path: PathBuf, mode: u32 },
     #[error("{}", in_one_line(file, problems))]
-    Invalid { file: Source, problems: Vec<Problem> },
+    Invalid { file: Source, problems: Diagnostics },
 }
 
 /// The facts in folders, later ones over earlier ones. What cannot be used is passed over with a warning.
@@ -105,9 +105,9 @@ fn content(mut file: File) -> io::Result<Vec<u8>> {
 
 fn read(path: &Path, bytes: Vec<u8>) -> Result<Map, FactsError> {
     let name = path.display().to_string();
-    let unread = |problem| FactsError::Invalid {
+    let unread = |problem: Diagnostic| FactsError::Invalid {
         file: Source { name: name.clone(), text: String::new() },
-        problems: vec![problem],
+        problems: problem.into(),
     };
     let source = Source::read(&name, bytes).map_err(unread)?;
     let root = match document::parse(&source) {
@@ -118,17 +118,17 @@ fn read(path: &Path, bytes: Vec<u8>) -> Result<Map, FactsError> {
         Value::Null => Ok(Map::new()),
         Value::Map(facts) => Ok(Arc::unwrap_or_clone(facts)),
         _ => {
-            let problem = Problem::new(format!(
-                "facts have to be a map of names to values, and this is {}",
-                root.kind()
-            ));
-            Err(FactsError::Invalid { file: source, problems: vec![problem.at(root.span)] })
+            let problem = Diagnostic::error(
+                "facts-not-a-map",
+                format!("facts have to be a map of names to values, and this is {}", root.kind()),
+            );
+            Err(FactsError::Invalid { file: source, problems: problem.at(root.span).into() })
         }
     }
 }
 
 /// The first problem and its place.
-fn in_one_line(source: &Source, problems: &[Problem]) -> String {
+fn in_one_line(source: &Source, problems: &[Diagnostic]) -> String {
     let Some(first) = problems.first() else { return source.name.clone() };
     let more = match problems.len() - 1 {
         0 => String::new(),

@@ -10,7 +10,7 @@ use ccm_expr::{Map, Value};
 
 use crate::{
     cli,
-    document::{Colour, render},
+    document::{Colour, Review, render},
     host::Host,
     manifest::{self, LoadError, LoadInputs, Location},
     state::{Memory, StateDirectory},
@@ -46,9 +46,9 @@ pub fn request(text: &[u8]) {
 /// Problems are told at places that exist.
 fn tell(error: &LoadError) {
     if let LoadError::Invalid(documents) = error {
-        for (source, problems) in documents {
-            assert!(!problems.is_empty(), "invalid without a reason");
-            render(problems, source, Colour::Off);
+        for Review { source, diagnostics } in documents {
+            assert!(!diagnostics.is_empty(), "invalid without a reason");
+            render(diagnostics, source, Colour::Off);
         }
     }
 }
@@ -62,7 +62,7 @@ fn folder() -> PathBuf {
 }
 
 fn load_inputs() -> LoadInputs {
-    LoadInputs { facts: facts(), environ: facts(), hiera: None, data: Vec::new(), warn: |_| {} }
+    LoadInputs { facts: facts(), environ: facts(), hiera: None, data: Vec::new() }
 }
 
 fn facts() -> Value {

@@ -4,7 +4,7 @@ use ccm_expr::{Map, Template, Value};
 
 use super::{merge, rules};
 use crate::{
-    document::{Entry, Node, Problem, Scalar, Source, closest, to_value},
+    document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, closest, to_value},
     template::{self, Missing, Scope, expand, holds_template, template_problem},
 };
 
@@ -16,27 +16,33 @@ enum Mode {
 }
 
 /// The data of a document on this machine.
-pub(crate) fn resolve(root: &[Entry], scope: &Scope, source: &Source, problems: &mut Vec<Problem>) -> Value {
+pub(crate) fn resolve(
+    root: &[Entry],
+    scope: &Scope,
+    source: &Source,
+    diagnostics: &mut Diagnostics,
+) -> Value {
     let section = |name: &str| root.iter().find(|entry| entry.key == name);
-    let expanded = |mut node: Node, problems: &mut Vec<Problem>| {
-        expand(&mut node, scope, source, problems);
+    let expanded = |mut node: Node, diagnostics: &mut Diagnostics| {
+        expand(&mut node, scope, source, diagnostics);
         to_value(&node)
     };
     let data = section("data").map(|entry| &entry.value).filter(|node| !node.is_null());
-    let mut merged = data.map_or_else(|| Map::new().into(), |data| expanded(data.clone(), problems));
+    let mut merged = data.map_or_else(|| Map::new().into(), |data| expanded(data.clone(), diagnostics));
     let (order, mode) = section("hierarchy").map_or_else(
         || (vec!["default".to_owned()], Mode::First),
-        |hierarchy| hierarchy_of(hierarchy, scope, source, problems),
+        |hierarchy| hierarchy_of(hierarchy, scope, source, diagnostics),
     );
-    let overrides = section("overrides").and_then(|entry| overrides_of(entry, problems)).unwrap_or_default();
+    let overrides =
+        section("overrides").and_then(|entry| overrides_of(entry, diagnostics)).unwrap_or_default();
     let chosen = |entry: &&Entry| order.contains(&entry.key);
     for other in overrides.iter().filter(|entry| !chosen(entry) && holds_template(&entry.value)) {
         // What this machine does not use, another one will.
-        template::check(&other.value, scope, source, problems);
+        template::check(&other.value, scope, source, diagnostics);
     }
     for name in &order {
         let Some(entry) = overrides.iter().find(|entry| entry.key == *name) else { continue };
-        let over = expanded(entry.value.clone(), problems);
+        let over = expanded(entry.value.clone(), diagnostics);
         match mode {
             Mode::First => {
                 merged = merge::shallow(merged, &over);
@@ -48,30 +54,32 @@ pub(crate) fn resolve(root: &[Entry], scope: &Scope, source: &Source, problems: 
     merged
 }
 
-/// Checks data, merged from wherever it comes, against the rules of a document. Gives warnings.
+/// Checks data, merged from wherever it comes, against the rules of a document.
 pub(crate) fn check(
     root: &[Entry],
     merged: &Value,
     scope: &Scope,
     source: &Source,
-    problems: &mut Vec<Problem>,
-) -> Vec<String> {
-    match root.iter().find(|entry| entry.key == "data") {
-        Some(data) => rules::check(&data.value, merged, scope, source, problems),
-        None => Vec::new(),
+    diagnostics: &mut Diagnostics,
+) {
+    if let Some(data) = root.iter().find(|entry| entry.key == "data") {
+        rules::check(&data.value, merged, scope, source, diagnostics);
     }
 }
 
-fn overrides_of<'a>(entry: &'a Entry, problems: &mut Vec<Problem>) -> Option<&'a [Entry]> {
+fn overrides_of<'a>(entry: &'a Entry, diagnostics: &mut Diagnostics) -> Option<&'a [Entry]> {
     let Some(overrides) = entry.value.as_map() else {
         let message = format!("`overrides` must be a map, not {}", entry.value.kind());
-        problems
-            .push(Problem::new(message).at(entry.key_span).with_help("remove it, or name what it overrides"));
+        diagnostics.push(
+            Diagnostic::error("overrides-not-a-map", message)
+                .at(entry.key_span)
+                .with_help("remove it, or name what it overrides"),
+        );
         return None;
     };
     for entry in overrides.iter().filter(|entry| entry.value.as_map().is_none()) {
         let message = format!("override `{}` must be a map, not {}", entry.key, entry.value.kind());
-        problems.push(Problem::new(message).at(entry.key_span));
+        diagnostics.push(Diagnostic::error("overrides-not-a-map", message).at(entry.key_span));
     }
     Some(overrides)
 }
@@ -81,20 +89,20 @@ fn hierarchy_of(
     entry: &Entry,
     scope: &Scope,
     source: &Source,
-    problems: &mut Vec<Problem>,
+    diagnostics: &mut Diagnostics,
 ) -> (Vec<String>, Mode) {
     let mut order = vec!["default".to_owned()];
     let mut mode = Mode::First;
     let Some(entries) = entry.value.as_map() else {
         let message = format!("`hierarchy` must be a map with order and merge, not {}", entry.value.kind());
-        problems.push(Problem::new(message).at(entry.key_span));
+        diagnostics.push(Diagnostic::error("invalid-hierarchy", message).at(entry.key_span));
         return (order, mode);
     };
     for Entry { key, key_span, value } in entries {
         match (key.as_str(), value.as_seq(), value.as_str()) {
             ("order", Some(items), _) => {
                 order.clear();
-                for name in items.iter().filter_map(|item| name(item, scope, source, problems)) {
+                for name in items.iter().filter_map(|item| name(item, scope, source, diagnostics)) {
                     // A name that comes again has had its say.
                     if !order.contains(&name) {
                         order.push(name);
@@ -102,19 +110,28 @@ fn hierarchy_of(
                 }
             }
             ("order", None, _) => {
-                problems.push(
-                    Problem::new(format!("`order` must be a list, not {}", value.kind())).at(*key_span),
+                diagnostics.push(
+                    Diagnostic::error(
+                        "invalid-hierarchy",
+                        format!("`order` must be a list, not {}", value.kind()),
+                    )
+                    .at(*key_span),
                 );
             }
             ("merge", _, Some("first")) => mode = Mode::First,
             ("merge", _, Some("deep")) => mode = Mode::Deep,
             ("merge", ..) => {
-                problems.push(Problem::new("`merge` must be `first` or `deep`").at(value.span));
+                diagnostics.push(
+                    Diagnostic::error("invalid-hierarchy", "`merge` must be `first` or `deep`")
+                        .at(value.span),
+                );
             }
             _ => {
-                let problem = Problem::new(format!("unknown key `hierarchy.{key}`")).at(*key_span);
+                let problem =
+                    Diagnostic::error("unknown-hierarchy-key", format!("unknown key `hierarchy.{key}`"))
+                        .at(*key_span);
                 let near = closest(key, ["order", "merge"]);
-                problems.push(match near {
+                diagnostics.push(match near {
                     Some(near) => problem.with_help(format!("did you mean `{near}`?")),
                     None => problem.with_help("a hierarchy has order and merge"),
                 });
@@ -126,10 +143,10 @@ fn hierarchy_of(
 
 /// One name of the order. It is passed over when it has expressions and all of them came out empty or missing; one that
 /// did among others is the empty text.
-fn name(item: &Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>) -> Option<String> {
+fn name(item: &Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) -> Option<String> {
     let (Some(text), crate::document::Value::Scalar(scalar)) = (item.as_str(), &item.value) else {
         let message = format!("an entry of `order` must be a string, not {}", item.kind());
-        problems.push(Problem::new(message).at(item.span));
+        diagnostics.push(Diagnostic::error("invalid-hierarchy", message).at(item.span));
         return None;
     };
     if !ccm_expr::has_template(text) {
@@ -138,7 +155,7 @@ fn name(item: &Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>
     match expanded_name(scalar, &scope.with_missing(Missing::Empty)) {
         Ok(name) => name,
         Err(error) => {
-            problems.push(template_problem(scope.advise(error), scalar, item.span, source));
+            diagnostics.push(template_problem(scope.advise(error), scalar, item.span, source));
             None
         }
     }

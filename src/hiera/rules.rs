@@ -3,7 +3,7 @@
 use ccm_expr::{Program, Value};
 
 use crate::{
-    document::{self, Entry, Node, Problem, Source, Span},
+    document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Span},
     template::Scope,
 };
 
@@ -14,25 +14,23 @@ struct Rule<'a> {
     at: usize,
 }
 
-/// Checks the merged data against the rules written in the data's comments. Gives warnings about words that are no rules.
+/// Checks the merged data against the rules written in the data's comments, and warns about words that are no rules.
 pub(super) fn check(
     data: &Node,
     merged: &Value,
     scope: &Scope,
     source: &Source,
-    problems: &mut Vec<Problem>,
-) -> Vec<String> {
+    diagnostics: &mut Diagnostics,
+) {
     let scope = scope.with_data(merged.clone());
-    let mut check = Check { scope, source, problems, warnings: Vec::new() };
+    let mut check = Check { scope, source, diagnostics };
     check.walk(data, Some(merged), "", 0);
-    check.warnings
 }
 
 struct Check<'a> {
     scope: Scope,
     source: &'a Source,
-    problems: &'a mut Vec<Problem>,
-    warnings: Vec<String>,
+    diagnostics: &'a mut Diagnostics,
 }
 
 impl Check<'_> {
@@ -47,8 +45,8 @@ impl Check<'_> {
             let value = merged.and_then(Value::as_map).and_then(|map| map.get(entry.key.as_str()));
             let name = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
             let is_known =
-                |problem: &Problem| problem.span.is_some_and(|span| entry.value.span.contains(span));
-            let rules = if self.problems.iter().any(is_known) {
+                |problem: &Diagnostic| problem.span.is_some_and(|span| entry.value.span.contains(span));
+            let rules = if self.diagnostics.iter().any(is_known) {
                 // It could not be expanded, and is not yet what the rules are about.
                 Vec::new()
             } else {
@@ -57,9 +55,9 @@ impl Check<'_> {
             for rule in rules {
                 if rule.is_known() {
                     let value = value.unwrap_or(&Value::Null);
-                    self.problems.extend(broken(&rule, value, &name, entry.key_span, &self.scope));
+                    self.diagnostics.extend(broken(&rule, value, &name, entry.key_span, &self.scope));
                 } else {
-                    self.warnings.push(unknown(&rule, &name, self.source));
+                    self.diagnostics.push(unknown(&rule, &name));
                 }
             }
             self.walk(&entry.value, value, &name, entry.key_span.end);
@@ -80,8 +78,11 @@ impl Check<'_> {
             document::Value::Map(entries) => {
                 for entry in entries {
                     for rule in rules(entry, self.source, from).iter().filter(|rule| rule.is_known()) {
-                        let problem = Problem::new("a rule inside a list is not checked").at(rule.place());
-                        self.problems.push(problem.with_help(format!("put it on `{path}`, the list itself")));
+                        let problem =
+                            Diagnostic::error("rule-in-list", "a rule inside a list is not checked")
+                                .at(rule.place());
+                        self.diagnostics
+                            .push(problem.with_help(format!("put it on `{path}`, the list itself")));
                     }
                     self.unchecked(&entry.value, path, entry.key_span.end);
                     from = entry.value.span.end;
@@ -92,14 +93,16 @@ impl Check<'_> {
 }
 
 /// What is said of a word that is no rule. It may just as well be part of an ordinary comment.
-fn unknown(rule: &Rule, name: &str, source: &Source) -> String {
+fn unknown(rule: &Rule, name: &str) -> Diagnostic {
     let (word, _) = rule.parts();
-    let (line, column) = source.line_column(rule.place().start);
+    let place = Span::new(rule.at, rule.at + word.len());
     let help = match document::closest(word, ["@require", "@validate"]) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "the rules are @require and @validate".to_owned(),
     };
-    format!("{}:{line}:{column}: unknown rule `{word}` of data `{name}`; {help}", source.name)
+    Diagnostic::warning("unknown-rule", format!("unknown rule `{word}` of data `{name}`"))
+        .at(place)
+        .with_help(help)
 }
 
 impl Rule<'_> {
@@ -118,36 +121,46 @@ impl Rule<'_> {
 }
 
 /// What is wrong with a value by a rule.
-fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> Option<Problem> {
+fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> Option<Diagnostic> {
     let place = rule.place();
     let (word, rest) = rule.parts();
     match word {
         "@require" | "@required" => {
             let missing = value.is_null() || value.as_str() == Some("");
-            missing.then(|| Problem::new(format!("data `{name}` is required and has no value")).at(key))
+            missing.then(|| {
+                Diagnostic::error("required-data", format!("data `{name}` is required and has no value"))
+                    .at(key)
+            })
         }
         "@validate" => {
             let expression = rest.trim();
             let offset = rule.at + rule.text.len() - rest.trim_start().len();
             let in_place = |error: ccm_expr::Error| {
                 let at = Span::new(offset + error.span.start, offset + error.span.end);
-                Problem {
+                Diagnostic {
                     help: error.help,
-                    ..Problem::new(format!("the rule of data `{name}`: {}", error.message)).at(at)
+                    ..Diagnostic::error(
+                        "invalid-rule",
+                        format!("the rule of data `{name}`: {}", error.message),
+                    )
+                    .at(at)
                 }
             };
             let scope = scope.about(value.clone());
             match Program::compile(expression).and_then(|program| scope.evaluate(&program)) {
                 Ok(Value::Bool(true)) => None,
                 Ok(Value::Bool(false)) => Some(
-                    Problem::new(format!("data `{name}` is not valid: `{expression}` is false"))
-                        .at(key)
-                        .with_also(place, "the rule"),
+                    Diagnostic::error(
+                        "invalid-data",
+                        format!("data `{name}` is not valid: `{expression}` is false"),
+                    )
+                    .at(key)
+                    .with_also(place, "the rule"),
                 ),
                 Ok(other) => {
                     let message =
                         format!("the rule of data `{name}` must give a boolean, not {}", other.type_name());
-                    Some(Problem::new(message).at(place))
+                    Some(Diagnostic::error("invalid-rule", message).at(place))
                 }
                 Err(error) => Some(in_place(error)),
             }

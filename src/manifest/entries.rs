@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use super::references;
 use crate::{
-    document::{Entry, Node, Problem, Span, Value, closest, from_node},
+    document::{Diagnostic, Diagnostics, Entry, Node, Span, Value, closest, from_node},
     resource::{AnyType, Completeness, Declaration, Expansion, Resource, spellings},
     types,
 };
@@ -16,22 +16,22 @@ use crate::{
 pub(super) fn resources(
     list: &Node,
     expansion: &mut Expansion,
-    problems: &mut Vec<Problem>,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Resource> {
-    let Found { mut declarations, defaults, .. } = Found::of(list, problems);
-    let told = check_defaults(defaults, expansion, problems);
+    let Found { mut declarations, defaults, .. } = Found::of(list, diagnostics);
+    let told = check_defaults(defaults, expansion, diagnostics);
     for Declared { declaration, completeness, defaults } in &mut declarations {
-        let mut found = Vec::new();
+        let mut found = Diagnostics::default();
         *completeness = expansion.expand(declaration, &mut found);
-        problems.extend(found.into_iter().filter(|problem| !repeats(problem, *defaults, &told)));
+        diagnostics.extend(found.into_iter().filter(|problem| !repeats(problem, *defaults, &told)));
     }
-    references::check(&declarations, problems);
-    resolve(declarations, &told, problems)
+    references::check(&declarations, diagnostics);
+    resolve(declarations, &told, diagnostics)
 }
 
 /// The declarations of a list of entries.
-pub(super) fn declarations(list: &Node, problems: &mut Vec<Problem>) -> Vec<Declaration> {
-    Found::of(list, problems).declarations.into_iter().map(|declared| declared.declaration).collect()
+pub(super) fn declarations(list: &Node, diagnostics: &mut Diagnostics) -> Vec<Declaration> {
+    Found::of(list, diagnostics).declarations.into_iter().map(|declared| declared.declaration).collect()
 }
 
 /// A declaration, and where the defaults stand that some of its properties come from.
@@ -46,39 +46,40 @@ pub(super) struct Declared {
 fn check_defaults(
     defaults: Vec<Declared>,
     expansion: &mut Expansion,
-    problems: &mut Vec<Problem>,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Option<Span>> {
     let mut told = Vec::new();
     for Declared { mut declaration, defaults, completeness } in defaults {
-        let mut found = Vec::new();
+        let mut found = Diagnostics::default();
         expansion.expand(&mut declaration, &mut found);
-        found.extend(declaration.resolve(completeness).err().unwrap_or_default());
+        declaration.resolve(completeness, &mut found);
         found.retain(|problem| is_within(problem, defaults));
         told.extend(found.iter().map(|problem| problem.span));
-        problems.append(&mut found);
+        diagnostics.extend(found);
     }
     told
 }
 
-fn resolve(declarations: Vec<Declared>, told: &[Option<Span>], problems: &mut Vec<Problem>) -> Vec<Resource> {
+fn resolve(
+    declarations: Vec<Declared>,
+    told: &[Option<Span>],
+    diagnostics: &mut Diagnostics,
+) -> Vec<Resource> {
     let mut resources = Vec::with_capacity(declarations.len());
     for Declared { declaration, completeness, defaults } in declarations {
-        match declaration.resolve(completeness) {
-            Ok(resource) => resources.push(resource),
-            Err(more) => {
-                problems.extend(more.into_iter().filter(|problem| !repeats(problem, defaults, told)));
-            }
-        }
+        let mut found = Diagnostics::default();
+        resources.extend(declaration.resolve(completeness, &mut found));
+        diagnostics.extend(found.into_iter().filter(|problem| !repeats(problem, defaults, told)));
     }
     resources
 }
 
 /// Whether the defaults alone were found to have the problem.
-fn repeats(problem: &Problem, defaults: Option<Span>, told: &[Option<Span>]) -> bool {
+fn repeats(problem: &Diagnostic, defaults: Option<Span>, told: &[Option<Span>]) -> bool {
     is_within(problem, defaults) && told.contains(&problem.span)
 }
 
-fn is_within(problem: &Problem, place: Option<Span>) -> bool {
+fn is_within(problem: &Diagnostic, place: Option<Span>) -> bool {
     problem.span.zip(place).is_some_and(|(span, place)| place.contains(span))
 }
 
@@ -86,25 +87,29 @@ struct Found<'a> {
     declarations: Vec<Declared>,
     /// What items share, as declarations that nobody is named by.
     defaults: Vec<Declared>,
-    problems: &'a mut Vec<Problem>,
+    diagnostics: &'a mut Diagnostics,
 }
 
 impl<'p> Found<'p> {
-    fn of(list: &Node, problems: &'p mut Vec<Problem>) -> Self {
-        let mut found = Self { declarations: Vec::new(), defaults: Vec::new(), problems };
+    fn of(list: &Node, diagnostics: &'p mut Diagnostics) -> Self {
+        let mut found = Self { declarations: Vec::new(), defaults: Vec::new(), diagnostics };
         match list.as_seq() {
             Some(items) => items.iter().for_each(|item| found.entry(item)),
             None if list.is_null() => {}
             None => {
                 let message = format!("resources must be a list, not {}", list.kind());
-                found.problem(Problem::new(message).at(list.span).with_help("write each entry as `- TYPE:`"));
+                found.problem(
+                    Diagnostic::error("resources-not-a-list", message)
+                        .at(list.span)
+                        .with_help("write each entry as `- TYPE:`"),
+                );
             }
         }
         found
     }
 
-    fn problem(&mut self, problem: Problem) {
-        self.problems.push(problem);
+    fn problem(&mut self, problem: Diagnostic) {
+        self.diagnostics.push(problem);
     }
 
     /// One item of the list of resources.
@@ -115,14 +120,18 @@ impl<'p> Found<'p> {
                 None => format!("a resource entry is a map with one key, its type, not {}", item.kind()),
             };
             let help = format!("known types: {}", types::names().collect::<Vec<_>>().join(", "));
-            return self.problem(Problem::new(message).at(item.span).with_help(help));
+            return self.problem(Diagnostic::error("malformed-entry", message).at(item.span).with_help(help));
         };
         let Some(kind) = types::find(key) else {
             let help = closest(key, types::names()).map_or_else(
                 || format!("known types: {}", types::names().collect::<Vec<_>>().join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
-            return self.problem(Problem::new(format!("unknown type `{key}`")).at(*key_span).with_help(help));
+            return self.problem(
+                Diagnostic::error("unknown-type", format!("unknown type `{key}`"))
+                    .at(*key_span)
+                    .with_help(help),
+            );
         };
         match &value.value {
             Value::Seq(items) => self.list(kind, items),
@@ -131,14 +140,17 @@ impl<'p> Found<'p> {
                     self.named(kind, entries);
                 }
                 Some(name) if name.is_null() => {
-                    self.problem(Problem::new(format!("a {} without a name", kind.name())).at(name.span));
+                    self.problem(
+                        Diagnostic::error("missing-name", format!("a {} without a name", kind.name()))
+                            .at(name.span),
+                    );
                 }
                 _ => self.map(kind, entries),
             },
             Value::Scalar(_) => {
                 let message =
                     format!("no resources under `{key}`: expected a list or a map, found {}", value.kind());
-                self.problem(Problem::new(message).at(*key_span));
+                self.problem(Diagnostic::error("malformed-entry", message).at(*key_span));
             }
         }
     }
@@ -151,9 +163,12 @@ impl<'p> Found<'p> {
             match item.as_map() {
                 Some([entry]) if entry.key == "defaults" => match defaults {
                     Some(first) => self.problem(
-                        Problem::new(format!("more than one `defaults` for {}", kind.name()))
-                            .at(entry.key_span)
-                            .with_also(first.key_span, "the first one"),
+                        Diagnostic::error(
+                            "duplicate-defaults",
+                            format!("more than one `defaults` for {}", kind.name()),
+                        )
+                        .at(entry.key_span)
+                        .with_also(first.key_span, "the first one"),
                     ),
                     None => defaults = Some(entry),
                 },
@@ -163,7 +178,10 @@ impl<'p> Found<'p> {
         }
         let inherited = defaults.and_then(|defaults| self.properties(defaults)).unwrap_or_default();
         if let Some(name) = inherited.iter().find(|entry| entry.key == "name") {
-            let problem = Problem::new(format!("the `defaults` of {} cannot hold a name", kind.name()));
+            let problem = Diagnostic::error(
+                "name-in-defaults",
+                format!("the `defaults` of {} cannot hold a name", kind.name()),
+            );
             self.problem(problem.at(name.key_span).with_help("each resource has a name of its own"));
         }
         let place = defaults.map(|defaults| defaults.value.span);
@@ -181,7 +199,9 @@ impl<'p> Found<'p> {
         for entry in entries {
             if entry.key == "defaults" {
                 let help = format!("write `- {}:` over a list with one item per resource", kind.name());
-                let problem = Problem::new("`defaults` belongs into a list of resources").at(entry.key_span);
+                let problem =
+                    Diagnostic::error("misplaced-defaults", "`defaults` belongs into a list of resources")
+                        .at(entry.key_span);
                 self.problem(problem.with_help(help));
             } else {
                 self.declare(kind, entry, &[], None);
@@ -210,7 +230,9 @@ impl<'p> Found<'p> {
         let mut properties = own.to_vec();
         if let Some(name) = own.iter().find(|property| property.key == "name") {
             let message = format!("{}#{}: the name is given twice", kind.name(), entry.key);
-            let problem = Problem::new(message).at(name.key_span).with_help("the key above is the name");
+            let problem = Diagnostic::error("duplicate-name", message)
+                .at(name.key_span)
+                .with_help("the key above is the name");
             return self.problem(problem);
         }
         let is_own =
@@ -234,7 +256,7 @@ impl<'p> Found<'p> {
             _ => {
                 let message =
                     format!("`{}` needs a map of properties, not {}", entry.key, entry.value.kind());
-                self.problem(Problem::new(message).at(entry.value.span));
+                self.problem(Diagnostic::error("properties-not-a-map", message).at(entry.value.span));
                 None
             }
         }
@@ -271,8 +293,11 @@ fn shared(
     Declaration { kind, name: defaults.key.clone(), name_span: defaults.key_span, properties }
 }
 
-fn not_an_item(kind: &dyn AnyType, item: &Node) -> Problem {
-    let problem = Problem::new(format!("each {} in a list is a map with one key, its name", kind.name()));
+fn not_an_item(kind: &dyn AnyType, item: &Node) -> Diagnostic {
+    let problem = Diagnostic::error(
+        "malformed-entry",
+        format!("each {} in a list is a map with one key, its name", kind.name()),
+    );
     let help = match item.as_map() {
         Some([]) => return problem.at(item.span),
         Some([first, ..]) if first.value.is_null() => {

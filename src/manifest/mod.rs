@@ -19,7 +19,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    document::{self, Entry, Node, Pair, Parsed, Problem, Source, Value, closest, from_node},
+    document::{
+        self, Diagnostic, Diagnostics, Entry, Node, Pair, Parsed, Review, Source, Value, closest, from_node,
+    },
     hiera::{self, deep, set},
     host::Host,
     resource::{Declaration, Expansion, Resource},
@@ -60,8 +62,25 @@ pub(crate) enum LoadError {
     Unreadable(Unreadable),
     /// What the user sets has no place in the data.
     NotSet(String),
-    /// Each document that has problems, with them.
-    Invalid(Vec<(Source, Vec<Problem>)>),
+    /// Each document in which something was found, and in one of them an error.
+    Invalid(Vec<Review>),
+}
+
+/// Something made from documents, and the warnings about them.
+pub(crate) struct Loaded<T> {
+    pub(crate) value: T,
+    pub(crate) warnings: Vec<Review>,
+}
+
+impl<T> Loaded<T> {
+    /// Returns the value with what was found on the way to it, unless an error is among that.
+    fn of(value: Option<T>, reviews: impl IntoIterator<Item = Review>) -> Result<Self, LoadError> {
+        let reviews: Vec<_> = reviews.into_iter().collect();
+        match value.filter(|_| !reviews.iter().any(|review| review.diagnostics.has_errors())) {
+            Some(value) => Ok(Self { value, warnings: reviews }),
+            None => Err(LoadError::Invalid(reviews)),
+        }
+    }
 }
 
 /// What surrounds a manifest: the machine it is read on, and what the user adds to its data.
@@ -72,8 +91,6 @@ pub(crate) struct LoadInputs {
     pub(crate) hiera: Option<Location>,
     /// Data that goes over everything, one after the other.
     pub(crate) data: Vec<Pair>,
-    /// Told what the user should know although nothing is wrong.
-    pub(crate) warn: fn(&str),
 }
 
 /// Reads a manifest and finds everything that is wrong with it.
@@ -82,26 +99,25 @@ pub(crate) fn load(
     load_inputs: &LoadInputs,
     host: &Host,
     memory: &Memory,
-) -> Result<Manifest, LoadError> {
+) -> Result<Loaded<Manifest>, LoadError> {
     let Origin { source, folder: working_directory, bundle } =
         location.read(host, memory).map_err(LoadError::Unreadable)?;
     let scope = load_inputs.scope(&working_directory);
     let external = load_inputs.external_data(&scope, host, memory)?;
-    let mut problems = Vec::new();
-    let read = read(&source, &scope, load_inputs, external.as_ref(), &mut problems)?;
-    let broken =
-        |scope: &Scope| external.as_ref().and_then(|external| external.broken(scope, load_inputs.warn));
-    let mut invalid: Vec<_> = read.as_ref().and_then(|(_, _, scope)| broken(scope)).into_iter().collect();
-    match read {
-        Some((resources, settings, scope)) if problems.is_empty() && invalid.is_empty() => {
-            Ok(Manifest { source, working_directory, resources, settings, scope, _bundle: bundle })
-        }
-        _ if problems.is_empty() => Err(LoadError::Invalid(invalid)),
-        _ => {
-            invalid.insert(0, (source, problems));
-            Err(LoadError::Invalid(invalid))
-        }
-    }
+    let mut diagnostics = Diagnostics::default();
+    let read = read(&source, &scope, load_inputs, external.as_ref(), &mut diagnostics)?;
+    let broken = |scope: &Scope| external.as_ref().and_then(|external| external.review(scope));
+    let of_data = read.as_ref().and_then(|(_, _, scope)| broken(scope));
+    let reviews = diagnostics.review(&source).into_iter().chain(of_data);
+    let manifest = read.map(|(resources, settings, scope)| Manifest {
+        source: source.clone(),
+        working_directory,
+        resources,
+        settings,
+        scope,
+        _bundle: bundle,
+    });
+    Loaded::of(manifest, reviews)
 }
 
 impl LoadInputs {
@@ -116,14 +132,12 @@ impl LoadInputs {
         working_directory: &Path,
         host: &Host,
         memory: &Memory,
-    ) -> Result<Scope, LoadError> {
+    ) -> Result<Loaded<Scope>, LoadError> {
         let scope = self.scope(working_directory);
         let external = self.external_data(&scope, host, memory)?;
         let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), external.as_ref())?);
-        match external.and_then(|external| external.broken(&scope, self.warn)) {
-            Some(broken) => Err(LoadError::Invalid(vec![broken])),
-            None => Ok(scope),
-        }
+        let review = external.and_then(|external| external.review(&scope));
+        Loaded::of(Some(scope), review)
     }
 
     /// The data of a document that holds only data.
@@ -133,14 +147,12 @@ impl LoadInputs {
         working_directory: &Path,
         host: &Host,
         memory: &Memory,
-    ) -> Result<ccm_expr::Value, LoadError> {
+    ) -> Result<Loaded<ccm_expr::Value>, LoadError> {
         let scope = self.scope(working_directory);
         let external = External::read(location, &scope, host, memory)?;
         let scope = scope.with_data(external.data.clone());
-        match external.broken(&scope, self.warn) {
-            Some(broken) => Err(LoadError::Invalid(vec![broken])),
-            None => Ok(external.data),
-        }
+        let review = external.review(&scope);
+        Loaded::of(Some(external.data), review)
     }
 
     /// Other data with the user's over it.
@@ -167,6 +179,8 @@ struct External {
     source: Source,
     root: Node,
     data: ccm_expr::Value,
+    /// Warnings about the document itself.
+    diagnostics: Diagnostics,
 }
 
 impl External {
@@ -175,40 +189,37 @@ impl External {
             location.read(host, memory).map_err(LoadError::Unreadable)?;
         let parsed = match document::read(&source) {
             Ok(parsed) => parsed,
-            Err(mut problems) => {
-                secret::hide_all(&mut problems, &source.text);
-                return Err(LoadError::Invalid(vec![(source, problems)]));
+            Err(mut diagnostics) => {
+                secret::hide_all(&mut diagnostics, &source.text);
+                return Err(LoadError::Invalid(vec![Review { source, diagnostics }]));
             }
         };
         let root = &parsed.root;
-        let mut problems = Vec::new();
+        let mut diagnostics = Diagnostics::default();
         let data = if root.is_null() {
             ccm_expr::Map::new().into()
         } else if let Some(entries) = root.as_map() {
-            check_sections(entries, &mut problems);
-            hiera::resolve(entries, &scope.at(&folder), &source, &mut problems)
+            check_sections(entries, &mut diagnostics);
+            hiera::resolve(entries, &scope.at(&folder), &source, &mut diagnostics)
         } else {
             let message = format!("data is a map with a section `data`, not {}", root.kind());
-            problems.push(Problem::new(message).at(root.span));
+            diagnostics.push(Diagnostic::error("data-not-a-map", message).at(root.span));
             ccm_expr::Value::Null
         };
-        combine(&mut problems, &parsed, &source);
-        if problems.is_empty() {
-            return Ok(Self { source, root: parsed.root, data });
+        combine(&mut diagnostics, &parsed, &source);
+        if diagnostics.has_errors() {
+            return Err(LoadError::Invalid(vec![Review { source, diagnostics }]));
         }
-        Err(LoadError::Invalid(vec![(source, problems)]))
+        Ok(Self { source, root: parsed.root, data, diagnostics })
     }
 
-    /// The rules that the merged data breaks.
-    fn broken(&self, scope: &Scope, warn: fn(&str)) -> Option<(Source, Vec<Problem>)> {
-        let mut problems = Vec::new();
+    /// Returns what was found in the document, and the rules of it that the merged data breaks.
+    fn review(&self, scope: &Scope) -> Option<Review> {
+        let mut diagnostics = self.diagnostics.clone();
         let entries = self.root.as_map().unwrap_or_default();
-        let warnings = hiera::check(entries, scope.data(), scope, &self.source, &mut problems);
-        for warning in &warnings {
-            warn(warning);
-        }
-        secret::hide(&mut problems, &self.root, &self.source.text);
-        (!problems.is_empty()).then(|| (self.source.clone(), problems))
+        hiera::check(entries, scope.data(), scope, &self.source, &mut diagnostics);
+        secret::hide(&mut diagnostics, &self.root, &self.source.text);
+        diagnostics.review(&self.source)
     }
 }
 
@@ -220,32 +231,36 @@ fn read(
     scope: &Scope,
     load_inputs: &LoadInputs,
     external: Option<&External>,
-    problems: &mut Vec<Problem>,
+    diagnostics: &mut Diagnostics,
 ) -> Result<Option<Read>, LoadError> {
     let mut parsed = match document::read(source) {
         Ok(parsed) => parsed,
         Err(found) => {
-            *problems = found;
-            secret::hide_all(problems, &source.text);
+            *diagnostics = found;
+            secret::hide_all(diagnostics, &source.text);
             return Ok(None);
         }
     };
-    let read = read_tree(&mut parsed.root, source, scope, load_inputs, external, problems)?;
-    combine(problems, &parsed, source);
+    let read = read_tree(&mut parsed.root, source, scope, load_inputs, external, diagnostics)?;
+    combine(diagnostics, &parsed, source);
     Ok(read)
 }
 
 /// Joins what is wrong with a document as such and what is wrong with what it says, in the written order.
-fn combine(problems: &mut Vec<Problem>, Parsed { root, problems: found, gaps }: &Parsed, source: &Source) {
+fn combine(
+    diagnostics: &mut Diagnostics,
+    Parsed { root, diagnostics: found, gaps }: &Parsed,
+    source: &Source,
+) {
     let follows =
-        |problem: &Problem| problem.span.is_some_and(|span| gaps.iter().any(|gap| span.contains(*gap)));
-    problems.retain(|problem| !follows(problem));
-    problems.extend(found.iter().cloned());
-    problems.sort_by_key(Problem::start);
+        |problem: &Diagnostic| problem.span.is_some_and(|span| gaps.iter().any(|gap| span.contains(*gap)));
+    diagnostics.retain(|problem| !follows(problem));
+    diagnostics.extend(found.iter().cloned());
+    diagnostics.sort();
     if found.is_empty() {
-        secret::hide(problems, root, &source.text);
+        secret::hide(diagnostics, root, &source.text);
     } else {
-        secret::hide_all(problems, &source.text);
+        secret::hide_all(diagnostics, &source.text);
     }
 }
 
@@ -255,45 +270,43 @@ fn read_tree(
     scope: &Scope,
     load_inputs: &LoadInputs,
     external: Option<&External>,
-    problems: &mut Vec<Problem>,
+    diagnostics: &mut Diagnostics,
 ) -> Result<Option<Read>, LoadError> {
     let own = match root.as_map() {
         Some(entries) => {
-            check_sections(entries, problems);
-            hiera::resolve(entries, scope, source, problems)
+            check_sections(entries, diagnostics);
+            hiera::resolve(entries, scope, source, diagnostics)
         }
         None if root.is_null() || root.as_seq().is_some() => ccm_expr::Map::new().into(),
         None => {
-            problems.push(not_a_manifest(root));
+            diagnostics.push(not_a_manifest(root));
             return Ok(None);
         }
     };
     let merged = load_inputs.over(own, external)?;
-    let warnings = hiera::check(root.as_map().unwrap_or_default(), &merged, scope, source, problems);
-    for warning in &warnings {
-        (load_inputs.warn)(warning);
-    }
+    hiera::check(root.as_map().unwrap_or_default(), &merged, scope, source, diagnostics);
     let scope = scope.with_data(merged);
     let (list, settings) = match &mut root.value {
-        Value::Map(entries) => ccm_section(entries, &scope, source, problems),
+        Value::Map(entries) => ccm_section(entries, &scope, source, diagnostics),
         _ => (Some(&*root), Settings::default()),
     };
     let mut expansion = Expansion::new(&scope, source);
-    let resources = list.map(|list| entries::resources(list, &mut expansion, problems)).unwrap_or_default();
+    let resources =
+        list.map(|list| entries::resources(list, &mut expansion, diagnostics)).unwrap_or_default();
     Ok(Some((resources, settings, scope)))
 }
 
 /// The declarations in a manifest that is part of the program.
-pub(crate) fn declarations(text: &str) -> Result<Vec<Declaration>, Vec<Problem>> {
+pub(crate) fn declarations(text: &str) -> Result<Vec<Declaration>, Diagnostics> {
     let root = document::parse(&Source { name: "example".to_owned(), text: text.to_owned() })?;
-    let mut problems = Vec::new();
-    let declarations = entries::declarations(&root, &mut problems);
-    if problems.is_empty() { Ok(declarations) } else { Err(problems) }
+    let mut diagnostics = Diagnostics::default();
+    let declarations = entries::declarations(&root, &mut diagnostics);
+    if diagnostics.is_empty() { Ok(declarations) } else { Err(diagnostics) }
 }
 
 const SECTIONS: [&str; 4] = ["data", "hierarchy", "overrides", "ccm"];
 
-fn check_sections(entries: &[Entry], problems: &mut Vec<Problem>) {
+fn check_sections(entries: &[Entry], diagnostics: &mut Diagnostics) {
     for Entry { key, key_span, value } in entries {
         if !SECTIONS.contains(&key.as_str()) {
             let near = closest(key, SECTIONS);
@@ -301,10 +314,19 @@ fn check_sections(entries: &[Entry], problems: &mut Vec<Problem>) {
                 || format!("a manifest has {}; resources stand below ccm.resources", SECTIONS.join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
-            problems.push(Problem::new(format!("unknown section `{key}`")).at(*key_span).with_help(help));
+            diagnostics.push(
+                Diagnostic::error("unknown-section", format!("unknown section `{key}`"))
+                    .at(*key_span)
+                    .with_help(help),
+            );
         } else if value.as_map().is_none() && !value.is_null() && matches!(key.as_str(), "data" | "ccm") {
-            problems
-                .push(Problem::new(format!("`{key}` must be a map, not {}", value.kind())).at(value.span));
+            diagnostics.push(
+                Diagnostic::error(
+                    "section-not-a-map",
+                    format!("`{key}` must be a map, not {}", value.kind()),
+                )
+                .at(value.span),
+            );
         }
     }
 }
@@ -314,7 +336,7 @@ fn ccm_section<'a>(
     entries: &'a mut [Entry],
     scope: &Scope,
     source: &Source,
-    problems: &mut Vec<Problem>,
+    diagnostics: &mut Diagnostics,
 ) -> (Option<&'a Node>, Settings) {
     let ccm = entries.iter_mut().find(|entry| entry.key == "ccm").map(|entry| &mut entry.value.value);
     let Some(Value::Map(ccm)) = ccm else { return (None, Settings::default()) };
@@ -323,14 +345,14 @@ fn ccm_section<'a>(
         if entry.key.ends_with("_message") {
             template::join(&mut entry.value);
         }
-        template::expand_properties(&mut entry.value, scope, source, problems);
+        template::expand_properties(&mut entry.value, scope, source, diagnostics);
         rest.push(entry.clone());
     }
     let resources = ccm.iter().find(|entry| entry.key == "resources").map(|entry| &entry.value);
-    (resources, settings(rest, problems))
+    (resources, settings(rest, diagnostics))
 }
 
-fn settings(entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Settings {
+fn settings(entries: Vec<Entry>, diagnostics: &mut Diagnostics) -> Settings {
     let known = crate::resource::keys::<Settings>();
     let mut map = Vec::new();
     for entry in entries {
@@ -344,8 +366,10 @@ fn settings(entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Settings {
             || format!("ccm has {}", all.collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
-        problems.push(
-            Problem::new(format!("unknown key `ccm.{}`", entry.key)).at(entry.key_span).with_help(help),
+        diagnostics.push(
+            Diagnostic::error("unknown-setting", format!("unknown key `ccm.{}`", entry.key))
+                .at(entry.key_span)
+                .with_help(help),
         );
     }
     // One by one, so that each faulty setting is reported.
@@ -354,13 +378,16 @@ fn settings(entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Settings {
         let alone = Node { value: Value::Map(vec![entry.clone()]), span };
         if let Err(error) = from_node::<Settings>(&alone) {
             let message = format!("ccm.{}: {}", entry.key, error.message);
-            problems.push(Problem::new(message).at(error.span.unwrap_or(span)));
+            diagnostics.push(Diagnostic::error("invalid-setting", message).at(error.span.unwrap_or(span)));
         }
     }
     from_node(&Node { value: Value::Map(map), span: document::Span::default() }).unwrap_or_default()
 }
 
-fn not_a_manifest(root: &Node) -> Problem {
-    Problem::new(format!("a manifest is a map of sections or a list of resources, not {}", root.kind()))
-        .at(root.span)
+fn not_a_manifest(root: &Node) -> Diagnostic {
+    Diagnostic::error(
+        "not-a-manifest",
+        format!("a manifest is a map of sections or a list of resources, not {}", root.kind()),
+    )
+    .at(root.span)
 }

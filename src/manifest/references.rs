@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::entries::Declared;
 use crate::{
-    document::{Entry, Node, Problem, Span, closest},
+    document::{Diagnostic, Diagnostics, Entry, Node, Span, closest},
     resource::{Completeness, Declaration},
     template::holds_template,
     vocabulary::Reference,
@@ -18,7 +18,7 @@ struct Known {
 
 /// Finds names that are taken twice, and references to nothing or to something that comes later. Names and references
 /// that could not be expanded are left out: what they would have been nobody knows.
-pub(super) fn check(declared: &[Declared], problems: &mut Vec<Problem>) {
+pub(super) fn check(declared: &[Declared], diagnostics: &mut Diagnostics) {
     let mut known: HashMap<Reference, Known> = HashMap::with_capacity(declared.len());
     let mut nameless: Vec<&str> = Vec::new();
     for (index, Declared { declaration, completeness, .. }) in declared.iter().enumerate() {
@@ -36,8 +36,8 @@ pub(super) fn check(declared: &[Declared], problems: &mut Vec<Problem>) {
         for (name, span) in names {
             let reference = Reference { kind: kind.to_owned(), name: name.to_owned() };
             match known.get(&reference) {
-                Some(first) => problems.push(
-                    Problem::new(format!("{reference} is declared twice"))
+                Some(first) => diagnostics.push(
+                    Diagnostic::error("duplicate-resource", format!("{reference} is declared twice"))
                         .at(span)
                         .with_also(first.span, "first declared here"),
                 ),
@@ -49,7 +49,7 @@ pub(super) fn check(declared: &[Declared], problems: &mut Vec<Problem>) {
         for (reference, span) in references(declaration) {
             let is_known = known.contains_key(&reference) || !nameless.contains(&reference.kind.as_str());
             if is_known {
-                problems.extend(problem(index, declaration, &reference, span, &known));
+                diagnostics.extend(problem(index, declaration, &reference, span, &known));
             }
         }
     }
@@ -61,21 +61,25 @@ fn problem(
     reference: &Reference,
     span: Span,
     known: &HashMap<Reference, Known>,
-) -> Option<Problem> {
+) -> Option<Diagnostic> {
     let who = format!("{}#{}", declaration.kind.name(), declaration.name);
     match known.get(reference) {
         None => {
             let others = known.iter().filter(|(_, other)| other.index != index);
             let names: Vec<String> = others.map(|(name, _)| name.to_string()).collect();
-            let problem = Problem::new(format!("{who}: {reference} is not declared")).at(span);
+            let problem =
+                Diagnostic::error("undeclared-reference", format!("{who}: {reference} is not declared"))
+                    .at(span);
             Some(match closest(&reference.to_string(), names.iter().map(String::as_str)) {
                 Some(near) => problem.with_help(format!("did you mean `{near}`?")),
                 None => problem.with_also(declaration.name_span, "needed by this resource"),
             })
         }
-        Some(other) if other.index == index => Some(Problem::new(format!("{who} refers to itself")).at(span)),
+        Some(other) if other.index == index => {
+            Some(Diagnostic::error("self-reference", format!("{who} refers to itself")).at(span))
+        }
         Some(other) if other.index > index => Some(
-            Problem::new(format!("{who}: {reference} is declared only later"))
+            Diagnostic::error("late-reference", format!("{who}: {reference} is declared only later"))
                 .at(span)
                 .with_also(other.span, "declared here")
                 .with_help("resources run in the written order: move it up"),

@@ -5,7 +5,7 @@
 use std::{ops::Range, sync::LazyLock};
 
 use crate::{
-    document::{Entry, Excerpt, Node, Problem, Span, Typed, Value, closest},
+    document::{Diagnostic, Entry, Excerpt, Node, Span, Typed, Value, closest},
     resource::{AnyType, fields},
     types,
     vocabulary::holds_secrets,
@@ -14,7 +14,7 @@ use crate::{
 const MARK: &str = "sensitive";
 
 /// Leaves the excerpts out of problems that would show lines of a sensitive resource.
-pub(super) fn hide(problems: &mut [Problem], root: &Node, text: &str) {
+pub(super) fn hide(problems: &mut [Diagnostic], root: &Node, text: &str) {
     if problems.is_empty() {
         return;
     }
@@ -36,7 +36,7 @@ pub(super) fn hide(problems: &mut [Problem], root: &Node, text: &str) {
 }
 
 /// Of a text that cannot be read, nobody knows what in it is sensitive.
-pub(super) fn hide_all(problems: &mut [Problem], text: &str) {
+pub(super) fn hide_all(problems: &mut [Diagnostic], text: &str) {
     if text.contains(MARK) || holds_secrets(text) || secret_keys().iter().any(|key| text.contains(key)) {
         for problem in problems {
             problem.excerpt = Excerpt::Hidden;

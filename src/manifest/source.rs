@@ -8,7 +8,7 @@ use std::{
 
 use super::bundle::Bundle;
 use crate::{
-    document::{Problem, Source},
+    document::{Diagnostic, Source},
     host::{
         Host,
         http::{HttpError, Request},
@@ -51,7 +51,7 @@ pub(crate) enum Unreadable {
     #[error("bundle {name} holds no {IN_A_FOLDER} at its root or in its only folder")]
     NoManifest { name: String },
     #[error("{}", .0.message)]
-    NotText(Problem),
+    NotText(Diagnostic),
 }
 
 /// What was read.

@@ -6,13 +6,13 @@ use std::fmt;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    AnyProperties, AnyType, Common, Error,
+    AnyProperties, AnyType, Common, Error, Warning,
     expansion::Secrecy,
     faults::{Faults, named, unknown_provider},
     schema,
 };
 use crate::{
-    document::{Entry, Node, Problem, Span, Value, from_node},
+    document::{Diagnostic, Diagnostics, Entry, Node, Span, Value, from_node},
     vocabulary::Reference,
 };
 
@@ -57,8 +57,12 @@ pub(crate) enum Completeness {
 }
 
 impl Declaration {
-    /// The resource, or everything that is wrong with it.
-    pub(crate) fn resolve(self, completeness: Completeness) -> Result<Resource, Vec<Problem>> {
+    /// Returns the resource, unless something is wrong with it; everything that is, is collected.
+    pub(crate) fn resolve(
+        self,
+        completeness: Completeness,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Resource> {
         let Self { kind, name, name_span, properties } = self;
         let places = Places {
             name: name_span,
@@ -70,7 +74,7 @@ impl Declaration {
         } else if completeness == Completeness::Shared {
             faults.properties.push("name".to_owned());
         } else if name.trim().is_empty() {
-            faults.problems.push(Problem::new("it has no name").at(name_span));
+            faults.diagnostics.push(Diagnostic::error("missing-name", "it has no name").at(name_span));
             faults.properties.push("name".to_owned());
         }
         let (common, mut own) = faults.sort(properties);
@@ -81,7 +85,7 @@ impl Declaration {
         let common = faults.read(&mut common, from_node::<Common>);
         let wanted = faults.read(&mut own, |map| kind.read(map));
         if let Some(common) = &common {
-            faults.problems.extend(unknown_provider(kind, common, &places));
+            faults.diagnostics.extend(unknown_provider(kind, common, &places));
         }
         if let (Some(wanted), Completeness::Whole) = (&wanted, completeness) {
             // Of a provider that is not known nothing is asked that only some ask for.
@@ -89,14 +93,14 @@ impl Declaration {
             let provider = common.as_ref().and_then(|common| common.provider.as_deref()).or(unknown);
             let new =
                 faults.new_in(faults.combination(wanted.as_ref(), &own), wanted.problems_with(provider));
-            faults.problems.extend(new.into_iter().map(|error| places.problem(error)));
+            faults.diagnostics.extend(new.into_iter().map(|error| places.problem(error)));
+            let warnings = faults.settled(wanted.warnings(provider));
+            faults.diagnostics.extend(warnings.into_iter().map(|warning| places.warning(warning)));
         }
-        match (common, wanted) {
-            (Some(common), Some(wanted)) if faults.problems.is_empty() => {
-                Ok(Resource { kind, name, common, wanted, late, places })
-            }
-            _ => Err(faults.about(&name, &places)),
-        }
+        let is_valid = !faults.diagnostics.has_errors();
+        diagnostics.extend(faults.about(&name, &places));
+        let (common, wanted) = common.zip(wanted).filter(|_| is_valid)?;
+        Some(Resource { kind, name, common, wanted, late, places })
     }
 }
 
@@ -106,8 +110,13 @@ impl Places {
         place.map_or(self.name, |(_, span)| *span)
     }
 
-    pub(super) fn problem(&self, error: Error) -> Problem {
-        Problem { help: error.help, ..Problem::new(error.message).at(self.find(error.property)) }
+    pub(super) fn problem(&self, error: Error) -> Diagnostic {
+        let problem = Diagnostic::error("invalid-properties", error.message);
+        Diagnostic { help: error.help, ..problem.at(self.find(error.property)) }
+    }
+
+    fn warning(&self, Warning { id, message, property, help }: Warning) -> Diagnostic {
+        Diagnostic { help, ..Diagnostic::warning(id, message).at(self.find(property)) }
     }
 }
 

@@ -6,7 +6,8 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 
 use super::{
-    Candidate, Change, Context, Difference, Error, Example, Properties, ResourceType, State, Trigger, schema,
+    Candidate, Change, Context, Difference, Error, Example, Properties, ResourceType, State, Trigger,
+    Warning, schema,
 };
 use crate::{
     document::{Node, NodeError, from_node},
@@ -41,6 +42,7 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
     fn ensure(&self) -> String;
     fn problems(&self) -> Vec<Error>;
     fn problems_with(&self, provider: Option<&str>) -> Vec<Error>;
+    fn warnings(&self, provider: Option<&str>) -> Vec<Warning>;
     fn to_json(&self) -> Map<String, Value>;
     fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error>;
     fn compare(&self, have: &AnyState, trigger: Trigger) -> Result<Option<PlannedChange>, Error>;
@@ -206,6 +208,10 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
 
     fn problems_with(&self, provider: Option<&str>) -> Vec<Error> {
         self.0.problems_with(provider)
+    }
+
+    fn warnings(&self, provider: Option<&str>) -> Vec<Warning> {
+        self.0.warnings(provider)
     }
 
     fn to_json(&self) -> Map<String, Value> {

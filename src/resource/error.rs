@@ -19,6 +19,19 @@ pub(crate) struct Error {
     pub(crate) retry: Retry,
 }
 
+/// Something that is probably not what the user meant, told before anything is done. Of the values of a resource that may
+/// be sensitive, the message quotes none but the name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Warning {
+    /// Names what was found, in words that never change: `glob-in-name`.
+    pub(crate) id: &'static str,
+    pub(crate) message: String,
+    /// The property to blame: its place in the manifest is shown.
+    pub(crate) property: Option<&'static str>,
+    /// What to do about it.
+    pub(crate) help: Option<String>,
+}
+
 /// Whether another attempt could go better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {

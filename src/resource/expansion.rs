@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::{AnyProperties, AnyType, Completeness, Declaration, Error, FieldKind, Resource, schema};
 use crate::{
     document::{
-        Entry, Excerpt, Node, NodeError, Problem, Scalar, Source, Span, Style, Value, closest, from_node,
+        Diagnostic, Diagnostics, Entry, Excerpt, Node, NodeError, Scalar, Source, Span, Style, Value,
+        closest, from_node,
     },
     template::{self, Scope, template_problem},
 };
@@ -28,15 +29,15 @@ impl<'a> Expansion<'a> {
     pub(crate) fn expand(
         &mut self,
         declaration: &mut Declaration,
-        problems: &mut Vec<Problem>,
+        diagnostics: &mut Diagnostics,
     ) -> Completeness {
-        let mut of_name = Vec::new();
+        let mut of_name = Diagnostics::default();
         self.name(declaration, &mut of_name);
         let completeness = if of_name.is_empty() { Completeness::Whole } else { Completeness::Nameless };
         let kind = declaration.kind;
         let mut of_properties = Vec::new();
         for (at, entry) in declaration.properties.iter_mut().enumerate() {
-            let mut found = Vec::new();
+            let mut found = Diagnostics::default();
             self.property(kind, entry, &mut found);
             if !found.is_empty() {
                 of_properties.push((at, found));
@@ -47,13 +48,13 @@ impl<'a> Expansion<'a> {
         let mut found = secrecy.uncovered(of_name, |_| {});
         for (at, faults) in of_properties {
             let Entry { key, value, .. } = &declaration.properties[at];
-            let of_text = |known: &mut Vec<Problem>| template::check(value, self.scope, self.source, known);
+            let of_text = |known: &mut Diagnostics| template::check(value, self.scope, self.source, known);
             found.extend(secrecy.of_property(kind, key).uncovered(faults, of_text));
         }
-        for problem in &mut found {
+        for problem in found.iter_mut() {
             secrecy.cover(problem, kind, &declaration.name);
         }
-        problems.extend(found);
+        diagnostics.extend(found);
         completeness
     }
 
@@ -61,10 +62,10 @@ impl<'a> Expansion<'a> {
         &mut self,
         kind: &dyn AnyType,
         Entry { key, value, .. }: &mut Entry,
-        problems: &mut Vec<Problem>,
+        diagnostics: &mut Diagnostics,
     ) {
         if key == "control" {
-            return self.check_control(value, problems);
+            return self.check_control(value, diagnostics);
         }
         if !template::holds_template(value) {
             return;
@@ -74,16 +75,16 @@ impl<'a> Expansion<'a> {
             join(value, &property.kind);
         }
         if property.is_some_and(|property| property.late) {
-            template::check(value, self.scope, self.source, problems);
+            template::check(value, self.scope, self.source, diagnostics);
         } else {
-            template::expand_properties(value, self.scope, self.source, problems);
+            template::expand_properties(value, self.scope, self.source, diagnostics);
         }
     }
 
-    fn name(&self, declaration: &mut Declaration, problems: &mut Vec<Problem>) {
+    fn name(&self, declaration: &mut Declaration, diagnostics: &mut Diagnostics) {
         let scalar = Scalar { text: std::mem::take(&mut declaration.name), style: Style::Joined };
         let mut name = Node { value: Value::Scalar(scalar), span: declaration.name_span };
-        template::expand(&mut name, self.scope, self.source, problems);
+        template::expand(&mut name, self.scope, self.source, diagnostics);
         if let Value::Scalar(scalar) = name.value {
             declaration.name = scalar.text;
         }
@@ -95,7 +96,7 @@ impl<'a> Expansion<'a> {
     }
 
     /// Conditions are expressions as they are: nothing in them is expanded first.
-    fn check_control(&self, control: &Node, problems: &mut Vec<Problem>) {
+    fn check_control(&self, control: &Node, diagnostics: &mut Diagnostics) {
         for entry in control.as_map().unwrap_or_default() {
             let Value::Scalar(scalar) = &entry.value.value else { continue };
             if from_node::<bool>(&entry.value).is_ok() {
@@ -106,7 +107,7 @@ impl<'a> Expansion<'a> {
                 Err(error) => vec![error],
             };
             let place = |error| template_problem(error, scalar, entry.value.span, self.source);
-            problems.extend(errors.into_iter().map(place));
+            diagnostics.extend(errors.into_iter().map(place));
         }
     }
 }
@@ -154,21 +155,21 @@ impl Secrecy {
 
     /// What may be said of templates that cannot be expanded. Values and parts of the text stay out of it; of what the
     /// text itself shows to be wrong, without a value, there is something left to say.
-    fn uncovered(self, found: Vec<Problem>, of_text: impl FnOnce(&mut Vec<Problem>)) -> Vec<Problem> {
+    fn uncovered(self, found: Diagnostics, of_text: impl FnOnce(&mut Diagnostics)) -> Diagnostics {
         if self == Self::Open || found.is_empty() {
             return found;
         }
-        let mut known = Vec::new();
+        let mut known = Diagnostics::default();
         of_text(&mut known);
         // Whatever is quoted, is quoted in these.
-        let quotes = |problem: &Problem| problem.message.contains('`');
+        let quotes = |problem: &Diagnostic| problem.message.contains('`');
         if known.is_empty() || known.iter().any(quotes) {
             known = found;
-            for problem in &mut known {
+            for problem in known.iter_mut() {
                 "a template in it cannot be expanded".clone_into(&mut problem.message);
             }
         }
-        for problem in &mut known {
+        for problem in known.iter_mut() {
             problem.excerpt = Excerpt::Hidden;
             problem.help = Some(
                 "its text may be secret and is not shown: try the expression with `ccm eval`".to_owned(),
@@ -191,7 +192,7 @@ impl Secrecy {
     }
 
     /// Names the resource in a problem, and hides the text at its place if that may be a secret.
-    pub(super) fn cover(self, problem: &mut Problem, kind: &dyn AnyType, name: &str) {
+    pub(super) fn cover(self, problem: &mut Diagnostic, kind: &dyn AnyType, name: &str) {
         problem.message = format!("{}#{name}: {}", kind.name(), problem.message);
         if self == Self::Secret {
             problem.excerpt = Excerpt::Hidden;
@@ -217,9 +218,9 @@ impl Resource {
     ) -> Result<Option<Box<dyn AnyProperties>>, Vec<Error>> {
         let Some(late) = &self.late else { return Ok(None) };
         let mut map = Node { value: Value::Map(late.clone()), span: self.places.name };
-        let mut problems = Vec::new();
-        template::expand_properties(&mut map, scope, source, &mut problems);
-        if problems.is_empty() {
+        let mut diagnostics = Diagnostics::default();
+        template::expand_properties(&mut map, scope, source, &mut diagnostics);
+        if diagnostics.is_empty() {
             match self.kind.read(&map) {
                 Ok(wanted) => {
                     let provider = self.common.provider.as_deref();
@@ -233,14 +234,14 @@ impl Resource {
                         Some(entry) => Secrecy::Open.of_value(self.kind, entry, error),
                         None => error,
                     };
-                    problems.push(error.into());
+                    diagnostics.push(error.into());
                 }
             }
         }
-        Err(problems.into_iter().map(|problem| self.late_error(problem)).collect())
+        Err(diagnostics.into_iter().map(|problem| self.late_error(problem)).collect())
     }
 
-    fn late_error(&self, problem: Problem) -> Error {
+    fn late_error(&self, problem: Diagnostic) -> Error {
         let key = |span: Span| {
             self.places.properties.iter().find(|(_, place)| place.contains(span)).map(|(key, _)| key)
         };

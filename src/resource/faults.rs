@@ -1,11 +1,13 @@
 //! Everything that is wrong with a declaration, and nothing that only follows from it.
 
 use super::{
-    AnyProperties, AnyType, Common, Error, FieldKind, declaration::Places, erased::names, expansion::Secrecy,
-    fields, schema,
+    AnyProperties, AnyType, Common, Error, FieldKind, Warning, declaration::Places, erased::names,
+    expansion::Secrecy, fields, schema,
 };
 use crate::{
-    document::{Entry, Excerpt, Fault, Node, NodeError, Problem, Scalar, Span, Style, Value, closest},
+    document::{
+        Diagnostic, Diagnostics, Entry, Excerpt, Fault, Node, NodeError, Scalar, Span, Style, Value, closest,
+    },
     template,
 };
 
@@ -22,7 +24,7 @@ const STAND_INS: [&str; 2] = ["/name", "name"];
 pub(super) struct Faults {
     kind: &'static dyn AnyType,
     secrecy: Secrecy,
-    pub(super) problems: Vec<Problem>,
+    pub(super) diagnostics: Diagnostics,
     /// The properties that could not be read.
     pub(super) properties: Vec<String>,
     /// The properties whose values are not known yet: what they look like now says nothing.
@@ -31,7 +33,8 @@ pub(super) struct Faults {
 
 impl Faults {
     pub(super) fn new(kind: &'static dyn AnyType, secrecy: Secrecy) -> Self {
-        Self { kind, secrecy, problems: Vec::new(), properties: Vec::new(), late: Vec::new() }
+        let diagnostics = Diagnostics::default();
+        Self { kind, secrecy, diagnostics, properties: Vec::new(), late: Vec::new() }
     }
 
     /// The properties that every resource has, and those of the type.
@@ -51,7 +54,7 @@ impl Faults {
                     common.push(entry);
                 }
             } else {
-                self.problems.push(unknown_key(self.kind, &entry));
+                self.diagnostics.push(unknown_key(self.kind, &entry));
             }
         }
         (common, own)
@@ -67,6 +70,13 @@ impl Faults {
         let is_late = |error: &Error| self.late.iter().any(|late| Some(late.as_str()) == error.property);
         let known_now = values.into_iter().filter(|error| !is_late(error));
         combination.into_iter().chain(known_now).filter(|error| !self.is_known(error.property)).collect()
+    }
+
+    /// Returns the warnings about properties whose values are known now.
+    pub(super) fn settled(&self, mut warnings: Vec<Warning>) -> Vec<Warning> {
+        let is_late = |property: &str| self.late.iter().any(|late| late == property);
+        warnings.retain(|warning| !warning.property.is_some_and(is_late) && !self.is_known(warning.property));
+        warnings
     }
 
     /// What is wrong with the combination of properties; if the desired state is at fault, with any that could be meant.
@@ -106,7 +116,7 @@ impl Faults {
             let entry = at.map(|at| entries.remove(at));
             let Some(entry) = entry else {
                 if !self.is_known(Some("name")) {
-                    self.problems.push(error.into());
+                    self.diagnostics.push(error.into());
                 }
                 return None;
             };
@@ -121,25 +131,25 @@ impl Faults {
                     error = self.secrecy.of_value(self.kind, &entry, error);
                     error.message = format!("{}: {}", entry.key, error.message);
                 }
-                self.problems.push(error.into());
+                self.diagnostics.push(error.into());
             }
             self.properties.push(entry.key);
         }
     }
 
     /// The problems, each naming the resource, and none showing what must not be seen.
-    pub(super) fn about(mut self, name: &str, places: &Places) -> Vec<Problem> {
+    pub(super) fn about(mut self, name: &str, places: &Places) -> Diagnostics {
         let secrets = schema::secret(self.kind);
         let secret = |span: Span| {
             places.properties.iter().any(|(key, place)| secrets.contains(key) && place.contains(span))
         };
-        for problem in &mut self.problems {
+        for problem in self.diagnostics.iter_mut() {
             self.secrecy.cover(problem, self.kind, name);
             if problem.span.is_some_and(secret) {
                 problem.excerpt = Excerpt::Hidden;
             }
         }
-        self.problems
+        self.diagnostics
     }
 }
 
@@ -147,7 +157,7 @@ fn is_common(kind: &dyn AnyType, key: &str) -> bool {
     schema::keys::<Common>().contains(&key) && (key != "subscribe" || kind.refreshes())
 }
 
-fn unknown_key(kind: &dyn AnyType, entry: &Entry) -> Problem {
+fn unknown_key(kind: &dyn AnyType, entry: &Entry) -> Diagnostic {
     let mut known: Vec<&str> = kind.keys().iter().copied().filter(|key| *key != "name").collect();
     known.extend(schema::keys::<Common>().iter().copied().filter(|key| is_common(kind, key)));
     let help = match closest(&entry.key, known.iter().copied()) {
@@ -155,10 +165,12 @@ fn unknown_key(kind: &dyn AnyType, entry: &Entry) -> Problem {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known properties: {}", known.join(", ")),
     };
-    Problem::new(format!("unknown property `{}`", entry.key)).at(entry.key_span).with_help(help)
+    Diagnostic::error("unknown-property", format!("unknown property `{}`", entry.key))
+        .at(entry.key_span)
+        .with_help(help)
 }
 
-pub(super) fn unknown_provider(kind: &dyn AnyType, common: &Common, places: &Places) -> Option<Problem> {
+pub(super) fn unknown_provider(kind: &dyn AnyType, common: &Common, places: &Places) -> Option<Diagnostic> {
     let asked = common.provider.as_deref()?;
     let known = kind.providers();
     if known.iter().any(|(name, _)| *name == asked) {

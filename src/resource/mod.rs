@@ -28,7 +28,7 @@ pub(crate) use common::Common;
 pub(crate) use context::{Context, RunMode};
 pub(crate) use declaration::{Completeness, Declaration, Resource};
 pub(crate) use erased::{AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
-pub(crate) use error::{Error, Retry};
+pub(crate) use error::{Error, Retry, Warning};
 pub(crate) use expansion::Expansion;
 #[cfg(test)]
 pub(crate) use manual::reference_page;
@@ -135,6 +135,10 @@ pub(crate) trait Properties:
     fn problems(&self) -> Vec<Error>;
     /// Values that are wrong for one provider only; `None` is the first of them.
     fn problems_with(&self, _provider: Option<&str>) -> Vec<Error> {
+        Vec::new()
+    }
+    /// What is allowed and was probably not meant, for this provider; `None` is the first of them.
+    fn warnings(&self, _provider: Option<&str>) -> Vec<Warning> {
         Vec::new()
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{Resource, schema};
 use crate::{
-    document::{Entry, Node, Source, Value, to_value},
+    document::{Diagnostics, Entry, Node, Source, Value, to_value},
     template::{self, Scope, escape},
     vocabulary::Secret,
 };
@@ -38,7 +38,7 @@ impl Resource {
         let mut expanded = late.clone();
         let mut left = Vec::new();
         for (at, entry) in late.iter().enumerate().rev() {
-            let mut problems = Vec::new();
+            let mut problems = Diagnostics::default();
             template::expand_properties(&mut expanded[at].value, scope, source, &mut problems);
             if !problems.is_empty() {
                 expanded.remove(at);

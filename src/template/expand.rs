@@ -3,11 +3,11 @@
 use ccm_expr::{Environment, Template, has_template};
 
 use super::Scope;
-use crate::document::{Node, Problem, Scalar, Source, Span, Style, Value, from_value};
+use crate::document::{Diagnostic, Diagnostics, Node, Scalar, Source, Span, Style, Value, from_value};
 
 /// Expands every string below a node, and says what is wrong with those that cannot be; they stay as they are.
-pub(crate) fn expand(node: &mut Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>) {
-    expand_with(Template::evaluate, node, scope, source, problems);
+pub(crate) fn expand(node: &mut Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) {
+    expand_with(Template::evaluate, node, scope, source, diagnostics);
 }
 
 /// As [`expand`], where nothing is not a value.
@@ -15,9 +15,9 @@ pub(crate) fn expand_properties(
     node: &mut Node,
     scope: &Scope,
     source: &Source,
-    problems: &mut Vec<Problem>,
+    diagnostics: &mut Diagnostics,
 ) {
-    expand_with(Template::require, node, scope, source, problems);
+    expand_with(Template::require, node, scope, source, diagnostics);
 }
 
 type Evaluate = fn(&Template, &dyn Environment) -> Result<ccm_expr::Value, ccm_expr::Error>;
@@ -27,7 +27,7 @@ fn expand_with(
     node: &mut Node,
     scope: &Scope,
     source: &Source,
-    problems: &mut Vec<Problem>,
+    diagnostics: &mut Diagnostics,
 ) {
     each_template(node, &mut |scalar, span| {
         let expanded = Template::parse(&scalar.text).and_then(|template| match scalar.style {
@@ -37,7 +37,7 @@ fn expand_with(
         match expanded {
             Ok(value) => Some(from_value(&value, span)),
             Err(error) => {
-                problems.push(problem(scope.advise(error), scalar, span, source));
+                diagnostics.push(problem(scope.advise(error), scalar, span, source));
                 None
             }
         }
@@ -45,14 +45,15 @@ fn expand_with(
 }
 
 /// Says what can be told to be wrong with templates that are expanded only later.
-pub(crate) fn check(node: &Node, scope: &Scope, source: &Source, problems: &mut Vec<Problem>) {
+pub(crate) fn check(node: &Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) {
     // Nothing is replaced, so that the copy stays what it is.
     each_template(&mut node.clone(), &mut |scalar, span| {
         let errors = match Template::parse(&scalar.text) {
             Ok(template) => template.check(scope),
             Err(error) => vec![error],
         };
-        problems.extend(errors.into_iter().map(|error| problem(scope.advise(error), scalar, span, source)));
+        diagnostics
+            .extend(errors.into_iter().map(|error| problem(scope.advise(error), scalar, span, source)));
         None
     });
 }
@@ -96,7 +97,7 @@ fn each_template(node: &mut Node, replace: &mut dyn FnMut(&Scalar, Span) -> Opti
 }
 
 /// An error in an expression, at its place in the document.
-pub(crate) fn problem(error: ccm_expr::Error, scalar: &Scalar, span: Span, source: &Source) -> Problem {
+pub(crate) fn problem(error: ccm_expr::Error, scalar: &Scalar, span: Span, source: &Source) -> Diagnostic {
     let at = source.within(span, &scalar.text, error.span);
-    Problem { help: error.help, ..Problem::new(error.message).at(at) }
+    Diagnostic { help: error.help, ..Diagnostic::error("invalid-expression", error.message).at(at) }
 }

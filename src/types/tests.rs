@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::TYPES;
 use crate::{
+    document::Diagnostics,
     manifest::{declarations, manifest_schema},
     resource::{AnyType, Completeness, Resource, fields, reference_page},
     template::holds_template,
@@ -14,8 +15,13 @@ use crate::{
 /// The resources of a manifest that is part of the program.
 fn resources(manifest: &str) -> Vec<Resource> {
     let declared = declarations(manifest).unwrap_or_else(|problems| panic!("{manifest}\n{problems:?}"));
-    let resolved = declared.into_iter().map(|declaration| declaration.resolve(Completeness::Whole));
-    resolved.map(|resource| resource.unwrap_or_else(|problems| panic!("{manifest}\n{problems:?}"))).collect()
+    let mut problems = Diagnostics::default();
+    let resolved: Vec<_> = declared
+        .into_iter()
+        .filter_map(|declaration| declaration.resolve(Completeness::Whole, &mut problems))
+        .collect();
+    assert!(problems.is_empty(), "{manifest}\n{problems:?}");
+    resolved
 }
 
 /// Every property that a resource was given, those that are never shown included.

@@ -1,7 +1,7 @@
 //! What did not fit, where, and under which property.
 
 use super::access::unexpected;
-use crate::document::{Problem, Span, Typed, Value, closest};
+use crate::document::{Diagnostic, Span, Typed, Value, closest};
 use serde::de::{Error, Expected, Unexpected};
 use std::fmt;
 
@@ -52,9 +52,9 @@ impl NodeError {
     }
 }
 
-impl From<NodeError> for Problem {
+impl From<NodeError> for Diagnostic {
     fn from(error: NodeError) -> Self {
-        Problem { span: error.span, help: error.help, ..Problem::new(error.message) }
+        Diagnostic { span: error.span, help: error.help, ..Diagnostic::error("invalid-value", error.message) }
     }
 }
 

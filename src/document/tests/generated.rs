@@ -1,7 +1,7 @@
 //! Properties that hold for every text.
 
 use super::source;
-use crate::document::{Colour, Node, Problem, Span, Value, from_node, parse, render};
+use crate::document::{Colour, Diagnostic, Node, Span, Value, from_node, parse, render};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -119,7 +119,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
         }
         Err(problems) => {
             prop_assert!(!problems.is_empty());
-            for Problem { span, also, .. } in &problems {
+            for Diagnostic { span, also, .. } in problems.iter() {
                 prop_assert!(span.is_some());
                 for span in span.iter().chain(also.iter().map(|(span, _)| span)) {
                     check_span(text, *span)?;

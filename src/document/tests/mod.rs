@@ -8,7 +8,7 @@ mod spans;
 mod trees;
 mod values;
 
-use super::{Node, Problem, Source, parse};
+use super::{Diagnostics, Node, Source, parse};
 
 pub(super) fn source(text: &str) -> Source {
     Source { name: "site.yaml".to_owned(), text: text.to_owned() }
@@ -18,7 +18,7 @@ pub(super) fn tree(text: &str) -> Node {
     parse(&source(text)).unwrap_or_else(|problems| panic!("{text:?}: {problems:?}"))
 }
 
-pub(super) fn problems(text: &str) -> Vec<Problem> {
+pub(super) fn problems(text: &str) -> Diagnostics {
     match parse(&source(text)) {
         Ok(node) => panic!("{text:?} was accepted: {node:?}"),
         Err(problems) => problems,

@@ -1,7 +1,7 @@
 //! Problems as people read them.
 
 use super::{problems, source};
-use crate::document::{Colour, Problem, Span, closest, render};
+use crate::document::{Colour, Diagnostic, Span, closest, render};
 
 fn rendered(text: &str) -> String {
     render(&problems(text), &source(text), Colour::Off)
@@ -101,7 +101,7 @@ error: the key `日本` is given twice
 #[test]
 fn a_span_of_many_lines_is_marked_on_its_first() {
     let text = "a:\n  b: 1\n  c: 2\n";
-    let problem = Problem::new("the key `d` is missing").at(Span { start: 5, end: 16 });
+    let problem = Diagnostic::error("test", "the key `d` is missing").at(Span { start: 5, end: 16 });
     assert_eq!(
         format!("\n{}", render(&[problem], &source(text), Colour::Off)),
         r"
@@ -116,7 +116,7 @@ error: the key `d` is missing
 
 #[test]
 fn a_problem_without_a_place_is_its_message() {
-    let problem = Problem::new("no such file").with_help("create\u{1b}[2J it");
+    let problem = Diagnostic::error("test", "no such file").with_help("create\u{1b}[2J it");
     assert_eq!(
         format!("\n{}", render(&[problem], &source(""), Colour::Off)),
         r"
@@ -178,7 +178,7 @@ fn nothing_in_a_source_reaches_the_terminal_as_a_control() {
 fn the_end_of_the_text_can_be_marked() {
     for text in ["", "a: [", "a: [\n", "é"] {
         let end = u32::try_from(text.len()).unwrap();
-        let problem = Problem::new("ends").at(Span { start: end, end: end + 7 });
+        let problem = Diagnostic::error("test", "ends").at(Span { start: end, end: end + 7 });
         let shown = render(&[problem], &source(text), Colour::Off);
         assert!(shown.starts_with("error: ends\n"), "{shown}");
     }
@@ -186,7 +186,7 @@ fn the_end_of_the_text_can_be_marked() {
 
 #[test]
 fn colours_are_there_when_asked_for() {
-    let problem = Problem::new("no");
+    let problem = Diagnostic::error("test", "no");
     assert!(render(&[problem], &source(""), Colour::On).contains('\u{1b}'));
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{posix::Posix, state::FileState};
 use crate::{
-    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger},
+    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger, Warning},
     vocabulary::{AbsolutePath, Account, Mode},
 };
 
@@ -116,6 +116,17 @@ impl resource::Properties for Properties {
             problems.push(Error::new(message).on(property));
         }
         problems
+    }
+
+    fn warnings(&self, _: Option<&str>) -> Vec<Warning> {
+        let path = self.name.to_string();
+        let glob = path.contains(['*', '?']).then(|| Warning {
+            id: "glob-in-name",
+            message: "`*` and `?` in a name are characters of the path: they match nothing else".to_owned(),
+            property: Some("name"),
+            help: Some("declare each file on its own".to_owned()),
+        });
+        glob.into_iter().collect()
     }
 }
 

@@ -1,12 +1,16 @@
-//! Problems in a source, and how people get to read them.
+//! What is wrong or suspicious in a source, and how people get to read it.
 
 use super::{Source, Span};
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use serde::Serialize;
 use std::ops::Range;
 
-/// Something wrong in a source.
+/// Something wrong or suspicious in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct Diagnostic {
+    /// Names what was found, in words that never change: `unknown-property`.
+    pub(crate) id: &'static str,
+    pub(crate) severity: Severity,
     pub(crate) message: String,
     pub(crate) span: Option<Span>,
     /// Stands under the marked text; may be empty.
@@ -17,6 +21,31 @@ pub(crate) struct Problem {
     pub(crate) excerpt: Excerpt,
 }
 
+/// Whether a document can be used in spite of what was found in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Severity {
+    /// Nothing is done before it is mended.
+    Error,
+    /// It is probably not what was meant.
+    Warning,
+}
+
+/// A diagnostic for programs: its place is counted in lines and columns, both from 1.
+#[derive(Debug, Serialize)]
+pub(crate) struct Located<'a> {
+    id: &'static str,
+    severity: Severity,
+    message: &'a str,
+    file: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+}
+
 /// Whether the text at the place may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Excerpt {
@@ -25,10 +54,22 @@ pub(crate) enum Excerpt {
     Hidden,
 }
 
-impl Problem {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Problem {
-            message: message.into(),
+impl Diagnostic {
+    /// Makes a diagnostic about something that stands in the way of using the document.
+    pub(crate) fn error(id: &'static str, message: impl Into<String>) -> Self {
+        Self::new(id, Severity::Error, message.into())
+    }
+
+    /// Makes a diagnostic about something that is probably not what was meant.
+    pub(crate) fn warning(id: &'static str, message: impl Into<String>) -> Self {
+        Self::new(id, Severity::Warning, message.into())
+    }
+
+    fn new(id: &'static str, severity: Severity, message: String) -> Self {
+        Diagnostic {
+            id,
+            severity,
+            message,
             span: None,
             label: String::new(),
             help: None,
@@ -38,7 +79,7 @@ impl Problem {
     }
 
     pub(crate) fn at(self, span: Span) -> Self {
-        Problem { span: Some(span), ..self }
+        Diagnostic { span: Some(span), ..self }
     }
 
     /// Where it begins, to put several in order.
@@ -46,12 +87,19 @@ impl Problem {
         self.span.map_or(0, |span| span.start)
     }
 
+    /// Returns it with its place in lines and columns.
+    pub(crate) fn located<'a>(&'a self, source: &'a Source) -> Located<'a> {
+        let (line, column) = self.span.map(|span| source.line_column(span.start)).unzip();
+        let (id, severity, help) = (self.id, self.severity, self.help.as_deref());
+        Located { id, severity, message: &self.message, file: &source.name, line, column, help }
+    }
+
     pub(crate) fn with_label(self, label: impl Into<String>) -> Self {
-        Problem { label: label.into(), ..self }
+        Diagnostic { label: label.into(), ..self }
     }
 
     pub(crate) fn with_help(self, help: impl Into<String>) -> Self {
-        Problem { help: Some(help.into()), ..self }
+        Diagnostic { help: Some(help.into()), ..self }
     }
 
     pub(crate) fn with_also(mut self, span: Span, label: impl Into<String>) -> Self {
@@ -60,21 +108,21 @@ impl Problem {
     }
 }
 
-/// Whether rendered problems carry terminal colours.
+/// Whether rendered diagnostics carry terminal colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     On,
     Off,
 }
 
-/// The problems as text: message, place, the line with the mark, help; a blank line between two.
-pub(crate) fn render(problems: &[Problem], source: &Source, colour: Colour) -> String {
+/// Returns the diagnostics as text: message, place, the line with the mark, help; a blank line between two.
+pub(crate) fn render(diagnostics: &[Diagnostic], source: &Source, colour: Colour) -> String {
     let renderer = match colour {
         Colour::On => Renderer::styled(),
         Colour::Off => Renderer::plain(),
     };
     let lines = Lines::of(&source.text);
-    let reports = problems.iter().map(|problem| renderer.render(&[report(problem, source, &lines)]));
+    let reports = diagnostics.iter().map(|one| renderer.render(&[report(one, source, &lines)]));
     reports.map(|report| without_nameless_origins(&report)).collect::<Vec<_>>().join("\n")
 }
 
@@ -88,13 +136,17 @@ fn without_nameless_origins(report: &str) -> String {
 /// Two places share one excerpt unless so much text lies between them that reading it would cost.
 const EXCERPT_BYTES: usize = 64 * 1024;
 
-fn report<'a>(problem: &'a Problem, source: &'a Source, lines: &Lines) -> Group<'a> {
-    let mut group = Group::with_title(Level::ERROR.primary_title(visible(&problem.message)));
+fn report<'a>(diagnostic: &'a Diagnostic, source: &'a Source, lines: &Lines) -> Group<'a> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut group = Group::with_title(level.primary_title(visible(&diagnostic.message)));
     let mut places = Vec::new();
-    if let Some(span) = problem.span {
-        places.push((span, AnnotationKind::Primary, &problem.label));
+    if let Some(span) = diagnostic.span {
+        places.push((span, AnnotationKind::Primary, &diagnostic.label));
     }
-    places.extend(problem.also.iter().map(|(span, label)| (*span, AnnotationKind::Context, label)));
+    places.extend(diagnostic.also.iter().map(|(span, label)| (*span, AnnotationKind::Context, label)));
     let marks: Vec<_> = places
         .into_iter()
         .map(|(span, kind, label)| (lines.mark(&source.text, span), kind, visible(label)))
@@ -109,7 +161,7 @@ fn report<'a>(problem: &'a Problem, source: &'a Source, lines: &Lines) -> Group<
     for marks in groups {
         let Some((first, ..)) = marks.first() else { continue };
         let is_long = lines.longest(&marks, source.text.len()) > LONGEST_LINE;
-        match problem.excerpt {
+        match diagnostic.excerpt {
             Excerpt::Shown if !is_long => group = group.element(excerpt(source, lines, marks)),
             Excerpt::Shown => {
                 for mark in marks {
@@ -120,7 +172,7 @@ fn report<'a>(problem: &'a Problem, source: &'a Source, lines: &Lines) -> Group<
             Excerpt::Hidden => group = group.element(origin(source, first.start)),
         }
     }
-    match &problem.help {
+    match &diagnostic.help {
         Some(help) => group.element(Level::HELP.message(visible(help))),
         None => group,
     }

@@ -1,0 +1,90 @@
+//! Everything that was found in one document, whether it stands in the way or not.
+
+use std::{
+    ops::{Deref, DerefMut},
+    vec,
+};
+
+use super::{Diagnostic, Severity, Source};
+
+/// Collects what is found in one document.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Diagnostics(Vec<Diagnostic>);
+
+/// A document, and what was found in it.
+#[derive(Debug)]
+pub(crate) struct Review {
+    pub(crate) source: Source,
+    pub(crate) diagnostics: Diagnostics,
+}
+
+impl Diagnostics {
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        self.0.push(diagnostic);
+    }
+
+    /// Returns whether anything stands in the way of using the document.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.errors().next().is_some()
+    }
+
+    /// Returns what stands in the way, without the warnings.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.0.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
+        self.0.retain(keep);
+    }
+
+    /// Brings them into the order of their places.
+    pub(crate) fn sort(&mut self) {
+        self.0.sort_by_key(Diagnostic::start);
+    }
+
+    /// Returns them with their document, unless there are none.
+    pub(crate) fn review(self, source: &Source) -> Option<Review> {
+        (!self.is_empty()).then(|| Review { source: source.clone(), diagnostics: self })
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self(vec![diagnostic])
+    }
+}
+
+impl From<Vec<Diagnostic>> for Diagnostics {
+    fn from(diagnostics: Vec<Diagnostic>) -> Self {
+        Self(diagnostics)
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<T: IntoIterator<Item = Diagnostic>>(&mut self, more: T) {
+        self.0.extend(more);
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl Deref for Diagnostics {
+    type Target = [Diagnostic];
+
+    fn deref(&self) -> &[Diagnostic] {
+        &self.0
+    }
+}
+
+impl DerefMut for Diagnostics {
+    fn deref_mut(&mut self) -> &mut [Diagnostic] {
+        &mut self.0
+    }
+}
