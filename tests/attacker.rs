@@ -2,12 +2,18 @@
 
 use std::{
     env, fs,
-    os::unix::{fs::symlink, process::CommandExt},
+    io::{Cursor, Write},
+    os::unix::{
+        fs::{FileExt, symlink},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
-use crate::support::{NOBODY, Trace, Tree, World, fits_strace, is_root, tampered};
+use sha2::{Digest, Sha256};
+
+use crate::support::{NOBODY, Trace, Tree, World, fits_strace, http::Server, is_root, tampered};
 
 /// Where the attacker is to work, for the process that is it.
 const FOLDER: &str = "CCM_TEST_ATTACK";
@@ -20,13 +26,18 @@ struct Attacker(Child);
 
 impl Attacker {
     fn start(world: &World, folder: &str) -> Self {
+        Self::playing("the_attacker", world, folder)
+    }
+
+    /// Starts the attacker that a test of this file plays.
+    fn playing(test: &str, world: &World, folder: &str) -> Self {
         // The user may not have the right to reach the program where it was built. Another process makes the copy: a
         // program that is open for writing anywhere, as in a child that another test is just starting, cannot be run.
         let program = world.base().join("attacker");
         let copied = Command::new("cp").arg(env::current_exe().expect("this program")).arg(&program).status();
         assert!(copied.expect("cp").success());
         let mut command = Command::new(program);
-        command.args(["attacker::the_attacker", "--exact", "--ignored"]).env(FOLDER, world.path(folder));
+        command.args([&format!("attacker::{test}"), "--exact", "--ignored"]).env(FOLDER, world.path(folder));
         command.uid(NOBODY).gid(NOBODY).stdout(Stdio::null()).stderr(Stdio::null());
         let attacker = Self(command.spawn().expect("the attacker starts"));
         // It has begun when it has made its first link.
@@ -225,5 +236,89 @@ fn what_is_not_finished_is_nobody_elses_to_open_whatever_the_umask() {
         assert_eq!(Path::new(name).parent(), Some(Path::new("")), "beside its place");
         let left = tree.item(name).unwrap();
         assert_eq!(left.mode, if left.is_directory() { 0o700 } else { 0o600 }, "{tree:?}");
+    }
+}
+
+/// Two archives of the same length in one format, of which the attacker swaps one for the other: `app` in it holds `good`
+/// or `evil`.
+fn archives(name: &str) -> [Vec<u8>; 2] {
+    ["good", "evil"].map(|content| match name {
+        "app.zip" => {
+            let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+            let plain =
+                zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+            writer.start_file("app", plain).unwrap();
+            writer.write_all(content.as_bytes()).unwrap();
+            writer.finish().unwrap().into_inner()
+        }
+        _ => {
+            let mut builder = tar::Builder::new(Vec::new());
+            let mut header = tar::Header::new_ustar();
+            header.set_mode(0o755);
+            header.set_size(4);
+            builder.append_data(&mut header, "app", content.as_bytes()).unwrap();
+            builder.into_inner().unwrap()
+        }
+    })
+}
+
+const ARCHIVES: [&str; 2] = ["app.tar", "app.zip"];
+
+#[test]
+#[ignore = "the other side of the test below, which starts it as another user"]
+fn the_attacker_with_open_archives() {
+    let folder = PathBuf::from(env::var_os(FOLDER).expect("a folder to work in"));
+    let mut open = ARCHIVES.map(|_| None::<fs::File>);
+    loop {
+        for (name, file) in ARCHIVES.iter().zip(&mut open) {
+            // Where there is none, the attacker makes one; it keeps the descriptor whoever the file belongs to later.
+            if let Ok(new) = fs::File::create_new(folder.join(name)) {
+                *file = Some(new);
+            }
+            for bytes in archives(name).iter().rev().chain(&archives(name)[..1]) {
+                let _ = file.as_ref().map(|file| file.write_all_at(bytes, 0));
+            }
+        }
+        let _ = fs::write(folder.join("begun"), "");
+    }
+}
+
+#[test]
+fn an_archive_that_another_user_has_open_is_never_unpacked_with_other_bytes_than_were_hashed() {
+    if !is_root() {
+        return;
+    }
+    for name in ARCHIVES {
+        let [good, _] = archives(name);
+        let sum: String = Sha256::digest(&good).iter().map(|byte| format!("{byte:02x}")).collect();
+        let server = Server::of(good.clone());
+        let world = World::new().dir("shared").mode("shared", 0o1777).manifest(&format!(
+            "- archive:\n    - $W/shared/{name}: {{ url: \"{}\", $OWN, checksum: {sum}, extract_parent: $W/opt, creates: $W/opt/app }}\n",
+            server.url(&format!("/{name}")),
+        ));
+        let attacker = Attacker::playing("the_attacker_with_open_archives", &world, "shared");
+        let archive = world.path("shared").join(name);
+        let mut unpacked = 0;
+        for _ in 0..ROUNDS {
+            let _ = fs::remove_file(&archive);
+            while fs::metadata(&archive).is_ok_and(|found| found.len() < good.len() as u64)
+                || !archive.exists()
+            {
+                std::thread::yield_now();
+            }
+            let outcome = world.apply();
+            assert!(matches!(outcome.code, 0 | 1), "{outcome}");
+            if world.path("opt/app").exists() {
+                unpacked += 1;
+                assert_eq!(world.read("opt/app"), "good", "{outcome}");
+                fs::remove_dir_all(world.path("opt")).unwrap();
+            }
+            if outcome.code == 0 {
+                // What root has taken over stays as it was hashed.
+                assert!(fs::read(&archive).unwrap() == good, "{outcome}");
+            }
+        }
+        drop(attacker);
+        assert!(unpacked > 0, "nothing was ever unpacked: the attack was none");
     }
 }

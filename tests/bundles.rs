@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use crate::support::{
     World,
-    http::{Reply, Server},
+    http::{Manner, Reply, Server},
     is_root, sh,
 };
 
@@ -140,4 +140,16 @@ fn data_and_manifests_come_from_a_server() {
         .says("fetched");
     let refused = Server::start(|_| Reply::status(403));
     world.apply_with(&["--hiera", &refused.url("/data.yaml")]).exits(2).complains("403");
+}
+
+#[test]
+fn a_bundle_that_is_larger_than_allowed_is_refused_before_it_is_downloaded() {
+    let server = Server::start(|_| Reply::body(b"x".to_vec()).manner(Manner::Claiming((1 << 30) + 1)));
+    let world = World::new();
+    world
+        .ccm(["apply", &server.url("/b.tar.gz")])
+        .run()
+        .exits(2)
+        .complains("/b.tar.gz holds more than 1073741824 bytes");
+    assert_gone(&world.state());
 }

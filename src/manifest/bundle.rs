@@ -20,6 +20,9 @@ use crate::{
     vocabulary::Url,
 };
 
+/// Larger bundles are not downloaded.
+const LARGEST_DOWNLOAD: u64 = 1 << 30;
+
 /// A bundle that is unpacked where nobody else can look; gone when dropped.
 pub(crate) struct Bundle(Staging);
 
@@ -49,7 +52,8 @@ impl Bundle {
         let begun = files::make_directory(&folder, Attributes::own(0o700), Parents::Make)
             .and_then(|()| TempFile::new(&folder.join("download"), geteuid().as_raw()));
         let draft = begun.map_err(|error| broken(error.to_string()))?;
-        let mut body = host.http.get(&Request::of(url)).map_err(Unreadable::Http)?;
+        let request = Request { limit: Some(LARGEST_DOWNLOAD), ..Request::of(url) };
+        let mut body = host.http.get(&request).map_err(Unreadable::Http)?;
         let mut buffer = vec![0; 128 * 1024];
         loop {
             let count = body.next(&mut buffer).map_err(Unreadable::Http)?;

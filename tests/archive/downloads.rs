@@ -348,3 +348,22 @@ fn a_full_disk_is_told_and_changes_nothing() {
     failed(&outcome, "no space left");
     assert!(tree.names().is_empty(), "{tree:?}");
 }
+
+#[test]
+fn a_download_that_is_larger_than_allowed_is_refused_whether_or_not_that_is_announced() {
+    let body = tarball(&[("bin/app", noise(300_000))]);
+    for manner in [Manner::Whole, Manner::Chunked, Manner::Unmeasured, Manner::Claiming(20 << 30)] {
+        let sent = body.clone();
+        let server = Server::start(move |_| Reply::body(sent.clone()).manner(manner));
+        // What is only announced needs no limit of one's own.
+        let limit = if matches!(manner, Manner::Claiming(_)) { "" } else { ", max_download: 200KiB" };
+        fails_without_a_trace(&server.url("/app.tar.gz"), limit, "bytes");
+        let world = world(&server, &format!("{EXTRACT}{limit}"));
+        failed(&world.apply(), "holds more than").says("raise `max_download`");
+        assert_eq!(world.tree().names(), Vec::<String>::new());
+    }
+    let server = Server::of(body.clone());
+    changed(&world(&server, &format!("max_download: {}", body.len())).apply(), "downloaded");
+    failed(&world(&server, &format!("max_download: {}", body.len() - 1)).apply(), "holds more than");
+    world(&server, "max_download: 0").apply().exits(2).complains("`max_download` must be at least 1");
+}

@@ -1,6 +1,6 @@
 //! The decision table and the flow of the archive type, row by row.
 
-use std::fs;
+use std::{fs, io::Write};
 
 use serde_json::json;
 
@@ -78,22 +78,6 @@ fn what_creates_names_makes_everything_stable() {
         assert_eq!(world.read("opt/bin/app"), "by hand");
     }
     assert!(server.requests().is_empty());
-}
-
-#[test]
-fn what_creates_names_must_be_there_even_if_nothing_is_unpacked() {
-    let server = Server::of(app("1"));
-    let world = world(&server, "creates: $W/made");
-    let why = "failed to reach desired state: ";
-    failed(&world.apply_with(&["--noop"]), why).says("made is not there").says("`extract_parent`");
-    assert!(server.requests().is_empty());
-    for _ in 0..2 {
-        failed(&world.apply(), why).says("made is not there");
-        assert_eq!(fs::read(world.path("app.tar.gz")).unwrap(), app("1"));
-        assert_eq!(server.requests().len(), 1);
-    }
-    let world = world.file("made", "by another resource");
-    stable(&world.apply());
 }
 
 #[test]
@@ -194,13 +178,78 @@ fn with_an_equal_checksum_owner_and_mode_are_set_in_place() {
     let server = Server::of(app("1"));
     let sum = sha256(&app("1"));
     let world = world(&server, &format!("checksum: {sum}, mode: '0600'")).file("app.tar.gz", app("1"));
-    let world = if is_root() { world.owner("app.tar.gz", NOBODY, NOBODY) } else { world };
     let inode = world.tree().item("app.tar.gz").unwrap().inode;
     changed(&world.apply(), "updated owner, group and mode");
     let item = world.tree().item("app.tar.gz").unwrap().clone();
     assert_eq!((item.mode, item.uid, item.inode), (0o600, rustix::process::geteuid().as_raw(), inode));
     stable(&world.apply());
     assert!(server.requests().is_empty());
+}
+
+#[test]
+fn an_archive_that_another_user_could_have_open_is_replaced_by_a_copy_without_a_download() {
+    let server = Server::of(app("1"));
+    let make = || {
+        let properties = format!("checksum: {}, mode: '0640'", sha256(&app("1")));
+        world(&server, &properties).file("app.tar.gz", app("1"))
+    };
+    let mut worlds = vec![make().mode("app.tar.gz", 0o666), make().mode("app.tar.gz", 0o664)];
+    if is_root() {
+        worlds.push(make().owner("app.tar.gz", NOBODY, NOBODY));
+    }
+    for world in worlds {
+        let mut descriptor = fs::File::options().write(true).open(world.path("app.tar.gz")).unwrap();
+        let predicted = world.apply_with(&["--noop", "--json"]);
+        let message = &predicted.exits(0).event("app.tar.gz")["noop_message"];
+        assert_eq!(message, "Would have updated owner, group and mode");
+        changed(&world.apply(), "updated owner, group and mode");
+        descriptor.write_all(b"evil").unwrap();
+        assert!(fs::read(world.path("app.tar.gz")).unwrap() == app("1"));
+        let item = world.tree().item("app.tar.gz").unwrap().clone();
+        assert_eq!((item.mode, item.uid), (0o640, rustix::process::geteuid().as_raw()));
+        stable(&world.apply());
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn without_a_checksum_an_archive_that_others_could_write_is_downloaded_before_it_is_unpacked() {
+    let server = Server::of(app("1"));
+    for mode in [0o666, 0o664] {
+        let world = world(&server, EXTRACT).file("app.tar.gz", app("evil")).mode("app.tar.gz", mode);
+        changed(&world.apply(), "downloaded, extracted");
+        assert_eq!(world.read("opt/bin/app"), "1");
+    }
+    let world = world(&server, EXTRACT).file("app.tar.gz", app("evil"));
+    fs::hard_link(world.path("app.tar.gz"), world.path("other")).unwrap();
+    changed(&world.apply(), "downloaded, extracted");
+    assert_eq!(world.read("opt/bin/app"), "1");
+}
+
+#[test]
+fn what_does_not_end_like_an_archive_is_never_removed_as_one() {
+    for name in ["precious", "precious.gz", "app.tar.gz.sig", ".zip"] {
+        let manifest = format!("- archive: [{{ $W/{name}: {{ ensure: absent }} }}]");
+        let world = World::new().manifest(&manifest).file(name, "kept");
+        for outcome in [world.validate(), world.apply()] {
+            outcome.exits(2).complains("does not end like an archive");
+        }
+        let outcome = world.ccm(["ensure", "archive", &format!("$W/{name}"), "absent"]).run();
+        outcome.exits(2).complains("does not end like an archive");
+        assert_eq!(world.read(name), "kept");
+    }
+}
+
+#[test]
+fn a_directory_or_link_at_the_name_is_no_archive_that_is_present() {
+    let world = World::new().dir("app.tar.gz").link("link.zip", "$W/app.tar.gz");
+    for name in ["app.tar.gz", "link.zip"] {
+        let state = world.ccm(["status", "archive", &format!("$W/{name}"), "--json"]).run().exits(0).json();
+        assert_eq!(
+            (&state["ensure"], &state["metadata"]["archive_exists"]),
+            (&json!("absent"), &json!(false))
+        );
+    }
 }
 
 #[test]
@@ -380,6 +429,11 @@ fn combinations_that_make_no_sense_are_told_before_anything_happens() {
         ),
         ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, max_size: lots", "\"lots\" is not a size"),
         ("app.tar.gz", "url: 'http://h/app.tar.gz', $OWN, creates: x", "must be absolute"),
+        (
+            "app.tar.gz",
+            "url: 'http://h/app.tar.gz', $OWN, creates: /x",
+            "`creates` needs `extract_parent`: nothing else could make what it names",
+        ),
         (
             "app.tar.gz",
             "url: 'http://h/app.tar.gz', $OWN, subscribe: ['file#/x']",

@@ -143,9 +143,14 @@ fn links_in_the_target_are_not_followed() {
 fn an_archive_without_what_creates_names_is_a_failure_that_says_so() {
     let server = Server::of(tarball(&[("app-1/bin/app", "1")]));
     let world = world(&server, &format!("{EXTRACT}, cleanup: true"));
+    let before = world.tree();
     let outcome = world.apply();
-    failed(&outcome, "failed to reach desired state: the archive was unpacked, but").says("strip_components");
-    outcome.says("opt/bin/app is not there");
+    failed(&outcome, "the archive does not hold")
+        .says("opt/bin/app")
+        .says("(creates)")
+        .says("strip_components");
+    assert_eq!(world.tree(), before, "neither the archive nor its tree was published");
+    assert_eq!(server.requests().len(), 1, "another download would be the same");
     let world = world.manifest(&super::manifest(
         &server.url("/app.tar.gz"),
         &format!("{EXTRACT}, strip_components: 1, cleanup: true"),

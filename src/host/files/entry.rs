@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     error::{FileError, Operation, Problem},
-    walk,
+    trust, walk,
 };
 
 /// What is at a path, without following it.
@@ -235,6 +235,12 @@ impl Entry {
             dev: stat.st_dev,
             ino: stat.st_ino,
         })
+    }
+
+    /// Returns whether somebody else than root and the user running the program could have the file open for writing, or
+    /// reach it under another name.
+    pub(crate) fn is_exposed(&self) -> bool {
+        !trust::is_ours(self.uid) || self.mode & trust::GROUP_OR_OTHERS_WRITE != 0 || self.nlink > 1
     }
 
     /// Whether both are the same file, whatever its attributes are now.

@@ -10,7 +10,7 @@ use super::error::{LinkRisk, Problem};
 
 pub(super) const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
-const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
+pub(super) const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
 
 /// Whose directories were passed on the way.
 #[derive(Clone, Debug, Default)]

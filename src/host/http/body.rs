@@ -24,6 +24,8 @@ pub(crate) struct Body {
     start: u64,
     /// How long the whole file is, if the server said so.
     total: Option<u64>,
+    /// How long the whole file may be.
+    limit: u64,
     received: u64,
     version: Option<String>,
 }
@@ -53,6 +55,10 @@ impl Body {
             let reason = "it sent the file in an encoding that nobody asked for".to_owned();
             return Err(HttpError::Protocol { url: url.to_string(), reason });
         }
+        let limit = request.limit.unwrap_or(u64::MAX);
+        if total.is_some_and(|total| total > limit) {
+            return Err(HttpError::TooLarge { url: url.to_string(), limit });
+        }
         let reader = body.into_with_config().limit(u64::MAX).reader();
         Ok(Self {
             url: url.clone(),
@@ -62,6 +68,7 @@ impl Body {
             audience: Rc::clone(&client.audience),
             start,
             total,
+            limit,
             received: 0,
             version,
         })
@@ -106,6 +113,9 @@ impl Body {
                 let reason = "it sent more of the file than there is".to_owned();
                 Err(HttpError::Protocol { url: self.url.to_string(), reason })
             }
+            Ok(count) if self.start + self.received + count as u64 > self.limit => {
+                Err(HttpError::TooLarge { url: self.url.to_string(), limit: self.limit })
+            }
             Ok(count) => {
                 self.received += count as u64;
                 self.audience.received(&self.url, self.start + self.received, self.total());
@@ -120,16 +130,14 @@ impl Body {
         }
     }
 
-    pub(super) fn read_small(mut self, limit: u64) -> Result<Vec<u8>, HttpError> {
+    /// Reads the body to its end.
+    pub(super) fn read_whole(mut self) -> Result<Vec<u8>, HttpError> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; 16 * 1024];
         loop {
             match self.next(&mut buffer)? {
                 0 => return Ok(bytes),
                 count => bytes.extend_from_slice(&buffer[..count]),
-            }
-            if bytes.len() as u64 > limit {
-                return Err(HttpError::TooLarge { url: self.url.to_string(), limit });
             }
         }
     }

@@ -74,6 +74,8 @@ pub(crate) struct Request<'a> {
     pub(crate) deadline: Option<Instant>,
     /// What is there already of an earlier attempt.
     pub(crate) part: Option<&'a Part>,
+    /// How many bytes the file may have.
+    pub(crate) limit: Option<u64>,
 }
 
 /// Whom a request goes to.
@@ -96,7 +98,7 @@ pub(crate) struct Part {
 
 impl<'a> Request<'a> {
     pub(crate) fn of(url: &'a Url) -> Self {
-        Self { url, headers: &[], login: None, ca_file: None, deadline: None, part: None }
+        Self { url, headers: &[], login: None, ca_file: None, deadline: None, part: None, limit: None }
     }
 
     fn time_left(&self) -> Option<Duration> {
@@ -127,9 +129,9 @@ impl Client {
         Err(HttpError::TooManyRedirects { url: request.url.to_string(), limit: MOST_REDIRECTS })
     }
 
-    /// The whole of a small file.
+    /// Fetches a file of at most `limit` bytes and returns what it holds.
     pub(crate) fn fetch_small(&self, request: &Request, limit: u64) -> Result<Vec<u8>, HttpError> {
-        self.get(request)?.read_small(limit)
+        self.get(&Request { limit: Some(limit), ..*request })?.read_whole()
     }
 
     fn ask(

@@ -1,21 +1,20 @@
 //! What has to happen to an archive: the decision table, without looking at anything.
 
-use super::{Action, Ensure, Properties, Step, failure::hopeless, state::ArchiveState};
+use super::{Action, Ensure, Properties, Step, error::ArchiveError, state::ArchiveState};
 use crate::{
-    host::files::FileKind,
+    host::files::{Entry, FileKind},
     resource::{Change, Difference, Error},
     state::{ExtractionRecord, Progress},
 };
 
-/// The steps that bring what was found to what is wanted.
+/// Returns the steps that bring what was found to what is wanted.
 pub(super) fn compare(want: &Properties, have: &ArchiveState) -> Result<Option<Change<Action>>, Error> {
     let mut plan = Plan::default();
     match &have.entry {
         Some(entry) if !matches!(entry.kind, FileKind::File | FileKind::Symlink { .. }) => {
             let what =
                 if entry.kind == FileKind::Directory { "a directory" } else { "a device, fifo or socket" };
-            return Err(hopeless(format!("{} is {what}, not an archive", want.name))
-                .with_help("remove it first, or name another path"));
+            return Err(ArchiveError::NotAFile { name: want.name.clone(), what }.into());
         }
         found if want.ensure == Ensure::Absent => {
             if found.is_some() {
@@ -24,18 +23,7 @@ pub(super) fn compare(want: &Properties, have: &ArchiveState) -> Result<Option<C
         }
         _ => plan.present(want, have),
     }
-    match plan.change() {
-        None => unreachable_creation(want, have).map_or(Ok(None), Err),
-        change => Ok(change),
-    }
-}
-
-/// Why what `creates` names will not come to be there: nothing is unpacked.
-pub(super) fn unreachable_creation(want: &Properties, have: &ArchiveState) -> Option<Error> {
-    let is_wanted = want.ensure == Ensure::Present && want.extract_parent.is_none();
-    let creates = want.creates.as_ref().filter(|_| is_wanted && !have.metadata.creates_exists)?;
-    let message = format!("failed to reach desired state: {creates} is not there, and nothing is unpacked");
-    Some(hopeless(message).on("creates").with_help("name the directory to unpack into in `extract_parent`"))
+    Ok(plan.change())
 }
 
 #[derive(Default)]
@@ -71,9 +59,11 @@ impl Plan {
             self.differences.push(Difference::between("creates", "missing", "present"));
         }
         let attributes = attribute_differences(want, have);
+        let is_exposed = have.entry.as_ref().is_some_and(Entry::is_exposed);
+        let is_unknown = want.creates.is_none() && !is_extracted(have);
+        let extracts = want.extract_parent.is_some() && (lacks_creation || extracts_again || is_unknown);
         match wanted {
-            Match::Unknown | Match::Equal if have.metadata.archive_exists && attributes.is_empty() => {}
-            Match::Equal if have.metadata.archive_exists => self.step(Step::SetAttributes),
+            _ if !have.metadata.archive_exists => self.step(Step::Download),
             Match::Different => {
                 self.differences.push(Difference::of(if want.checksum.is_some() {
                     "checksum"
@@ -82,12 +72,16 @@ impl Plan {
                 }));
                 self.step(Step::Download);
             }
-            _ => self.step(Step::Download),
+            // Nothing tells whether what others could have written is the archive.
+            Match::Unknown if !attributes.is_empty() || extracts && is_exposed => self.step(Step::Download),
+            Match::Equal if !attributes.is_empty() => {
+                self.step(if is_exposed { Step::TakeOver } else { Step::SetAttributes });
+            }
+            Match::Unknown | Match::Equal => {}
         }
         self.differences.extend(attributes);
         let downloads = self.steps.contains(&Step::Download);
-        let is_unknown = want.creates.is_none() && !is_extracted(have);
-        if want.extract_parent.is_some() && (downloads || lacks_creation || extracts_again || is_unknown) {
+        if want.extract_parent.is_some() && (downloads || extracts) {
             self.step(Step::Extract);
             if want.cleanup {
                 self.step(Step::CleanUp);

@@ -7,21 +7,20 @@ use std::{
 
 use super::{
     Properties, checksums,
-    failure::{hopeless, local},
-    state::Hashes,
+    error::{ArchiveError, local},
+    hashing::{CHUNK, Hashes},
 };
 use crate::{
     host::{
         files::{Attributes, FileError, TempFile},
         http::{Body, HttpError, Part, Request},
     },
-    resource::{Context, Error, Retry},
+    resource::{Context, Error},
     vocabulary::{AbsolutePath, Algorithm, Checksum, Login, Secret, Url},
 };
 
 /// A list of checksums is not longer than this.
 const LONGEST_LIST: u64 = 4 << 20;
-const CHUNK: usize = 128 * 1024;
 
 /// The beginning of a download that broke off, to be taken up by the next attempt.
 pub(super) struct Partial {
@@ -64,8 +63,7 @@ pub(super) struct Order<'a, 'c> {
 
 impl<'a, 'c> Order<'a, 'c> {
     pub(super) fn of(want: &'a Properties, target: Attributes, cx: &'a Context<'c>) -> Result<Self, Error> {
-        let url =
-            want.url.as_ref().ok_or_else(|| Error::new("there is no `url` to download from").on("url"))?;
+        let url = want.url.as_ref().ok_or(ArchiveError::Missing { property: "url" })?;
         let headers = want.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let login = want.username.as_ref().map(|user| Login {
             user: Secret::new(user.as_str()),
@@ -82,6 +80,7 @@ impl<'a, 'c> Order<'a, 'c> {
             ca_file: self.want.ca_file.as_ref().map(AbsolutePath::as_path),
             deadline: self.deadline,
             part,
+            limit: Some(self.want.max_download().bytes()),
             ..Request::of(self.url)
         }
     }
@@ -94,14 +93,11 @@ impl<'a, 'c> Order<'a, 'c> {
             request = Request { headers: &[], login: None, ..request };
         }
         let text = self.cx.host.http.fetch_small(&request, LONGEST_LIST);
-        let text = text.map_err(|error| refusal(&error, "checksum_url", self.cx))?;
+        let text = text.map_err(|error| refusal(error, "checksum_url", self.cx))?;
         let name = self.want.name.as_path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let remote = self.url.file_name();
         let found = checksums::find(&String::from_utf8_lossy(&text), &[&remote, &name]);
-        found.map(Some).ok_or_else(|| {
-            let message = format!("{url} holds no checksum of \"{remote}\"");
-            hopeless(message).on("checksum_url")
-        })
+        found.map(Some).ok_or_else(|| ArchiveError::NotListed { url: url.clone(), file: remote }.into())
     }
 
     /// Where the download is written to, and what an earlier attempt left there.
@@ -122,7 +118,7 @@ impl<'a, 'c> Order<'a, 'c> {
         };
         answer.map_err(|error| Broken {
             part: part.cloned().filter(|_| error.is_passing()),
-            error: refusal(&error, "url", self.cx),
+            error: refusal(error, "url", self.cx),
         })
     }
 
@@ -169,7 +165,7 @@ impl<'a, 'c> Feed<'a, 'c> {
         let (error, is_passing) = match self.failure {
             Some(Failure::Http(error)) => {
                 let is_passing = error.is_passing();
-                (refusal(&error, "url", self.cx), is_passing)
+                (refusal(error, "url", self.cx), is_passing)
             }
             Some(Failure::File(error)) => (local(error), false),
             Some(Failure::Stopped(error)) => (error, true),
@@ -233,13 +229,7 @@ impl Read for Feed<'_, '_> {
     }
 }
 
-/// The failure of a request, or why it was stopped.
-pub(super) fn refusal(error: &HttpError, property: &'static str, cx: &Context) -> Error {
-    if let Err(stopped) = cx.tick() {
-        return stopped;
-    }
-    let retry = if error.is_passing() { Retry::Worthwhile } else { Retry::Pointless };
-    let help = error.hint().map(str::to_owned);
-    let property = if matches!(error, HttpError::CaFile { .. }) { "ca_file" } else { property };
-    Error { help, retry, ..Error::new(format!("cannot download: {error}")).on(property) }
+/// Returns the failure of a request, or why it was stopped.
+pub(super) fn refusal(error: HttpError, property: &'static str, cx: &Context) -> Error {
+    cx.tick().err().unwrap_or_else(|| ArchiveError::Download { error, property }.into())
 }

@@ -9,7 +9,8 @@ use std::{
 
 use super::{
     Properties,
-    failure::{hopeless, local},
+    creation::{self, Creation},
+    error::{ArchiveError, local},
     state::{below, blame, stop},
     verification::is_untouched,
 };
@@ -19,7 +20,8 @@ use crate::{
         unpack::{self, ArchiveFormat, Compression, Extracted, Rules, UnpackError, What},
     },
     resource::{Context, Error},
-    state::{Fetched, StateError, Unpacking},
+    state::{Fetched, Unpacking},
+    vocabulary::AbsolutePath,
 };
 
 /// An archive that is unpacked and checked, and not yet visible.
@@ -41,6 +43,7 @@ type Obsolete = BTreeMap<PathBuf, Vec<What>>;
 /// Where and for whom an archive is unpacked.
 pub(super) struct Extraction<'a, 'c> {
     unpacking: Unpacking<'a>,
+    creates: Option<&'a AbsolutePath>,
     /// What the target gets when it is made.
     root: Attributes,
     rules: Rules,
@@ -48,8 +51,9 @@ pub(super) struct Extraction<'a, 'c> {
 }
 
 impl<'a, 'c> Extraction<'a, 'c> {
-    pub(super) fn new(want: &'a Properties, archive: Attributes, cx: &'a Context<'c>) -> Result<Self, Error> {
-        let unpacking = want.unpacking().ok_or_else(|| Error::new("there is no `extract_parent`"))?;
+    /// Prepares the extraction of an archive; `None` when it is only kept.
+    pub(super) fn new(want: &'a Properties, archive: Attributes, cx: &'a Context<'c>) -> Option<Self> {
+        let unpacking = want.unpacking()?;
         let rules = Rules {
             uid: archive.uid,
             gid: archive.gid,
@@ -58,7 +62,8 @@ impl<'a, 'c> Extraction<'a, 'c> {
                 .map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX)),
             limits: want.limits(),
         };
-        Ok(Self { unpacking, root: Attributes { mode: 0o755, ..archive }, rules, cx })
+        let root = Attributes { mode: 0o755, ..archive };
+        Some(Self { unpacking, creates: want.creates.as_ref(), root, rules, cx })
     }
 
     /// Unpacks a tar archive while it arrives.
@@ -95,22 +100,36 @@ impl<'a, 'c> Extraction<'a, 'c> {
         if let Err(stopped) = self.cx.tick() {
             return stopped;
         }
-        let help = error.hint();
         match error {
             UnpackError::Files(error) => local(error),
-            error => {
-                let message = format!("cannot unpack {}: {error}", self.unpacking.archive.display());
-                Error { help, ..hopeless(message).on("extract_parent") }
-            }
+            error => ArchiveError::Unpack { archive: self.unpacking.archive.to_owned(), error }.into(),
         }
     }
 
     /// Finds out what would keep the files from being put in place, before anything is touched.
     pub(super) fn survey(&self, unpacked: Unpacked) -> Result<Ready, Error> {
         let obsolete = self.obsolete(&unpacked.files);
+        self.expect_creation(&unpacked.files, &obsolete)?;
         let yields = |path: &Path| self.yields(&obsolete, path);
         unpacked.staging.survey(self.root.uid, &yields).map_err(|error| blame(error, self.cx))?;
         Ok(Ready { unpacked, obsolete })
+    }
+
+    /// Fails if what `creates` names would not be there after the files are put in place.
+    fn expect_creation(&self, files: &[Extracted], obsolete: &Obsolete) -> Result<(), Error> {
+        let Some(creates) = self.creates else { return Ok(()) };
+        let Some(relative) = below(creates.as_path(), self.unpacking.target) else { return Ok(()) };
+        let target = self.unpacking.target;
+        let stays = |path: &Path| !obsolete.contains_key(path) || !self.yields(obsolete, path);
+        let look = |path: &Path| match find(files, path) {
+            Some(file) => creation::Found::from(&file.what),
+            None if stays(path) => creation::Found::on_disk(&target.join(path)),
+            None => creation::Found::Nothing,
+        };
+        match creation::predict(&relative, target, &look) {
+            Creation::Certain | Creation::Unknown => Ok(()),
+            Creation::Impossible => Err(ArchiveError::Uncreated { creates: creates.clone() }.into()),
+        }
     }
 
     /// Puts the files in place and remembers them. From here on a kill leaves work for the next run, never a wrong state.
@@ -118,12 +137,13 @@ impl<'a, 'c> Extraction<'a, 'c> {
         let Ready { unpacked: Unpacked { staging, files }, obsolete } = ready;
         let state = &self.cx.memory.directory;
         let record =
-            state.begin_extraction(self.unpacking, fetched, &files).map_err(|error| unrecorded(&error))?;
+            state.begin_extraction(self.unpacking, fetched, &files).map_err(ArchiveError::Unrecorded)?;
         let last = self.unpacking.creates.and_then(|creates| below(creates, self.unpacking.target));
         let yields = |path: &Path| self.yields(&obsolete, path);
         staging.publish(self.root, last.as_deref(), &yields).map_err(|error| blame(error, self.cx))?;
         self.remove_obsolete(&obsolete, &files)?;
-        state.finish_extraction(self.unpacking, record).map_err(|error| unrecorded(&error))
+        state.finish_extraction(self.unpacking, record).map_err(ArchiveError::Unrecorded)?;
+        Ok(())
     }
 
     /// Whether what is at a path of the target may make room for something of another kind: it came from an earlier
@@ -197,9 +217,4 @@ impl<'a, 'c> Extraction<'a, 'c> {
 /// What is at a path of an archive, whose files are in the order of their paths.
 fn find<'f>(files: &'f [Extracted], path: &Path) -> Option<&'f Extracted> {
     files.binary_search_by(|file| file.path.as_path().cmp(path)).ok().map(|at| &files[at])
-}
-
-pub(super) fn unrecorded(error: &StateError) -> Error {
-    Error::new(format!("cannot record what is unpacked: {error}"))
-        .with_help("make room in the state directory or name another with --state-dir")
 }

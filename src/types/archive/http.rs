@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    io::Seek,
+    fs::File,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -10,9 +10,10 @@ use std::{
 use super::{
     Action, Properties, Step,
     download::{Broken, Feed, Order, Partial},
-    extraction::{Extraction, Ready, Unpacked, unrecorded},
-    failure::{hopeless, local},
-    state::{ArchiveState, hash},
+    error::{ArchiveError, local},
+    extraction::{Extraction, Ready, Unpacked},
+    hashing::HashedFile,
+    state::ArchiveState,
 };
 use crate::{
     host::{
@@ -29,10 +30,6 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Http {
     partial: Mutex<HashMap<PathBuf, Partial>>,
-}
-
-pub(super) fn unknown_attributes() -> Error {
-    Error::new("owner and group are not known")
 }
 
 impl Http {
@@ -66,8 +63,9 @@ impl Http {
                     ready = self.download(want, target, action, cx)?;
                 }
                 (Step::SetAttributes, Some(target)) => set_attributes(want, have, target)?,
-                (Step::Extract, Some(target)) => extract(want, target, ready.take(), cx)?,
-                (_, None) => return Err(unknown_attributes()),
+                (Step::TakeOver, Some(target)) => take_over(want, have, target, cx)?,
+                (Step::Extract, Some(target)) => extract(want, have, target, ready.take(), cx)?,
+                (_, None) => return Err(ArchiveError::UnknownAttributes.into()),
             }
         }
         Ok(())
@@ -89,12 +87,11 @@ impl Http {
         }
         let partial = self.partial().remove(path);
         let (draft, part) = order.begin(partial)?;
-        let extraction = match want.kind() {
-            Some(kind) if action.0.contains(&Step::Extract) => {
-                Some((Extraction::new(want, target, cx)?, kind))
-            }
-            _ => None,
-        };
+        let extracts = action.0.contains(&Step::Extract);
+        let extraction = want
+            .format()
+            .filter(|_| extracts)
+            .and_then(|format| Extraction::new(want, target, cx).map(|extraction| (extraction, format)));
         let body = order.ask(part.as_ref());
         let (checksums, unpacked) =
             match body.and_then(|body| fetch(&order, &draft, body, wanted.as_ref(), extraction.as_ref())) {
@@ -113,7 +110,7 @@ impl Http {
         draft.publish(target).map_err(local)?;
         let fetched = Fetched { origin: want.origin(), checksums };
         if want.checksum_url.is_some() {
-            cx.memory.directory.keep_fetched(path, &fetched).map_err(|error| unrecorded(&error))?;
+            cx.memory.directory.keep_fetched(path, &fetched).map_err(ArchiveError::Unrecorded)?;
         }
         Ok(ready.map(|ready| (ready, fetched)))
     }
@@ -157,60 +154,95 @@ fn fetch(
 fn verified(feed: Feed, wanted: Option<&Checksum>, cx: &Context) -> Result<Vec<Checksum>, Broken> {
     let checksums = feed.finish()?;
     let Some(wanted) = wanted.filter(|wanted| !checksums.contains(wanted)) else { return Ok(checksums) };
-    let message = match checksums.last() {
-        // From the checksum of a secret it could be guessed.
-        Some(found) if !cx.sensitive => format!("the download has the checksum {found}, not {wanted}"),
-        _ => "the download has another checksum than the one that is wanted".to_owned(),
-    };
-    let help = "either the checksum is that of another version, or the download was tampered with";
-    Err(hopeless(message).on("checksum").with_help(help).into())
+    Err(Error::from(match checksums.last() {
+        Some(found) if !cx.sensitive => {
+            ArchiveError::OtherChecksum { found: found.clone(), wanted: wanted.clone() }
+        }
+        _ => ArchiveError::OtherSecretChecksum,
+    })
+    .into())
 }
 
 /// Unpacks the archive, unless that was done on the way, and puts its files in place.
 fn extract(
     want: &Properties,
+    have: &ArchiveState,
     target: Attributes,
     ready: Option<(Ready, Fetched)>,
     cx: &Context,
 ) -> Result<(), Error> {
-    let extraction = Extraction::new(want, target, cx)?;
+    let Some(extraction) = Extraction::new(want, target, cx) else { return Ok(()) };
     let (ready, fetched) = match ready {
         Some(ready) => ready,
-        None => from_disk(want, &extraction, cx)?,
+        None => from_disk(want, have, target, &extraction, cx)?,
     };
     extraction.publish(ready, fetched)?;
     if let Some(creates) = &want.creates
         && files::inspect(creates.as_path()).map_err(local)?.is_none()
     {
-        let message =
-            format!("failed to reach desired state: the archive was unpacked, but {creates} is not there");
-        let help = "name a file that is in the archive; `strip_components` changes where it goes";
-        return Err(hopeless(message).on("creates").with_help(help));
+        return Err(ArchiveError::StillUncreated { creates: creates.clone() }.into());
     }
     Ok(())
 }
 
-/// Unpacks the archive that lies at its path.
-fn from_disk(want: &Properties, extraction: &Extraction, cx: &Context) -> Result<(Ready, Fetched), Error> {
+/// Unpacks the archive that lies at its path, if its bytes are still those that were looked at.
+///
+/// The bytes that are unpacked are the bytes that are hashed: a tar archive is hashed while it is unpacked, and a zip
+/// archive, in which the reader goes back and forth, is first copied to a file that nobody else has open.
+fn from_disk(
+    want: &Properties,
+    have: &ArchiveState,
+    target: Attributes,
+    extraction: &Extraction,
+    cx: &Context,
+) -> Result<(Ready, Fetched), Error> {
     let path = want.name.as_path();
-    let changed = || Error::new(format!("{} was changed by somebody else meanwhile", path.display()));
-    let kind = want.kind().ok_or_else(changed)?;
-    let Some((Some(mut file), _)) = files::open_regular(path).map_err(local)? else {
-        return Err(changed());
+    let format = want.format().ok_or_else(|| changed(want))?;
+    let file = open(want)?;
+    let mut hashed = HashedFile::new(&file, want.algorithm(), path, cx);
+    let (unpacked, checksums) = match format {
+        ArchiveFormat::Tar(compression) => {
+            let unpacked = extraction.of_stream(&mut hashed, compression);
+            (unpacked, hashed.finish()?)
+        }
+        ArchiveFormat::Zip => {
+            let copy = TempFile::new(path, target.uid).map_err(local)?;
+            let checksums = hashed.copy_to(&copy)?;
+            (extraction.of_file(copy.file(), format), checksums)
+        }
     };
-    let algorithm = want.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm);
-    let checksums = hash(&file, algorithm, path, cx)?;
-    if want.checksum.as_ref().is_some_and(|wanted| !checksums.contains(wanted)) {
-        return Err(changed());
+    if checksums != have.checksums {
+        return Err(changed(want));
     }
-    file.rewind().map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))?;
-    let unpacked = extraction.of_file(&file, kind).map_err(|error| extraction.refusal(error))?;
+    let unpacked = unpacked.map_err(|error| extraction.refusal(error))?;
     Ok((extraction.survey(unpacked)?, Fetched { origin: want.origin(), checksums }))
 }
 
-/// Repairs owner, group and mode of an archive that is otherwise right.
+/// Opens the archive that lies at its path.
+fn open(want: &Properties) -> Result<File, Error> {
+    let opened = files::open_regular(want.name.as_path()).map_err(local)?;
+    opened.and_then(|(file, _)| file).ok_or_else(|| changed(want))
+}
+
+fn changed(want: &Properties) -> Error {
+    ArchiveError::Changed { path: want.name.as_path().to_owned() }.into()
+}
+
+/// Puts a copy of the archive in its place, if its bytes are still those that were looked at.
+fn take_over(want: &Properties, have: &ArchiveState, target: Attributes, cx: &Context) -> Result<(), Error> {
+    let path = want.name.as_path();
+    let file = open(want)?;
+    let copy = TempFile::new(path, target.uid).map_err(local)?;
+    let checksums = HashedFile::new(&file, want.algorithm(), path, cx).copy_to(&copy)?;
+    if checksums != have.checksums {
+        return Err(changed(want));
+    }
+    copy.publish(target).map_err(local)
+}
+
+/// Sets owner, group and mode of an archive that is otherwise right.
 fn set_attributes(want: &Properties, have: &ArchiveState, target: Attributes) -> Result<(), Error> {
-    let Some(entry) = &have.entry else { return Err(Error::new("the archive is not there")) };
+    let Some(entry) = &have.entry else { return Err(changed(want)) };
     let mode = want.mode.map_or(entry.mode, Mode::bits);
     files::set_attributes(want.name.as_path(), entry, Attributes { mode, ..target }).map_err(local)
 }

@@ -1,10 +1,12 @@
 //! The `archive` type: archives that are downloaded, verified, unpacked and cleaned up after.
 
 mod checksums;
+mod creation;
 mod decision;
 mod download;
+mod error;
 mod extraction;
-mod failure;
+mod hashing;
 mod headers;
 mod http;
 mod simulation;
@@ -16,12 +18,12 @@ use std::{collections::BTreeMap, fmt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::{http::Http, state::ArchiveState};
+use self::{error::ArchiveError, http::Http, state::ArchiveState};
 use crate::{
     host::unpack::{ArchiveFormat, Limits},
     resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger},
     state::{Origin, Unpacking},
-    vocabulary::{AbsolutePath, Account, Checksum, Mode, Secret, Size, Url},
+    vocabulary::{AbsolutePath, Account, Algorithm, Checksum, Mode, Secret, Size, Url},
 };
 
 /// Archives that are downloaded over http or https, verified, unpacked and, if wanted, removed again.
@@ -102,6 +104,9 @@ pub(crate) struct Properties {
     /// content, owner, group or mode. Of directories only that they are there is compared.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) verify: bool,
+    /// The largest file to download (default `16GiB`). A server that announces or sends more is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_download: Option<Size>,
     /// The most that the archive may unpack to (default `16GiB`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_size: Option<Size>,
@@ -136,95 +141,69 @@ impl resource::Properties for Properties {
 
     fn problems(&self) -> Vec<Error> {
         if self.ensure == Ensure::Absent {
-            return Vec::new();
+            return self.kind_problem().into_iter().map(Error::from).collect();
         }
         let mut problems = Vec::new();
         let given =
             [("url", self.url.is_some()), ("owner", self.owner.is_some()), ("group", self.group.is_some())];
         for (property, _) in given.into_iter().filter(|(_, given)| !given) {
-            let message = format!("`{property}` is missing: an archive needs url, owner and group");
-            problems.push(Error::new(message).on(property));
+            problems.push(ArchiveError::Missing { property });
         }
         problems.extend(self.kind_problem());
         problems.extend(self.combination_problems());
-        problems.extend(headers::problems(&self.headers));
-        problems
+        problems.into_iter().map(Error::from).chain(headers::problems(&self.headers)).collect()
     }
 }
 
 impl Properties {
-    /// The kind of archive that the name speaks of.
-    fn kind(&self) -> Option<ArchiveFormat> {
+    /// Returns the format that the ending of the name stands for.
+    fn format(&self) -> Option<ArchiveFormat> {
         ArchiveFormat::of(&self.name.to_string())
     }
 
-    fn kind_problem(&self) -> Option<Error> {
-        let help = format!("supported: {}", ArchiveFormat::endings());
-        let Some(kind) = self.kind() else {
-            let message = format!("\"{}\" does not end like an archive", self.name);
-            return Some(Error::new(message).on("name").with_help(help));
+    fn kind_problem(&self) -> Option<ArchiveError> {
+        let Some(name) = self.format() else {
+            return Some(ArchiveError::UnknownEnding { name: self.name.clone() });
         };
         let file = self.url.as_ref()?.file_name();
         match ArchiveFormat::of(&file) {
-            None => Some(
-                Error::new(format!("the path of the URL does not end like an archive: \"{file}\""))
-                    .on("url")
-                    .with_help(help),
-            ),
-            Some(other) if other != kind => Some(
-                Error::new(format!("the URL is that of a {other}, and the name that of a {kind}"))
-                    .on("url")
-                    .with_help("give both the same ending"),
-            ),
+            None => Some(ArchiveError::UnknownUrlEnding { file }),
+            Some(url) if url != name => Some(ArchiveError::OtherEnding { url, name }),
             Some(_) => None,
         }
     }
 
-    fn combination_problems(&self) -> Vec<Error> {
-        let needs = |property, needed: &str, why| {
-            Error::new(format!("`{property}` needs `{needed}`: {why}")).on(property)
-        };
+    fn combination_problems(&self) -> Vec<ArchiveError> {
         let extracts = self.extract_parent.is_some();
-        let zero = |value: Option<u64>| value == Some(0);
-        let mut problems = Vec::new();
-        if self.cleanup && !extracts {
-            problems.push(needs(
-                "cleanup",
-                "extract_parent",
-                "an archive is removed only after it was unpacked",
-            ));
-        }
+        let needs_extraction = [
+            ("cleanup", self.cleanup, "an archive is removed only after it was unpacked"),
+            ("creates", self.creates.is_some(), "nothing else could make what it names"),
+            ("verify", self.verify, "only what was unpacked is verified"),
+            ("strip_components", self.strip_components.is_some(), "nothing is unpacked without it"),
+        ];
+        let unmet = needs_extraction.into_iter().filter(|(_, is_given, _)| *is_given && !extracts);
+        let mut problems: Vec<ArchiveError> = unmet
+            .map(|(property, _, why)| ArchiveError::Needs { property, needed: "extract_parent", why })
+            .collect();
         if self.cleanup && self.creates.is_none() {
-            problems.push(needs(
-                "cleanup",
-                "creates",
-                "without it nobody could tell that the archive was unpacked",
-            ));
-        }
-        if self.verify && !extracts {
-            problems.push(needs("verify", "extract_parent", "only what was unpacked is verified"));
-        }
-        if self.strip_components.is_some() && !extracts {
-            problems.push(needs("strip_components", "extract_parent", "nothing is unpacked without it"));
+            let why = "without it nobody could tell that the archive was unpacked";
+            problems.push(ArchiveError::Needs { property: "cleanup", needed: "creates", why });
         }
         if self.password.is_some() && self.username.is_none() {
-            problems.push(needs("password", "username", "both are sent together"));
+            let why = "both are sent together";
+            problems.push(ArchiveError::Needs { property: "password", needed: "username", why });
         }
         if self.checksum.is_some() && self.checksum_url.is_some() {
-            let message = "`checksum` and `checksum_url` cannot be given together";
-            problems.push(
-                Error::new(message).on("checksum_url").with_help("keep the one that is to be believed"),
-            );
+            problems.push(ArchiveError::TwoChecksums);
         }
-        for (property, is_zero) in [
-            ("max_size", zero(self.max_size.map(Size::bytes))),
-            ("max_entries", zero(self.max_entries)),
-            ("max_ratio", zero(self.max_ratio)),
-        ] {
-            if is_zero {
-                problems.push(Error::new(format!("`{property}` must be at least 1")).on(property));
-            }
-        }
+        let limits = [
+            ("max_download", self.max_download.map(Size::bytes)),
+            ("max_size", self.max_size.map(Size::bytes)),
+            ("max_entries", self.max_entries),
+            ("max_ratio", self.max_ratio),
+        ];
+        let zeros = limits.into_iter().filter(|(_, limit)| *limit == Some(0));
+        problems.extend(zeros.map(|(property, _)| ArchiveError::Zero { property }));
         problems
     }
 
@@ -237,6 +216,15 @@ impl Properties {
 
     fn origin(&self) -> Origin {
         Origin::of(self.url.as_ref(), self.checksum_url.as_ref())
+    }
+
+    /// Returns how the wanted checksum is computed.
+    fn algorithm(&self) -> Algorithm {
+        self.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm)
+    }
+
+    fn max_download(&self) -> Size {
+        self.max_download.unwrap_or(Size::gibibytes(16))
     }
 
     fn limits(&self) -> Limits {
@@ -257,8 +245,11 @@ pub(crate) struct Action(Vec<Step>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Download,
-    /// Owner, group and mode of the archive.
+    /// Sets owner, group and mode of the archive in place.
     SetAttributes,
+    /// Puts a copy of the archive with its owner, group and mode in its place, because another user could have the file
+    /// that is there open for writing.
+    TakeOver,
     Extract,
     /// Remove the archive after its extraction.
     CleanUp,
@@ -270,7 +261,7 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let deed = |step: &Step| match step {
             Step::Download => "downloaded",
-            Step::SetAttributes => "updated owner, group and mode",
+            Step::SetAttributes | Step::TakeOver => "updated owner, group and mode",
             Step::Extract => "extracted",
             Step::CleanUp => "cleaned up",
             Step::Remove => "removed",

@@ -1,9 +1,6 @@
 //! What a dry run can tell of an archive without asking anybody.
 
-use super::{
-    Action, Properties, Step, decision::unreachable_creation, download::refusal, http::unknown_attributes,
-    state::ArchiveState,
-};
+use super::{Action, Properties, Step, download::refusal, error::ArchiveError, state::ArchiveState};
 use crate::{
     host::{
         files::{Attributes, Intent, Predicted, Prediction, UNKNOWN},
@@ -21,9 +18,6 @@ pub(super) fn simulate(
     action: &Action,
     cx: &Context,
 ) -> Result<(), Error> {
-    if let Some(error) = unreachable_creation(want, have) {
-        return Err(error);
-    }
     let (path, mut prediction) = (want.name.as_path(), cx.prediction.borrow_mut());
     for step in &action.0 {
         match (step, have.target) {
@@ -37,6 +31,9 @@ pub(super) fn simulate(
             (Step::SetAttributes, Some(target)) => {
                 prediction.simulate(path, Intent::SetAttributes(target), have.metadata.checksum.clone())?;
             }
+            (Step::TakeOver, Some(target)) => {
+                prediction.simulate(path, Intent::Write(target), have.metadata.checksum.clone())?;
+            }
             (Step::Extract, Some(target)) => {
                 if let Some(directory) = &want.extract_parent {
                     prediction.fill(directory.as_path(), Attributes { mode: 0o755, ..target })?;
@@ -45,7 +42,7 @@ pub(super) fn simulate(
                     prediction.assume(creates.as_path(), target.uid, target.gid);
                 }
             }
-            (_, None) => return Err(unknown_attributes()),
+            (_, None) => return Err(ArchiveError::UnknownAttributes.into()),
         }
     }
     Ok(())
@@ -65,7 +62,7 @@ fn check_authorities(want: &Properties, prediction: &Prediction, cx: &Context) -
         }
         Some(_) => Ok(()),
     };
-    let Err(error) = found.map_err(|error| refusal(&error, "ca_file", cx)) else { return Ok(()) };
+    let Err(error) = found.map_err(|error| refusal(error, "ca_file", cx)) else { return Ok(()) };
     if cx.touched().iter().any(|touched| touched.kind == Exec::NAME) {
         cx.warn(format!("{error}; an earlier command of this run may change that"));
         return Ok(());

@@ -2,24 +2,19 @@
 
 use std::{
     fs::File,
-    io::Read,
     path::{Path, PathBuf},
 };
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use sha2::{Digest, Sha256, Sha512};
 
-use super::{Ensure, Properties, decision::reason_to_extract_again, failure::local};
+use super::{Ensure, Properties, decision::reason_to_extract_again, error::local, hashing::HashedFile};
 use crate::{
     host::files::{self, Attributes, CopyInterrupted, Digested, Entry, FileError, FileKind},
     resource::{Context, Error, Retry, State},
     state::{ExtractionRecord, Fetched, Progress, StateError},
-    vocabulary::{Algorithm, Checksum, Mode},
+    vocabulary::{Checksum, Mode},
 };
-
-/// Files are hashed in pieces of this size, with a look at the clock in between.
-const CHUNK: usize = 128 * 1024;
 
 /// What is observed of an archive.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -90,7 +85,7 @@ pub(crate) struct Metadata {
 
 impl State for ArchiveState {
     fn ensure(&self) -> String {
-        if self.entry.is_some() { "present" } else { "absent" }.to_owned()
+        if self.metadata.archive_exists { "present" } else { "absent" }.to_owned()
     }
 
     fn redact(&mut self) {
@@ -138,8 +133,7 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
     }
     let is_settled = state.metadata.creates_exists && reason_to_extract_again(want, &state).is_none();
     if let (Some(file), false) = (file, is_settled) {
-        let wanted = want.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm);
-        state.checksums = hash(&file, wanted, path, cx)?;
+        state.checksums = HashedFile::new(&file, want.algorithm(), path, cx).finish()?;
         state.metadata.checksum = state.checksums.first().map(ToString::to_string);
     }
     Ok(state)
@@ -209,52 +203,6 @@ fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
-}
-
-/// SHA-256 of a file and, where another one is wanted, that too.
-pub(super) fn hash(
-    mut file: &File,
-    wanted: Algorithm,
-    path: &Path,
-    cx: &Context,
-) -> Result<Vec<Checksum>, Error> {
-    let mut hashes = Hashes::new(wanted);
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        cx.tick()?;
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(hashes.finish()),
-            Ok(count) => hashes.update(&buffer[..count]),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::new(format!("cannot read {}: {error}", path.display()))),
-        }
-    }
-}
-
-/// SHA-256 and, where it is wanted, SHA-512 of the same bytes.
-pub(super) struct Hashes {
-    sha256: Sha256,
-    sha512: Option<Sha512>,
-}
-
-impl Hashes {
-    pub(super) fn new(wanted: Algorithm) -> Self {
-        Self { sha256: Sha256::new(), sha512: (wanted == Algorithm::Sha512).then(Sha512::new) }
-    }
-
-    pub(super) fn update(&mut self, bytes: &[u8]) {
-        self.sha256.update(bytes);
-        if let Some(sha512) = &mut self.sha512 {
-            sha512.update(bytes);
-        }
-    }
-
-    /// The checksums, SHA-256 first.
-    pub(super) fn finish(self) -> Vec<Checksum> {
-        let mut all = vec![Checksum::Sha256(self.sha256.finalize().into())];
-        all.extend(self.sha512.map(|hash| Checksum::Sha512(Box::new(hash.finalize().into()))));
-        all
-    }
 }
 
 pub(super) fn stop(cx: &Context) -> Result<(), CopyInterrupted> {

@@ -1,0 +1,139 @@
+//! What can go wrong with an archive, and what the user is told about it.
+
+use std::{io, path::PathBuf};
+
+use crate::{
+    host::{files::FileError, http::HttpError, unpack::ArchiveFormat, unpack::UnpackError},
+    resource::{Error, Retry},
+    state::StateError,
+    vocabulary::{AbsolutePath, Checksum, Url},
+};
+
+/// What can go wrong with an archive.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ArchiveError {
+    #[error("`{property}` is missing: an archive needs url, owner and group")]
+    Missing { property: &'static str },
+    #[error("\"{name}\" does not end like an archive")]
+    UnknownEnding { name: AbsolutePath },
+    #[error("the path of the URL does not end like an archive: \"{file}\"")]
+    UnknownUrlEnding { file: String },
+    #[error("the URL is that of a {url}, and the name that of a {name}")]
+    OtherEnding { url: ArchiveFormat, name: ArchiveFormat },
+    #[error("`{property}` needs `{needed}`: {why}")]
+    Needs { property: &'static str, needed: &'static str, why: &'static str },
+    #[error("`checksum` and `checksum_url` cannot be given together")]
+    TwoChecksums,
+    #[error("`{property}` must be at least 1")]
+    Zero { property: &'static str },
+    #[error("{name} is {what}, not an archive")]
+    NotAFile { name: AbsolutePath, what: &'static str },
+    #[error("owner and group are not known")]
+    UnknownAttributes,
+    #[error("cannot download: {error}")]
+    Download { error: HttpError, property: &'static str },
+    #[error("{url} holds no checksum of \"{file}\"")]
+    NotListed { url: Url, file: String },
+    #[error("the download has the checksum {found}, not {wanted}")]
+    OtherChecksum { found: Checksum, wanted: Checksum },
+    /// From the checksum of a secret it could be guessed.
+    #[error("the download has another checksum than the one that is wanted")]
+    OtherSecretChecksum,
+    #[error("cannot unpack {}: {error}", archive.display())]
+    Unpack { archive: PathBuf, error: UnpackError },
+    #[error("the archive does not hold {creates}: nothing of it was unpacked")]
+    Uncreated { creates: AbsolutePath },
+    #[error("failed to reach desired state: the archive was unpacked, but {creates} is not there")]
+    StillUncreated { creates: AbsolutePath },
+    #[error("{} was changed by somebody else meanwhile", path.display())]
+    Changed { path: PathBuf },
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("cannot record what is unpacked: {0}")]
+    Unrecorded(StateError),
+}
+
+impl ArchiveError {
+    /// Returns the property to blame.
+    fn property(&self) -> Option<&'static str> {
+        match self {
+            Self::Missing { property } | Self::Needs { property, .. } | Self::Zero { property } => {
+                Some(property)
+            }
+            Self::UnknownEnding { .. } => Some("name"),
+            Self::UnknownUrlEnding { .. } | Self::OtherEnding { .. } => Some("url"),
+            Self::TwoChecksums | Self::NotListed { .. } => Some("checksum_url"),
+            Self::Download { error: HttpError::CaFile { .. }, .. } => Some("ca_file"),
+            Self::Download { property, .. } => Some(property),
+            Self::OtherChecksum { .. } | Self::OtherSecretChecksum => Some("checksum"),
+            Self::Unpack { .. } => Some("extract_parent"),
+            Self::Uncreated { .. } | Self::StillUncreated { .. } => Some("creates"),
+            Self::NotAFile { .. }
+            | Self::UnknownAttributes
+            | Self::Changed { .. }
+            | Self::Unreadable { .. }
+            | Self::Unrecorded(_) => None,
+        }
+    }
+
+    /// Returns what the user could do about it.
+    fn help(&self) -> Option<String> {
+        let text = match self {
+            Self::UnknownEnding { .. } | Self::UnknownUrlEnding { .. } => {
+                return Some(format!("supported: {}", ArchiveFormat::endings()));
+            }
+            Self::Download { error: HttpError::TooLarge { .. }, property: "url" } => {
+                "if the file is meant to be that large, raise `max_download`"
+            }
+            Self::Download { error, .. } => return error.hint().map(str::to_owned),
+            Self::Unpack { error, .. } => return error.hint(),
+            Self::OtherEnding { .. } => "give both the same ending",
+            Self::TwoChecksums => "keep the one that is to be believed",
+            Self::NotAFile { .. } => "remove it first, or name another path",
+            Self::OtherChecksum { .. } | Self::OtherSecretChecksum => {
+                "either the checksum is that of another version, or the download was tampered with"
+            }
+            Self::Uncreated { .. } | Self::StillUncreated { .. } => {
+                "name a file that is in the archive; `strip_components` changes where it goes"
+            }
+            Self::Unrecorded(_) => "make room in the state directory or name another with --state-dir",
+            Self::Missing { .. }
+            | Self::Needs { .. }
+            | Self::Zero { .. }
+            | Self::UnknownAttributes
+            | Self::NotListed { .. }
+            | Self::Changed { .. }
+            | Self::Unreadable { .. } => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    /// Returns whether another attempt could go better.
+    fn retry(&self) -> Retry {
+        let is_passing = match self {
+            Self::Download { error, .. } => error.is_passing(),
+            Self::NotAFile { .. }
+            | Self::NotListed { .. }
+            | Self::OtherChecksum { .. }
+            | Self::OtherSecretChecksum
+            | Self::Unpack { .. }
+            | Self::Uncreated { .. }
+            | Self::StillUncreated { .. } => false,
+            _ => true,
+        };
+        if is_passing { Retry::Worthwhile } else { Retry::Pointless }
+    }
+}
+
+impl From<ArchiveError> for Error {
+    fn from(error: ArchiveError) -> Self {
+        let (property, help, retry) = (error.property(), error.help(), error.retry());
+        Self { property, help, retry, ..Self::new(error.to_string()) }
+    }
+}
+
+/// Returns the error of a file of this machine; another attempt is made only where it could go better.
+pub(super) fn local(error: FileError) -> Error {
+    let retry = if error.is_passing() { Retry::Worthwhile } else { Retry::Pointless };
+    Error { retry, ..error.into() }
+}

@@ -1,0 +1,105 @@
+//! Reads an archive file and hashes the bytes that are handed on, so that what is used is what was hashed.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::Path,
+};
+
+use sha2::{Digest, Sha256, Sha512};
+
+use super::error::{ArchiveError, local};
+use crate::{
+    host::files::TempFile,
+    resource::{Context, Error},
+    vocabulary::{Algorithm, Checksum},
+};
+
+/// Files are read in pieces of this size, with a look at the clock in between.
+pub(super) const CHUNK: usize = 128 * 1024;
+
+/// SHA-256 and, where it is wanted, SHA-512 of the same bytes.
+pub(super) struct Hashes {
+    sha256: Sha256,
+    sha512: Option<Sha512>,
+}
+
+impl Hashes {
+    pub(super) fn new(wanted: Algorithm) -> Self {
+        Self { sha256: Sha256::new(), sha512: (wanted == Algorithm::Sha512).then(Sha512::new) }
+    }
+
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        self.sha256.update(bytes);
+        if let Some(sha512) = &mut self.sha512 {
+            sha512.update(bytes);
+        }
+    }
+
+    /// Returns the checksums, SHA-256 first.
+    pub(super) fn finish(self) -> Vec<Checksum> {
+        let mut all = vec![Checksum::Sha256(self.sha256.finalize().into())];
+        all.extend(self.sha512.map(|hash| Checksum::Sha512(Box::new(hash.finalize().into()))));
+        all
+    }
+}
+
+/// A file on disk that is hashed while it is read.
+pub(super) struct HashedFile<'a, 'c> {
+    file: &'a File,
+    path: &'a Path,
+    hashes: Hashes,
+    cx: &'a Context<'c>,
+    /// Why reading ended before the end of the file.
+    failure: Option<Error>,
+}
+
+impl<'a, 'c> HashedFile<'a, 'c> {
+    /// Starts reading where the file's offset is.
+    pub(super) fn new(file: &'a File, wanted: Algorithm, path: &'a Path, cx: &'a Context<'c>) -> Self {
+        Self { file, path, hashes: Hashes::new(wanted), cx, failure: None }
+    }
+
+    /// Reads the rest of the file and returns the checksums of all of it.
+    pub(super) fn finish(self) -> Result<Vec<Checksum>, Error> {
+        self.pour(|_| Ok(()))
+    }
+
+    /// Writes the rest of the file to `copy`, which nobody else has open, and returns the checksums of all of it.
+    pub(super) fn copy_to(self, copy: &TempFile) -> Result<Vec<Checksum>, Error> {
+        let mut to = copy.file();
+        self.pour(|bytes| to.write_all(bytes).map_err(|error| local(copy.explain(&error))))
+    }
+
+    fn pour(mut self, mut sink: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<Vec<Checksum>, Error> {
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            match self.read(&mut buffer) {
+                Ok(0) => return Ok(self.hashes.finish()),
+                Ok(count) => sink(&buffer[..count])?,
+                Err(error) => return Err(self.failure.unwrap_or_else(|| unreadable(self.path, error))),
+            }
+        }
+    }
+}
+
+impl Read for HashedFile<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Err(stopped) = self.cx.tick() {
+            self.failure = Some(stopped);
+            return Err(io::Error::other("stopped"));
+        }
+        let count = loop {
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        self.hashes.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> Error {
+    ArchiveError::Unreadable { path: path.to_owned(), source }.into()
+}
