@@ -24,12 +24,10 @@ use super::{
 };
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
-    engine::{
-        self, Detail, Diffs, Exclusion, Observer, OnFailure, Options, PendingRefreshes, Report, RunMode,
-    },
+    engine::{Detail, Diffs, Engine, Exclusion, Observer, OnFailure, Report, RunMode, Settings, Site},
     host::{Host, interrupt::Stdin, process::close_inherited},
     resource::{self, AnyType, Completeness, Declaration, Resource},
-    session::{Event, Session},
+    session::Event,
     state::{Memory, Patience},
     template::Scope,
     types,
@@ -76,18 +74,19 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let Some((how, matches)) = matches.subcommand() else { return Err(Failure::new("no command was given")) };
-    let mut desk = ApiServer::new(matches, output)?;
+    let (host, memory) = (host(&output.progress)?, memory(matches)?);
+    let mut desk = ApiServer::new(matches, &host, &memory, output)?;
     let unreadable = |error: io::Error| Failure::new(format!("cannot read the request: {error}"));
     if how == "pipe" {
         let mut bytes = Vec::new();
-        Stdin(&desk.host.interrupt).read_to_end(&mut bytes).map_err(unreadable)?;
+        Stdin(&host.interrupt).read_to_end(&mut bytes).map_err(unreadable)?;
         let answer =
             serde_json::to_value(desk.answer(bytes)).map_err(|error| Failure::new(error.to_string()))?;
         let format = if matches.get_flag("yaml") { Format::Text } else { Format::Json };
         output.text(&to_text(&answer, format)?);
         return Ok(Exit::Success);
     }
-    let interrupt = desk.host.interrupt.clone();
+    let interrupt = host.interrupt.clone();
     for line in BufReader::new(Stdin(&interrupt)).split(b'\n') {
         let line = match line {
             Err(_) if interrupt.requested().is_some() => break,
@@ -100,7 +99,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
             serde_json::to_string(&desk.answer(line)).map_err(|error| Failure::new(error.to_string()))?;
         output.line(&answer);
         output.flush();
-        if desk.host.interrupt.requested().is_some() {
+        if host.interrupt.requested().is_some() {
             break;
         }
     }
@@ -108,30 +107,39 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
 }
 
 /// Where requests are answered, one after the other, in one session.
-struct ApiServer {
-    host: Host,
-    memory: Memory,
+struct ApiServer<'h> {
+    memory: &'h Memory,
     progress: Rc<Progress>,
-    session: Session,
+    engine: Engine<'h>,
     scope: Scope,
     folder: PathBuf,
     mode: RunMode,
 }
 
-impl ApiServer {
-    fn new(matches: &ArgMatches, output: &Output) -> Result<Self, Failure> {
+impl<'h> ApiServer<'h> {
+    fn new(
+        matches: &ArgMatches,
+        host: &'h Host,
+        memory: &'h Memory,
+        output: &Output,
+    ) -> Result<Self, Failure> {
         let folder = env::current_dir()
             .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-        let (host, memory) = (host(&output.progress)?, memory(matches)?);
         close_inherited();
+        let mode = if matches.get_flag("noop") { RunMode::Noop } else { RunMode::Real };
+        let settings = Settings {
+            mode,
+            diffs: if mode == RunMode::Noop { Diffs::Wanted } else { Diffs::Unwanted },
+            detail: Detail::Whole,
+            exclusion: Exclusion::WhileChanging(Patience::Wait),
+        };
         Ok(Self {
-            scope: heed(load_inputs::load_inputs(matches)?.without_manifest(&folder, &host, &memory)?),
-            host,
+            scope: heed(load_inputs::load_inputs(matches)?.without_manifest(&folder, host, memory)?),
             memory,
             progress: Rc::clone(&output.progress),
-            session: session::selected(matches)?,
+            engine: Engine::new(host, memory, settings, session::selected(matches)?),
             folder,
-            mode: if matches.get_flag("noop") { RunMode::Noop } else { RunMode::Real },
+            mode,
         })
     }
 
@@ -145,32 +153,19 @@ impl ApiServer {
 
     fn ensure(&mut self, request: Vec<u8>) -> Result<Event, String> {
         let (source, resource) = requested(request)?;
-        let options = Options {
-            mode: self.mode,
-            diffs: if self.mode == RunMode::Noop { Diffs::Wanted } else { Diffs::Unwanted },
-            detail: Detail::Whole,
-            on_failure: OnFailure::Continue,
-            exclusion: Exclusion::WhileChanging(Patience::Wait),
-            working_directory: &self.folder,
-            scope: &self.scope,
-            source: &source,
-        };
         if self.mode == RunMode::Real {
             self.memory.write_journal.recover();
         }
-        let refresh_store = refresh_store_for(&resource, &self.session, &self.memory.directory);
-        let resources = [resource];
-        let mut refreshes = PendingRefreshes::of(&resources, refresh_store, &self.session);
+        let refresh_store = refresh_store_for(&resource, self.engine.session(), &self.memory.directory);
+        let site = Site {
+            resources: &[resource],
+            source: &source,
+            working_directory: &self.folder,
+            scope: &self.scope,
+            on_failure: OnFailure::Continue,
+        };
         let mut witness = Witness { event: None, aside: Aside(&self.progress) };
-        let finished = engine::run(
-            &resources,
-            &options,
-            &self.host,
-            &self.memory,
-            &mut refreshes,
-            &mut self.session,
-            &mut witness,
-        );
+        let finished = self.engine.apply(site, refresh_store, &mut witness);
         if let (Some(event), Some(error)) = (&mut witness.event, finished.unrecorded) {
             event.error.push(error.to_string());
         }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     document::Source,
-    engine::{self, Detail, Diffs, Exclusion, Finished, OnFailure, Options, PendingRefreshes, RunMode},
+    engine::{Detail, Diffs, Engine, Exclusion, Finished, OnFailure, RunMode, Settings, Site},
     host::{Host, process::close_inherited},
     manifest::{self, Manifest},
     resource::{HIDDEN, Resource},
@@ -80,7 +80,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     };
     let refresh_store = refresh_store(&memory.directory);
     let (finished, mut printer) =
-        run.start(matches, &host, &memory, Some(refresh_store), &mut Session::begin(), output);
+        run.start(matches, &host, &memory, Some(refresh_store), Session::begin(), output);
     if !matches.get_flag("no-report") {
         printer.summary(&finished);
     }
@@ -109,7 +109,7 @@ impl Run<'_> {
         host: &Host,
         memory: &Memory,
         refresh_store: Option<RefreshStore>,
-        session: &mut Session,
+        session: Session,
         output: &'o mut Output,
     ) -> (Finished, Printer<'o>)
     where
@@ -118,27 +118,28 @@ impl Run<'_> {
         let noop = matches.get_flag("noop");
         let diffs = matches.get_flag("diff") || noop && !matches.get_flag("no-diff");
         let is_read = Format::of(matches) == Format::Json || session.is_kept();
-        let options = Options {
+        let settings = Settings {
             mode: if noop { RunMode::Noop } else { RunMode::Real },
             diffs: if diffs { Diffs::Wanted } else { Diffs::Unwanted },
             detail: if is_read { Detail::Whole } else { Detail::Outline },
-            on_failure: self.on_failure,
             exclusion: self.exclusion,
+        };
+        let site = Site {
+            resources: self.resources,
+            source: self.source,
             working_directory: self.folder,
             scope: self.scope,
-            source: self.source,
+            on_failure: self.on_failure,
         };
         let progress = Rc::clone(&output.progress);
         let mut printer =
-            Printer::new(output, Format::of(matches), self.resources, self.source, options.mode);
-        let mut refreshes = PendingRefreshes::of(self.resources, refresh_store, session);
+            Printer::new(output, Format::of(matches), self.resources, self.source, settings.mode);
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if !noop {
             memory.write_journal.recover();
         }
-        let finished =
-            engine::run(self.resources, &options, host, memory, &mut refreshes, session, &mut printer);
+        let finished = Engine::new(host, memory, settings, session).apply(site, refresh_store, &mut printer);
         progress.end();
         (finished, printer)
     }

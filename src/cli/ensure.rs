@@ -75,7 +75,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     };
     show(diagnostics.review(&source).as_slice());
     let on_failure = OnFailure::Continue;
-    let mut session = session::selected(matches)?;
+    let session = session::selected(matches)?;
     let refresh_store = refresh_store_for(&resource, &session, &memory.directory);
     let exclusion = Exclusion::WhileChanging(patience(matches));
     let run = Run {
@@ -86,7 +86,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         on_failure,
         exclusion,
     };
-    let (finished, mut printer) = run.start(matches, &host, &memory, refresh_store, &mut session, output);
+    let (finished, mut printer) = run.start(matches, &host, &memory, refresh_store, session, output);
     // People see all there is to one resource in its line.
     if Format::of(matches) == Format::Json {
         printer.summary(&finished);

@@ -87,7 +87,7 @@ impl<'a> Printer<'a> {
     }
 
     fn resource(&mut self, report: &Report) {
-        let event = report.event;
+        let event = &report.event;
         let (style, level) = level(event);
         let name = printable(&report.resource.to_string()).into_owned();
         let what = what_happened(report);
@@ -162,7 +162,7 @@ impl Observer for Printer<'_> {
         match self.format {
             Format::Json => {
                 Aside(&self.output.progress).warnings(report);
-                json(report.event, self.output);
+                json(&report.event, self.output);
             }
             Format::Text => {
                 self.resource(report);
@@ -264,7 +264,7 @@ fn level(event: &Event) -> (Style, &'static str) {
 }
 
 fn what_happened(report: &Report) -> String {
-    let event = report.event;
+    let event = &report.event;
     if event.failed {
         return "failed".to_owned();
     }

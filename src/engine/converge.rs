@@ -1,15 +1,20 @@
 //! Inspect, compare, enact, and compare again.
 
-use std::cell::{OnceCell, RefCell};
+use std::{
+    cell::{OnceCell, RefCell},
+    path::Path,
+};
 
-use super::{Diffs, Observer, Options, PendingRefreshes, RunMode};
+use super::{Diffs, Observer, PendingRefreshes, RunMode, Settings, forget_accounts, group::Grouped};
 use crate::{
-    host::{Host, files::Prediction},
+    document::Source,
+    host::Host,
     resource::{
-        AnyProperties, AnyState, Common, Context, Difference, Error, PlannedChange, Provider, Resource,
-        Retry, Trigger,
+        AnyProperties, AnyState, Common, Context, Difference, Effects, Error, History, PlannedChange,
+        Prediction, Provider, Resource, Retry, Trigger,
     },
     state::{Memory, RunLock},
+    template::Scope,
     vocabulary::{Duration, Reference, TimeLimit},
 };
 
@@ -30,8 +35,8 @@ pub(super) struct Outcome {
     pub(super) refreshed: bool,
     /// Whether an attempt that failed changed something.
     pub(super) begun: bool,
-    /// Whether anything was begun, even if it went wrong; in a dry run, whether it would have been.
-    pub(super) touched: bool,
+    /// What was or may have been done, even if it went wrong; in a dry run nothing is.
+    pub(super) effects: Option<Effects>,
     pub(super) diff: Option<String>,
     pub(super) errors: Vec<Error>,
     pub(super) warnings: Vec<String>,
@@ -53,35 +58,51 @@ pub(super) struct Attempts<'a> {
     pub(super) provider: &'a Provider,
     /// The changes on account of which it is to be refreshed.
     pub(super) causes: &'a [&'a Reference],
-    pub(super) options: &'a Options<'a>,
+    pub(super) settings: &'a Settings,
+    pub(super) source: &'a Source,
+    pub(super) working_directory: &'a Path,
+    pub(super) scope: &'a Scope,
     pub(super) host: &'a Host,
     pub(super) memory: &'a Memory,
-    /// The resources that the run has acted on before this one.
-    pub(super) touched: &'a [Reference],
+    /// What the run has done before.
+    pub(super) history: &'a History,
     /// The resources whose turns come next.
     pub(super) next: &'a [Resource],
     pub(super) prediction: &'a RefCell<Prediction>,
+}
+
+/// What outlives a resource: the refreshes that are owed, and what was already done to those that follow.
+struct Shared<'a> {
+    refreshes: &'a mut PendingRefreshes,
+    grouped: &'a mut Grouped,
 }
 
 impl Attempts<'_> {
     /// Brings the resource to its desired state in as many attempts as it is allowed.
     pub(super) fn make(
         &self,
-        pending_refreshes: &mut PendingRefreshes,
+        refreshes: &mut PendingRefreshes,
+        grouped: &mut Grouped,
         observer: &mut dyn Observer,
     ) -> Outcome {
         let common = &self.resource.common;
         let mut outcome = Outcome::default();
+        if let Some(early) = grouped.take(self.resource)
+            && self.is_confirmed(early, &mut outcome)
+        {
+            return outcome;
+        }
+        let shared = &mut Shared { refreshes, grouped };
         let tries = common.tries.map_or(self.resource.kind.tries(), Into::into);
         // In a dry run nothing changes between two attempts.
-        let tries = if self.options.mode == RunMode::Noop { 1 } else { tries };
+        let tries = if self.settings.mode == RunMode::Noop { 1 } else { tries };
         for left in (0..tries).rev() {
-            let mut result = self.attempt(&mut outcome, pending_refreshes, observer);
+            let mut result = self.attempt(&mut outcome, shared, observer);
             if let Ok(Step::Blocked) = result {
                 // The other run may have changed what was seen. The wait is no part of this one's time limit.
                 (outcome.diff, outcome.differences) = (None, Vec::new());
                 let free = self.wait(&mut outcome, observer);
-                result = free.and_then(|()| self.attempt(&mut outcome, pending_refreshes, observer));
+                result = free.and_then(|()| self.attempt(&mut outcome, shared, observer));
             }
             let Err(error) = result else {
                 outcome.errors.clear();
@@ -102,7 +123,7 @@ impl Attempts<'_> {
     fn attempt(
         &self,
         outcome: &mut Outcome,
-        pending_refreshes: &mut PendingRefreshes,
+        shared: &mut Shared,
         observer: &mut dyn Observer,
     ) -> Result<Step, Error> {
         let common = &self.resource.common;
@@ -111,13 +132,13 @@ impl Attempts<'_> {
             self.host,
             self.memory,
             self.prediction,
-            self.options.working_directory,
+            self.working_directory,
             common.timeout.map(TimeLimit::as_std),
             &mut listener,
         )
-        .within(self.options.mode, self.touched, self.options.scope);
+        .within(self.settings.mode, self.history);
         cx.sensitive = common.sensitive;
-        let result = self.converge(&cx, outcome, pending_refreshes);
+        let result = self.converge(&cx, outcome, shared);
         outcome.warnings.extend(cx.into_warnings());
         result
     }
@@ -126,34 +147,26 @@ impl Attempts<'_> {
         if self.causes.is_empty() { Trigger::Turn } else { Trigger::Refresh }
     }
 
-    fn converge(
-        &self,
-        cx: &Context,
-        outcome: &mut Outcome,
-        pending_refreshes: &mut PendingRefreshes,
-    ) -> Result<Step, Error> {
+    fn converge(&self, cx: &Context, outcome: &mut Outcome, shared: &mut Shared) -> Result<Step, Error> {
         let (wanted, on) = (self.wanted, self.provider);
         cx.tick()?;
         let have = outcome.observed.insert(wanted.inspect(on, cx)?);
         if let Some(pending) = wanted.compare(have, self.trigger())? {
-            if self.options.diffs == Diffs::Wanted && !self.resource.common.sensitive {
+            if self.settings.diffs == Diffs::Wanted && !self.resource.common.sensitive {
                 outcome.diff = wanted.preview(have, &pending, on, cx)?;
             }
             outcome.differences.clone_from(&pending.differences);
             let (summary, refreshes) = (pending.summary.clone(), pending.refreshes);
-            if self.options.mode == RunMode::Noop {
+            if self.settings.mode == RunMode::Noop {
                 wanted.simulate(have, &pending, on, cx)?;
-                if let Some((path, text)) = wanted.text_left() {
-                    self.options.scope.predict(path, text);
-                }
-                outcome.touched = true;
+                let effects = wanted.effects(have, &pending, cx);
+                self.prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning))?;
             } else {
                 cx.tick()?;
                 if !self.is_alone(outcome)? {
                     return Ok(Step::Blocked);
                 }
-                outcome.touched = true;
-                self.enact(pending, cx, outcome, pending_refreshes)?;
+                self.enact(pending, cx, outcome, shared)?;
             }
             outcome.summary = Some(summary);
             outcome.refreshed = refreshes;
@@ -161,9 +174,9 @@ impl Attempts<'_> {
             // What an attempt that failed had changed, this one found done.
             outcome.summary = Some("changed in an earlier attempt".to_owned());
         }
-        if self.options.mode == RunMode::Real
+        if self.settings.mode == RunMode::Real
             && self.trigger() == Trigger::Refresh
-            && let Err(error) = pending_refreshes.complete(self.resource)
+            && let Err(error) = shared.refreshes.complete(self.resource)
         {
             cx.warn(format!("{error}; the next run will refresh it once more"));
         }
@@ -176,13 +189,22 @@ impl Attempts<'_> {
         pending: PlannedChange,
         cx: &Context,
         outcome: &mut Outcome,
-        pending_refreshes: &mut PendingRefreshes,
+        shared: &mut Shared,
     ) -> Result<(), Error> {
         let wanted = self.wanted;
-        let recorded = pending_refreshes.record(self.resource, self.causes)?;
+        let recorded = shared.refreshes.record(self.resource, self.causes)?;
         let Some(before) = outcome.observed.take() else { return Ok(()) };
-        self.prepare(cx);
-        let result = match wanted.enact(&before, pending, self.provider, cx) {
+        let effects = outcome.effects.insert(wanted.effects(&before, &pending, cx));
+        let together = self.enact_group(&before, &pending, cx, shared.refreshes, shared.grouped);
+        let left = match together {
+            Some(left) => Ok(left),
+            None => {
+                self.prepare(cx);
+                wanted.enact(&before, pending, self.provider, cx)
+            }
+        };
+        forget_accounts(effects, self.host);
+        let result = match left {
             Ok(left) => {
                 let remaining = wanted.compare(outcome.observed.insert(left), Trigger::Turn);
                 remaining.and_then(|remaining| {
@@ -196,7 +218,7 @@ impl Attempts<'_> {
         };
         // An action that failed and changed nothing owes nobody a refresh.
         if result.is_err() && outcome.observed.as_ref().is_some_and(|after| after.agrees_with(&before)) {
-            if let Err(error) = pending_refreshes.cancel(&recorded) {
+            if let Err(error) = shared.refreshes.cancel(&recorded) {
                 cx.warn(format!("{error}; the next run will refresh what subscribes to it"));
             }
         } else if result.is_err() {
@@ -209,19 +231,20 @@ impl Attempts<'_> {
     /// give may yet change: when their turns come it is compared with what was begun. The time limit of one is not for
     /// the others.
     fn prepare(&self, cx: &Context) {
-        let common = &self.resource.common;
-        if common.timeout.is_some() {
+        if self.resource.common.timeout.is_some() {
             return;
         }
-        let is_certain = |next: &&Resource| {
-            let Common { control, require, subscribe, timeout, provider, .. } = &next.common;
-            let alone = control.is_none() && require.is_empty() && subscribe.is_empty() && timeout.is_none();
-            alone && *provider == common.provider
-        };
         let expanded: [OnceCell<_>; AHEAD] = [const { OnceCell::new() }; AHEAD];
-        let early = self.next.iter().take_while(is_certain).zip(&expanded);
+        let early = self.next.iter().take_while(|next| self.is_certain(next)).zip(&expanded);
         let mut next = early.map_while(|(next, expanded)| self.wanted_early(next, expanded));
         self.wanted.prepare(&mut next, self.provider, cx);
+    }
+
+    /// Whether the turn of a following resource is certain to come, and to be like this one.
+    pub(super) fn is_certain(&self, next: &Resource) -> bool {
+        let Common { control, require, subscribe, timeout, provider, .. } = &next.common;
+        let alone = control.is_none() && require.is_empty() && subscribe.is_empty() && timeout.is_none();
+        alone && *provider == self.resource.common.provider
     }
 
     fn wanted_early<'n>(
@@ -229,7 +252,7 @@ impl Attempts<'_> {
         next: &'n Resource,
         expanded: &'n OnceCell<Box<dyn AnyProperties>>,
     ) -> Option<&'n dyn AnyProperties> {
-        match next.wanted_now(self.options.scope, self.options.source).ok()? {
+        match next.wanted_now(self.scope, self.source).ok()? {
             Some(late) => Some(expanded.get_or_init(|| late).as_ref()),
             None => Some(next.wanted.as_ref()),
         }

@@ -21,7 +21,7 @@ pub(crate) enum Exclusion {
 impl Attempts<'_> {
     /// Waits for the end of another run, or gives up if that is wanted.
     pub(super) fn wait(&self, outcome: &mut Outcome, observer: &mut dyn Observer) -> Result<(), Error> {
-        let patience = match self.options.exclusion {
+        let patience = match self.settings.exclusion {
             Exclusion::WholeRun => return Ok(()),
             Exclusion::WhileChanging(patience) => patience,
         };
@@ -37,7 +37,7 @@ impl Attempts<'_> {
 
     /// Whether no other run can interfere, from now on until the resource is done with.
     pub(super) fn is_alone(&self, outcome: &mut Outcome) -> Result<bool, Error> {
-        if self.options.exclusion == Exclusion::WholeRun || outcome.lock.is_some() {
+        if self.settings.exclusion == Exclusion::WholeRun || outcome.lock.is_some() {
             return Ok(true);
         }
         match self.lock(Patience::GiveUp, |_| {})? {

@@ -1,9 +1,10 @@
 //! Whether a resource's turn comes to anything.
 
-use super::{Options, PendingRefreshes, RunMode};
+use super::{PendingRefreshes, RunMode};
 use crate::{
     resource::{Error, Resource},
     session::{Event, Session},
+    template::Scope,
     vocabulary::Reference,
 };
 
@@ -24,17 +25,18 @@ pub(super) fn check<'a>(
     resource: &'a Resource,
     session: &Session,
     refreshes: &PendingRefreshes,
-    options: &Options,
+    mode: RunMode,
+    scope: &Scope,
 ) -> Gate<'a> {
-    let find = |reference: &Reference| session.find(reference, options.mode);
+    let find = |reference: &Reference| session.find(reference, mode);
     let common = &resource.common;
-    match common.control.as_ref().map(|control| control.excludes(options.scope)) {
+    match common.control.as_ref().map(|control| control.excludes(scope)) {
         Some(Err(error)) => return Gate::Faulty(error),
         Some(Ok(Some(reason))) => return Gate::Excluded(reason),
         Some(Ok(None)) | None => {}
     }
     if let Some(unseen) = common.require.iter().chain(&common.subscribe).find(|other| find(other).is_none()) {
-        return Gate::Faulty(not_seen(unseen, session, options.mode));
+        return Gate::Faulty(not_seen(unseen, session, mode));
     }
     let unmet: Vec<_> =
         common.require.iter().filter(|required| !find(required).is_some_and(is_met)).collect();
@@ -42,9 +44,9 @@ pub(super) fn check<'a>(
         return Gate::Unmet(unmet);
     }
     let is_cause = |reference: &&Reference| {
-        // While what changed is failing, nobody is refreshed on its account.
-        let owed = refreshes.owed(resource).contains(reference);
-        find(reference).is_some_and(|event| event.changed || owed && !event.failed)
+        // While what changed is failing, nobody is refreshed on its account: that stays owed until it is well.
+        let owed = || refreshes.owed(resource).contains(reference);
+        find(reference).is_some_and(|event| !event.failed && (event.changed || owed()))
     };
     Gate::Open(common.subscribe.iter().filter(is_cause).collect())
 }

@@ -1,44 +1,58 @@
 //! Applies resources in their written order: the one algorithm for all types.
 //!
-//! The engine is silent: what happens goes to an [`Observer`] as it happens and into the session as events.
+//! An [`Engine`] is a value that outlives its runs: it has the session, and in a dry run what the session would have left
+//! so far. A [`Run`] lasts as long as the facts and resources that it was given: it has the providers, what was done and
+//! which refreshes are pending. The engine is silent: what happens goes to an [`Observer`] as it happens and into the
+//! session as events.
 
 mod converge;
 mod exclusion;
 mod gate;
+mod group;
 mod pending_refreshes;
+mod providers;
 mod record;
 
-use std::{cell::RefCell, collections::HashMap, path::Path, time::Instant};
+use std::{cell::RefCell, path::Path, rc::Rc, time::Instant};
 
 pub(crate) use crate::resource::RunMode;
 use crate::{
     document::Source,
-    host::{Host, files::Prediction, interrupt::Signal},
-    resource::{AnyType, Difference, Error, Provider, Resource},
+    host::{Host, interrupt::Signal},
+    resource::{Difference, Effects, Error, History, Prediction, Resource},
     session::{Event, Session, StoreError, Summary},
-    state::Memory,
+    state::{Memory, RefreshStore},
     template::Scope,
     vocabulary::Reference,
 };
 use converge::{Attempts, Outcome};
 pub(crate) use exclusion::Exclusion;
 use gate::Gate;
-pub(crate) use pending_refreshes::PendingRefreshes;
+use group::Grouped;
+use pending_refreshes::PendingRefreshes;
+use providers::Providers;
 
-/// How a run is to be done.
-pub(crate) struct Options<'a> {
+/// How all runs of an engine are done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
     pub(crate) mode: RunMode,
     pub(crate) diffs: Diffs,
     pub(crate) detail: Detail,
-    /// What to do after a resource failed.
-    pub(crate) on_failure: OnFailure,
     pub(crate) exclusion: Exclusion,
+}
+
+/// What one run applies, and all that is read with it. None of it changes while the run lasts.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub(crate) resources: &'a [Resource],
+    /// What the resources were written in.
+    pub(crate) source: &'a Source,
     /// Where relative paths start.
     pub(crate) working_directory: &'a Path,
     /// What late templates and conditions can see.
     pub(crate) scope: &'a Scope,
-    /// What the resources were written in.
-    pub(crate) source: &'a Source,
+    /// What to do after a resource failed.
+    pub(crate) on_failure: OnFailure,
 }
 
 /// Whether changes of content are recorded line by line.
@@ -76,9 +90,9 @@ pub(crate) trait Observer {
 }
 
 /// One resource that is done with: its event, and what only people need.
-pub(crate) struct Report<'a> {
-    pub(crate) resource: &'a Resource,
-    pub(crate) event: &'a Event,
+pub(crate) struct Report<'r> {
+    pub(crate) resource: &'r Resource,
+    pub(crate) event: Event,
     /// What was done or would have been, completing "Would have ...".
     pub(crate) summary: Option<String>,
     pub(crate) differences: Vec<Difference>,
@@ -107,78 +121,112 @@ pub(crate) enum Reason {
     Signal(Signal),
 }
 
-/// Applies the resources one after the other.
-pub(crate) fn run(
-    resources: &[Resource],
-    options: &Options,
-    host: &Host,
-    memory: &Memory,
-    refreshes: &mut PendingRefreshes,
-    session: &mut Session,
-    observer: &mut dyn Observer,
-) -> Finished {
-    let before = session.events().len();
-    let providers = Providers { resources, made: Vec::new(), chosen: HashMap::new() };
-    // What earlier dry runs of the session would have done is not done either.
-    let undone =
-        session.events().iter().filter(|event| options.mode == RunMode::Noop && event.noop && event.changed);
-    let touched =
-        undone.map(|event| Reference { kind: event.kind.clone(), name: event.name.clone() }).collect();
-    let prediction = RefCell::default();
-    let mut run = Run {
-        options,
-        host,
-        memory,
-        providers,
-        touched,
-        prediction,
-        refreshes,
-        session,
-        observer,
-        unrecorded: None,
-    };
-    let mut stopped = None;
-    for (done, resource) in resources.iter().enumerate() {
-        if let Some(signal) = host.interrupt.requested() {
-            stopped = Some(Stopped { reason: Reason::Signal(signal), remaining: resources.len() - done });
-            break;
+/// Applies resources to a machine, in as many runs as its owner likes.
+pub(crate) struct Engine<'h> {
+    host: &'h Host,
+    memory: &'h Memory,
+    settings: Settings,
+    session: Session,
+    /// What the dry runs so far would have left. Templates read it too.
+    prediction: Rc<RefCell<Prediction>>,
+}
+
+impl<'h> Engine<'h> {
+    /// Makes an engine whose runs are part of a session.
+    pub(crate) fn new(host: &'h Host, memory: &'h Memory, settings: Settings, session: Session) -> Self {
+        let mut prediction = Prediction::default();
+        // What dry runs of other processes would have left is not told in full.
+        if settings.mode == RunMode::Noop && session.events().iter().any(|event| event.noop && event.changed)
+        {
+            prediction.assume_anything();
         }
-        run.observer.begun(resource, done);
-        let failed = run.apply(resource, &resources[done + 1..]);
-        let remaining = resources.len() - done - 1;
-        if failed && options.on_failure == OnFailure::Stop && remaining > 0 {
-            stopped = Some(Stopped { reason: Reason::Failure, remaining });
-            break;
+        Self { host, memory, settings, session, prediction: Rc::new(RefCell::new(prediction)) }
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Applies the resources one after the other.
+    pub(crate) fn apply(
+        &mut self,
+        site: Site,
+        refresh_store: Option<RefreshStore>,
+        observer: &mut dyn Observer,
+    ) -> Finished {
+        let before = self.session.events().len();
+        let mut run = self.begin(site, refresh_store);
+        let stopped = run.take_turns(observer);
+        let unrecorded = run.unrecorded.take();
+        Finished { summary: self.session.summary_since(before), stopped, unrecorded }
+    }
+
+    /// Begins a run. What providers learn is good for as long as it lasts.
+    pub(crate) fn begin<'a>(
+        &'a mut self,
+        site: Site<'a>,
+        refresh_store: Option<RefreshStore>,
+    ) -> Run<'a, 'h> {
+        let prediction = Rc::clone(&self.prediction);
+        Run {
+            scope: site.scope.with_prediction(prediction),
+            providers: Providers::new(site.resources),
+            history: History::default(),
+            refreshes: PendingRefreshes::of(site.resources, refresh_store, &self.session),
+            grouped: Grouped::default(),
+            unrecorded: None,
+            site,
+            engine: self,
         }
     }
-    let unrecorded = run.unrecorded.take();
-    Finished { summary: session.summary_since(before), stopped, unrecorded }
 }
 
 /// A run in progress.
-struct Run<'a> {
-    options: &'a Options<'a>,
-    host: &'a Host,
-    memory: &'a Memory,
+pub(crate) struct Run<'a, 'h> {
+    engine: &'a mut Engine<'h>,
+    site: Site<'a>,
+    scope: Scope,
     providers: Providers<'a>,
-    /// What has been acted on so far.
-    touched: Vec<Reference>,
-    /// What that would have left, in a dry run.
-    prediction: RefCell<Prediction>,
-    refreshes: &'a mut PendingRefreshes,
-    session: &'a mut Session,
-    observer: &'a mut dyn Observer,
+    /// What has been done so far.
+    history: History,
+    refreshes: PendingRefreshes,
+    /// What was done together with an earlier resource.
+    grouped: Grouped,
     unrecorded: Option<StoreError>,
 }
 
-impl Run<'_> {
-    /// Applies one resource, whatever happens, and says whether it failed.
-    fn apply(&mut self, resource: &Resource, next: &[Resource]) -> bool {
+impl Run<'_, '_> {
+    fn take_turns(&mut self, observer: &mut dyn Observer) -> Option<Stopped> {
+        let resources = self.site.resources;
+        for (done, resource) in resources.iter().enumerate() {
+            if let Some(signal) = self.engine.host.interrupt.requested() {
+                return Some(Stopped { reason: Reason::Signal(signal), remaining: resources.len() - done });
+            }
+            observer.begun(resource, done);
+            let report = self.turn(resource, &resources[done + 1..], observer);
+            observer.finished(&report);
+            let remaining = resources.len() - done - 1;
+            if report.event.failed && self.site.on_failure == OnFailure::Stop && remaining > 0 {
+                return Some(Stopped { reason: Reason::Failure, remaining });
+            }
+        }
+        None
+    }
+
+    /// Applies one resource, whatever happens, and records its event. `next` are those whose turns follow.
+    pub(crate) fn turn<'r>(
+        &mut self,
+        resource: &'r Resource,
+        next: &[Resource],
+        observer: &mut dyn Observer,
+    ) -> Report<'r> {
         let started = Instant::now();
-        let mut event = Event::of(resource, self.options, self.session);
+        let Engine { session, settings: Settings { mode, detail, .. }, .. } = &mut *self.engine;
+        let (mode, detail) = (*mode, *detail);
+        let mut event = Event::of(resource, mode, detail, session);
         let mut outcome = Outcome::default();
         let mut excluded = None;
-        match gate::check(resource, self.session, self.refreshes, self.options) {
+        match gate::check(resource, session, &self.refreshes, mode, &self.scope) {
             Gate::Excluded(reason) => {
                 event.skipped = true;
                 excluded = Some(reason);
@@ -192,21 +240,18 @@ impl Run<'_> {
                 outcome.errors.push(Error::new("its control cannot be worked out").on("control"));
             }
             Gate::Faulty(error) => outcome.errors.push(error),
-            Gate::Open(causes) => outcome = self.converge(resource, next, &causes, &mut event),
+            Gate::Open(causes) => outcome = self.converge(resource, next, &causes, &mut event, observer),
         }
-        if outcome.touched {
-            self.touched.push(resource.reference());
+        if let Some(effects) = outcome.effects.take() {
+            self.history.record(effects);
         }
-        event.record(&mut outcome, resource, self.options.detail);
+        event.record(&mut outcome, resource, detail);
         event.duration = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let Outcome { summary, differences, errors, warnings, .. } = outcome;
-        let failed = event.failed;
-        let report = Report { resource, event: &event, summary, differences, errors, warnings, excluded };
-        self.observer.finished(&report);
-        if let Err(error) = self.session.record(event) {
+        if let Err(error) = self.engine.session.record(&event) {
             self.unrecorded = Some(error);
         }
-        failed
+        let Outcome { summary, differences, errors, warnings, .. } = outcome;
+        Report { resource, event, summary, differences, errors, warnings, excluded }
     }
 
     /// Expands what is left to expand, finds the provider and applies the resource.
@@ -216,57 +261,48 @@ impl Run<'_> {
         next: &[Resource],
         causes: &[&Reference],
         event: &mut Event,
+        observer: &mut dyn Observer,
     ) -> Outcome {
         let failed = |errors| Outcome { errors, ..Outcome::default() };
-        let late = match resource.wanted_now(self.options.scope, self.options.source) {
+        let Engine { host, memory, settings, prediction, .. } = &*self.engine;
+        let late = match resource.wanted_now(&self.scope, self.site.source) {
             Ok(late) => late,
             Err(errors) => return failed(errors),
         };
-        if let Some(late) = late.as_ref().filter(|_| self.options.detail == Detail::Whole) {
+        if let Some(late) = late.as_ref().filter(|_| settings.detail == Detail::Whole) {
             event.properties = resource.to_json(late.as_ref());
         }
-        let provider = match self.providers.provide(resource, self.host) {
+        let provider = match self.providers.provide(resource, host) {
             Ok(provider) => provider,
             Err(error) => return failed(vec![error]),
         };
         provider.name.clone_into(&mut event.provider);
         let wanted = late.as_deref().unwrap_or(resource.wanted.as_ref());
-        let (options, host, memory) = (self.options, self.host, self.memory);
-        let (touched, prediction) = (&self.touched, &self.prediction);
-        let attempts =
-            Attempts { resource, wanted, provider, causes, options, host, memory, touched, next, prediction };
-        let mut outcome = attempts.make(self.refreshes, self.observer);
+        let attempts = Attempts {
+            resource,
+            wanted,
+            provider,
+            causes,
+            settings,
+            source: self.site.source,
+            working_directory: self.site.working_directory,
+            scope: &self.scope,
+            host,
+            memory,
+            history: &self.history,
+            next,
+            prediction,
+        };
+        let mut outcome = attempts.make(&mut self.refreshes, &mut self.grouped, observer);
         resource.redact(wanted, &mut outcome.errors, &mut outcome.warnings);
         outcome
     }
 }
 
-/// The providers of a run: each is made when first needed and keeps what it learns.
-struct Providers<'a> {
-    resources: &'a [Resource],
-    made: Vec<(&'static str, Provider)>,
-    /// Which of them serves a type, by what was asked for. Who asks for none is not served by whichever is there.
-    chosen: HashMap<(&'static str, Option<String>), usize>,
-}
-
-impl Providers<'_> {
-    fn provide(&mut self, resource: &Resource, host: &Host) -> Result<&Provider, Error> {
-        let kind: &dyn AnyType = resource.kind;
-        let choice = (kind.name(), resource.common.provider.clone());
-        let at = if let Some(at) = self.chosen.get(&choice) {
-            *at
-        } else {
-            let provider = kind.provider(choice.1.as_deref(), host)?;
-            let same = |(of, made): &(&str, Provider)| *of == kind.name() && made.name == provider.name;
-            let at = self.made.iter().position(same).unwrap_or(self.made.len());
-            if at == self.made.len() {
-                let same = self.resources.iter().filter(|other| other.kind.name() == kind.name());
-                kind.expect(&provider, &same.map(|other| other.wanted.as_ref()).collect::<Vec<_>>());
-                self.made.push((kind.name(), provider));
-            }
-            self.chosen.insert(choice, at);
-            at
-        };
-        Ok(&self.made[at].1)
+/// Forgets what the machine said about accounts, where an action may have made or removed some.
+fn forget_accounts(effects: &Effects, host: &Host) {
+    let names_some = !effects.users.is_empty() || !effects.groups.is_empty();
+    if names_some || effects.unknown > crate::resource::Unknown::Nothing {
+        host.users.forget();
     }
 }

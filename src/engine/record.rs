@@ -1,6 +1,6 @@
 //! From an outcome to the event that tells of it.
 
-use super::{Detail, Options, RunMode, converge::Outcome};
+use super::{Detail, RunMode, converge::Outcome};
 use crate::{
     resource::Resource,
     session::{Event, Session},
@@ -8,14 +8,14 @@ use crate::{
 
 impl Event {
     /// The event of a resource whose turn has come.
-    pub(super) fn of(resource: &Resource, options: &Options, session: &mut Session) -> Self {
+    pub(super) fn of(resource: &Resource, mode: RunMode, detail: Detail, session: &mut Session) -> Self {
         let mut event = session.event(resource.kind.name(), &resource.name);
         event.alias.clone_from(&resource.common.alias);
         event.requested_ensure = resource.wanted.ensure();
-        if options.detail == Detail::Whole {
+        if detail == Detail::Whole {
             event.properties = resource.to_json(resource.wanted.as_ref());
         }
-        event.noop = options.mode == RunMode::Noop;
+        event.noop = mode == RunMode::Noop;
         event
     }
 
@@ -30,7 +30,7 @@ impl Event {
         }
         self.failed = !outcome.errors.is_empty();
         self.error = outcome.errors.iter().map(ToString::to_string).collect();
-        self.changed = outcome.summary.is_some();
+        self.changed = outcome.summary.is_some() || outcome.begun;
         self.refreshed = outcome.refreshed;
         self.diff = outcome.diff.take().filter(|_| !self.failed);
         if let Some(summary) = outcome.summary.as_ref().filter(|_| self.noop) {

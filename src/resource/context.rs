@@ -6,12 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Error;
+use super::{
+    Error, History,
+    effects::AccountLeft,
+    prediction::{AccountKind, Prediction},
+};
 use crate::{
-    host::{Host, files::Prediction, interrupt::Interrupt},
+    host::{Host, interrupt::Interrupt},
     state::Memory,
-    template::{Predicted, Scope},
-    vocabulary::Reference,
+    vocabulary::Account,
 };
 
 /// Whether the machine may be changed.
@@ -32,8 +35,7 @@ pub(crate) struct Context<'a> {
     /// What earlier resources of a dry run would have left; nothing in a real one.
     pub(crate) prediction: &'a RefCell<Prediction>,
     mode: RunMode,
-    touched: &'a [Reference],
-    scope: Option<&'a Scope>,
+    history: Option<&'a History>,
     working_directory: &'a Path,
     limit: Option<(Instant, Duration)>,
     interrupt: Interrupt,
@@ -61,8 +63,7 @@ impl<'a> Context<'a> {
             memory,
             prediction,
             mode: RunMode::Noop,
-            touched: &[],
-            scope: None,
+            history: None,
             working_directory,
             limit,
             interrupt: host.interrupt.clone(),
@@ -72,10 +73,9 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Makes it an attempt within a run that has already touched other resources, and knows what a dry run would have
-    /// left of them.
-    pub(crate) fn within(mut self, mode: RunMode, touched: &'a [Reference], scope: &'a Scope) -> Self {
-        (self.mode, self.touched, self.scope) = (mode, touched, Some(scope));
+    /// Makes it an attempt within a run that has already acted on other resources.
+    pub(crate) fn within(mut self, mode: RunMode, history: &'a History) -> Self {
+        (self.mode, self.history) = (mode, Some(history));
         self
     }
 
@@ -91,8 +91,8 @@ impl<'a> Context<'a> {
             listener,
         );
         let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
-        let &Self { mode, touched, scope, sensitive, .. } = self;
-        Context { mode, touched, scope, interrupt, sensitive, ..cx }
+        let &Self { mode, history, sensitive, .. } = self;
+        Context { mode, history, interrupt, sensitive, ..cx }
     }
 
     /// What asks the attempt to end before its time.
@@ -104,15 +104,65 @@ impl<'a> Context<'a> {
         self.mode
     }
 
-    /// The resources that this run has acted on so far, in order and whether or not it went well; in a dry run those
-    /// that it would have acted on. What was learnt about the machine before the last of them may be out of date.
-    pub(crate) fn touched(&self) -> &'a [Reference] {
-        self.touched
+    /// What this run has done so far, whether or not it went well. What was learnt about the machine before the last of
+    /// it may be out of date.
+    pub(crate) fn history(&self) -> Option<&'a History> {
+        self.history
     }
 
-    /// What a dry run would have left in a file by now, if it had a say in it.
-    pub(crate) fn predicted(&self, path: &Path) -> Option<Predicted> {
-        self.scope?.predicted(path)
+    /// Whether an earlier resource of a dry run may do more than it names, so that what is missing may yet come.
+    pub(crate) fn may_differ(&self) -> bool {
+        self.prediction.borrow().may_differ()
+    }
+
+    /// Returns the number of a user. In a dry run a user that an earlier resource makes, or may make, has one that stands
+    /// in for it.
+    pub(crate) fn user_id(&self, user: &Account) -> Option<u32> {
+        self.account_id(AccountKind::User, user)
+    }
+
+    /// Returns the number of a group, as [`Context::user_id`] does.
+    pub(crate) fn group_id(&self, group: &Account) -> Option<u32> {
+        self.account_id(AccountKind::Group, group)
+    }
+
+    fn account_id(&self, kind: AccountKind, account: &Account) -> Option<u32> {
+        let on_machine = || match kind {
+            AccountKind::User => self.host.users.user_id(account),
+            AccountKind::Group => self.host.users.group_id(account),
+        };
+        if account.id().is_some() {
+            return account.id();
+        }
+        let name = account.as_str();
+        let stand_in = || self.prediction.borrow_mut().stand_in(kind, name);
+        let left = self.prediction.borrow().account(kind, name);
+        match left {
+            Some(AccountLeft::Absent) => None,
+            Some(AccountLeft::Present(Some(id))) => Some(id),
+            Some(AccountLeft::Present(None)) => on_machine().or_else(|| Some(stand_in())),
+            None => on_machine().or_else(|| {
+                self.may_differ().then(|| {
+                    let noun = kind.noun();
+                    self.warn(format!(
+                        "{noun} \"{name}\" is not known yet; an earlier command of this run may make it"
+                    ));
+                    stand_in()
+                })
+            }),
+        }
+    }
+
+    /// Returns the name of a user, or its number in digits when it has none.
+    pub(crate) fn user_name(&self, uid: u32) -> String {
+        let predicted = self.prediction.borrow().account_name(AccountKind::User, uid);
+        predicted.unwrap_or_else(|| self.host.users.user_name(uid))
+    }
+
+    /// Returns the name of a group, or its number in digits when it has none.
+    pub(crate) fn group_name(&self, gid: u32) -> String {
+        let predicted = self.prediction.borrow().account_name(AccountKind::Group, gid);
+        predicted.unwrap_or_else(|| self.host.users.group_name(gid))
     }
 
     /// Waits that long, unless the attempt has to end before.

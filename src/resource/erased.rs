@@ -1,13 +1,13 @@
 //! Types without their type parameters, so that the engine and the command line can hold any of them.
 
-use std::{any::Any, marker::PhantomData, path::Path};
+use std::{any::Any, marker::PhantomData};
 
 use schemars::Schema;
 use serde_json::{Map, Value};
 
 use super::{
-    Candidate, Change, Context, Difference, Error, Example, Properties, ResourceType, State, Trigger,
-    Warning, schema,
+    Candidate, Change, Context, Difference, Effects, Error, Example, Member, Properties, ResourceType, State,
+    Trigger, Warning, Watches, schema,
 };
 use crate::{
     document::{Node, NodeError, from_node},
@@ -21,6 +21,8 @@ pub(crate) trait AnyType: Sync {
     fn refreshes(&self) -> bool;
     /// How many attempts are made when a resource does not say.
     fn tries(&self) -> u32;
+    /// How many consecutive resources can be enacted together.
+    fn largest_group(&self) -> usize;
     /// Name and summary of each provider, in order of preference.
     fn providers(&self) -> Vec<(&'static str, &'static str)>;
     /// The keys that the type's own properties may have, other spellings included.
@@ -33,7 +35,7 @@ pub(crate) trait AnyType: Sync {
     fn read(&self, map: &Node) -> Result<Box<dyn AnyProperties>, NodeError>;
     /// The provider asked for, or the first one that suits the machine.
     fn provider(&self, asked: Option<&str>, host: &Host) -> Result<Provider, Error>;
-    /// Tells a new provider which resources of this type the run will come to.
+    /// Tells a provider which resources the run will have it serve.
     fn expect(&self, on: &Provider, wanted: &[&dyn AnyProperties]);
 }
 
@@ -60,7 +62,9 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
         on: &Provider,
         cx: &Context,
     ) -> Result<(), Error>;
-    fn text_left(&self) -> Option<(&Path, Option<&str>)>;
+    fn effects(&self, have: &AnyState, pending: &PlannedChange, cx: &Context) -> Effects;
+    #[expect(dead_code, reason = "reading ahead and the agent will ask")]
+    fn watches(&self) -> Watches;
     fn prepare<'w>(
         &'w self,
         next: &mut dyn Iterator<Item = &'w dyn AnyProperties>,
@@ -74,6 +78,15 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
         on: &Provider,
         cx: &Context,
     ) -> Result<AnyState, Error>;
+    /// Enacts several resources of this type together, and returns what each left behind.
+    fn enact_group(&self, group: &[AnyMember], on: &Provider, cx: &Context) -> Result<Vec<AnyState>, Error>;
+}
+
+/// One of several resources that are enacted together, whatever their type.
+pub(crate) struct AnyMember<'a> {
+    pub(crate) wanted: &'a dyn AnyProperties,
+    pub(crate) have: &'a AnyState,
+    pub(crate) pending: &'a PlannedChange,
 }
 
 /// A provider, whatever its type.
@@ -126,6 +139,10 @@ impl<T: ResourceType> AnyType for TypeOf<T> {
 
     fn tries(&self) -> u32 {
         T::TRIES
+    }
+
+    fn largest_group(&self) -> usize {
+        T::LARGEST_GROUP
     }
 
     fn providers(&self) -> Vec<(&'static str, &'static str)> {
@@ -189,7 +206,8 @@ impl<T: ResourceType> Desired<T> {
     }
 
     fn provider(on: &Provider) -> &T::Provider {
-        on.instance.downcast_ref().expect("a provider is used only by the type that made it")
+        let instance: Option<&Box<T::Provider>> = on.instance.downcast_ref();
+        instance.expect("a provider is used only by the type that made it")
     }
 
     fn action(pending: &PlannedChange) -> &T::Action {
@@ -252,8 +270,12 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
         T::simulate(&self.0, Self::state(have), Self::action(pending), Self::provider(on), cx)
     }
 
-    fn text_left(&self) -> Option<(&Path, Option<&str>)> {
-        T::text_left(&self.0)
+    fn effects(&self, have: &AnyState, pending: &PlannedChange, cx: &Context) -> Effects {
+        T::effects(&self.0, Self::state(have), Self::action(pending), cx)
+    }
+
+    fn watches(&self) -> Watches {
+        T::watches(&self.0)
     }
 
     fn prepare<'w>(
@@ -277,6 +299,20 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
             pending.action.downcast().expect("an action goes back only to the type that decided on it");
         T::enact(&self.0, Self::state(have), *action, Self::provider(on), cx)
             .map(|state| AnyState(Box::new(state)))
+    }
+
+    fn enact_group(&self, group: &[AnyMember], on: &Provider, cx: &Context) -> Result<Vec<AnyState>, Error> {
+        let same = |wanted: &'_ dyn AnyProperties| (wanted as &dyn Any).is::<Self>();
+        debug_assert!(group.iter().all(|member| same(member.wanted)), "a group is of one type");
+        let members: Vec<Member<T>> = group
+            .iter()
+            .filter_map(|member| {
+                let want = &(member.wanted as &dyn Any).downcast_ref::<Self>()?.0;
+                Some(Member { want, have: Self::state(member.have), action: Self::action(member.pending) })
+            })
+            .collect();
+        let states = T::enact_group(&members, Self::provider(on), cx)?;
+        Ok(states.into_iter().map(|state| AnyState(Box::new(state))).collect())
     }
 }
 

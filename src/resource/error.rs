@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{document::Span, vocabulary::Account};
+use crate::{document::Span, host::files::FileError, vocabulary::Account};
 
 /// A failure of one resource, in words that a person can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,5 +77,12 @@ impl fmt::Display for Error {
             Some(help) => write!(f, "; {help}"),
             None => Ok(()),
         }
+    }
+}
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Self {
+        let help = error.hint();
+        Self { help, ..Self::new(error.to_string()) }
     }
 }

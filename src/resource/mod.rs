@@ -9,17 +9,19 @@
 mod common;
 mod context;
 mod declaration;
+mod effects;
 mod erased;
 mod error;
 mod expansion;
 mod faults;
 #[cfg(test)]
 mod manual;
+mod prediction;
 mod redaction;
 mod rendering;
 mod schema;
 
-use std::{fmt, path::Path};
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -27,11 +29,15 @@ use serde::{Serialize, de::DeserializeOwned};
 pub(crate) use common::Common;
 pub(crate) use context::{Context, RunMode};
 pub(crate) use declaration::{Completeness, Declaration, Resource};
-pub(crate) use erased::{AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
+pub(crate) use effects::{
+    Content, Coverage, Effects, History, Moment, PathEffect, UnitEffect, Unknown, Watches,
+};
+pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
 pub(crate) use error::{Error, Retry, Warning};
 pub(crate) use expansion::Expansion;
 #[cfg(test)]
 pub(crate) use manual::reference_page;
+pub(crate) use prediction::Prediction;
 pub(crate) use rendering::HIDDEN;
 pub(crate) use schema::{
     Field, FieldKind, declaration_schema, document, fields, inlined, keys, spellings, written,
@@ -58,11 +64,14 @@ pub(crate) trait ResourceType: Sized + 'static {
     type State: State;
     /// What has to happen; its text completes "Would have ...", and separates several deeds by ". ".
     type Action: fmt::Display + Send + 'static;
-    /// The platform-specific half, made once per run.
-    type Provider: Send + Sync + 'static;
+    /// The platform-specific half, made once per run: a trait object where a type has several kinds of it.
+    type Provider: ?Sized + Send + Sync + 'static;
 
-    /// Tells a new provider which resources of its type the run will come to, so that it can look at all of them in
-    /// one go when it is asked for the first.
+    /// How many consecutive resources [`ResourceType::enact_group`] carries out at once; 1 if it cannot.
+    const LARGEST_GROUP: usize = 1;
+
+    /// Tells a provider which resources the run will have it serve, so that it can look at all of them in one go when it
+    /// is asked for the first. Said again with more when it turns out to serve more.
     fn expect(_on: &Self::Provider, _wants: &[&Self::Properties]) {}
 
     /// Reads everything the decision needs. Changes nothing that anybody manages; but in a real run the machine may be
@@ -87,8 +96,8 @@ pub(crate) trait ResourceType: Sized + 'static {
         Ok(None)
     }
 
-    /// Plays the action through in a dry run: fails as `enact` would, and remembers what it would have left, so that
-    /// later resources are judged as in a real run. Changes nothing on the machine.
+    /// Fails in a dry run where the action certainly would, and warns about what cannot be told, beyond what its effects
+    /// tell. Changes nothing.
     fn simulate(
         _want: &Self::Properties,
         _have: &Self::State,
@@ -99,10 +108,12 @@ pub(crate) trait ResourceType: Sized + 'static {
         Ok(())
     }
 
-    /// The file that a resource in its desired state is, and its text if it has one: a dry run lets templates read it.
-    fn text_left(_want: &Self::Properties) -> Option<(&Path, Option<&str>)> {
-        None
-    }
+    /// Says what an action leaves behind, or may leave behind. A dry run remembers it for later resources; in a real run
+    /// those that hold on to what they learnt are told.
+    fn effects(want: &Self::Properties, have: &Self::State, action: &Self::Action, cx: &Context) -> Effects;
+
+    /// Says what the state of a resource depends on.
+    fn watches(want: &Self::Properties) -> Watches;
 
     /// Begins what is better done for several resources at once, before the first of them is enacted: `next` are those
     /// whose turns follow. Nothing of it may be seen before each is enacted in its turn.
@@ -122,6 +133,25 @@ pub(crate) trait ResourceType: Sized + 'static {
         on: &Self::Provider,
         cx: &Context,
     ) -> Result<Self::State, Error>;
+
+    /// Does what was planned for consecutive resources in one go, as a package manager does in one transaction, and
+    /// returns what each left behind, in the same order. Each still has its own event. When this fails, each is enacted
+    /// alone in its turn, and only that decides; so it must be safe to try again.
+    fn enact_group(
+        _group: &[Member<Self>],
+        _on: &Self::Provider,
+        _cx: &Context,
+    ) -> Result<Vec<Self::State>, Error> {
+        Err(Error::new("resources of this type are enacted one by one"))
+    }
+}
+
+/// One of several resources that are enacted together.
+#[expect(dead_code, reason = "the package type will read them")]
+pub(crate) struct Member<'a, T: ResourceType> {
+    pub(crate) want: &'a T::Properties,
+    pub(crate) have: &'a T::State,
+    pub(crate) action: &'a T::Action,
 }
 
 /// What a user asks of one resource.
@@ -165,7 +195,7 @@ pub(crate) struct Candidate<T: ResourceType> {
     /// What it works with, for the manual.
     pub(crate) summary: &'static str,
     /// The provider, or why this machine cannot have it.
-    pub(crate) make: fn(&Host) -> Result<T::Provider, String>,
+    pub(crate) make: fn(&Host) -> Result<Box<T::Provider>, String>,
 }
 
 /// A manifest that shows a type at work.

@@ -77,6 +77,29 @@ impl Event {
         mode == RunMode::Noop || !self.noop
     }
 
+    /// The same event without properties, state and diff, which may be large.
+    pub(super) fn outline(&self) -> Self {
+        let text = String::clone;
+        Self {
+            protocol: text(&self.protocol),
+            event_id: text(&self.event_id),
+            timestamp: text(&self.timestamp),
+            kind: text(&self.kind),
+            provider: text(&self.provider),
+            name: text(&self.name),
+            alias: self.alias.clone(),
+            requested_ensure: text(&self.requested_ensure),
+            final_ensure: text(&self.final_ensure),
+            noop_message: self.noop_message.clone(),
+            error: self.error.clone(),
+            unmet_requirements: self.unmet_requirements.clone(),
+            properties: Map::new(),
+            status: None,
+            diff: None,
+            ..*self
+        }
+    }
+
     /// An event of which nothing is known yet but whom it is about.
     pub(super) fn begin(kind: &str, name: &str, ids: &mut Ids) -> Self {
         let now = Timestamp::now();

@@ -12,7 +12,6 @@ pub(crate) use summary::Summary;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use serde_json::Map;
 
 use self::id::Ids;
 use crate::{resource::RunMode, vocabulary::Reference};
@@ -74,9 +73,9 @@ impl Session {
 
     /// Adds an event that was reported. Of properties, state and diff, which may be large, nothing is kept in memory:
     /// later resources and the sum ask only how it went.
-    pub(crate) fn record(&mut self, event: Event) -> Result<(), StoreError> {
-        let stored = self.store.as_ref().map_or(Ok(()), |store| store.append(&event));
-        self.remember(Event { properties: Map::new(), status: None, diff: None, ..event });
+    pub(crate) fn record(&mut self, event: &Event) -> Result<(), StoreError> {
+        let stored = self.store.as_ref().map_or(Ok(()), |store| store.append(event));
+        self.remember(event.outline());
         stored
     }
 

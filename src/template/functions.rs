@@ -8,7 +8,7 @@ use std::{
 
 use ccm_expr::{Arguments, CallError, Template, Value};
 
-use super::{Scope, scope::Predicted};
+use super::{Scope, scope::PredictedText};
 use crate::vocabulary::Duration;
 
 /// Functions that rules about data can use.
@@ -56,32 +56,38 @@ impl Scope {
     fn is_file(&self, path: &str) -> bool {
         let path = self.working_directory.join(path);
         match self.predicted(&path) {
-            Some(predicted) => matches!(predicted, Predicted::Text(_)),
+            Some(predicted) => predicted != PredictedText::Nothing,
             None => path.is_file(),
         }
     }
 
     fn read(&self, path: &str) -> Result<String, CallError> {
         let is_reached = self.reaches(path);
-        let path = self.working_directory.join(path);
-        let failed = |reason: String| CallError::at(0, format!("cannot read {}: {reason}", path.display()));
+        let mut path = self.working_directory.join(path);
+        let failed = |path: &Path, reason: String| {
+            CallError::at(0, format!("cannot read {}: {reason}", path.display()))
+        };
         if !is_reached {
-            return Err(failed("it may be written before it is read".to_owned()));
+            return Err(failed(&path, "it may be written before it is read".to_owned()));
         }
         match self.predicted(&path) {
-            Some(Predicted::Text(text)) => return Ok(text),
-            Some(Predicted::Nothing) => return Err(failed("it would not exist".to_owned())),
+            Some(PredictedText::Text(text)) => return Ok(text),
+            Some(PredictedText::Nothing) => return Err(failed(&path, "it would not exist".to_owned())),
+            Some(PredictedText::Unknown) => {
+                return Err(failed(&path, "what it would hold is not known before a real run".to_owned()));
+            }
+            Some(PredictedText::CopyOf(source)) => path = source,
             None => {}
         }
-        let metadata = fs::metadata(&path).map_err(|error| failed(error.to_string()))?;
+        let metadata = fs::metadata(&path).map_err(|error| failed(&path, error.to_string()))?;
         if !metadata.is_file() {
-            return Err(failed("it is not a regular file".to_owned()));
+            return Err(failed(&path, "it is not a regular file".to_owned()));
         }
         if metadata.len() > LARGEST_FILE {
-            return Err(failed(format!("it is larger than {LARGEST_FILE} bytes")));
+            return Err(failed(&path, format!("it is larger than {LARGEST_FILE} bytes")));
         }
-        let bytes = fs::read(&path).map_err(|error| failed(error.to_string()))?;
-        String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))
+        let bytes = fs::read(&path).map_err(|error| failed(&path, error.to_string()))?;
+        String::from_utf8(bytes).map_err(|_| failed(&path, "it is not UTF-8 text".to_owned()))
     }
 
     /// `template(file-or-text)`: a file or a text with its expressions expanded.

@@ -22,8 +22,8 @@ pub(crate) struct Scope {
     reach: Reach,
     /// The value that a rule is about, where there is one.
     subject: Option<Value>,
-    /// In a dry run, the texts that earlier resources would have left; nothing where they would have removed one.
-    predicted: RefCell<HashMap<PathBuf, Predicted>>,
+    /// What files would hold in a dry run.
+    prediction: Option<Rc<dyn TextPrediction>>,
     /// Paths that were looked up, read once.
     paths: RefCell<HashMap<String, Rc<Path>>>,
     /// How many calls of `template` are inside each other.
@@ -32,10 +32,20 @@ pub(crate) struct Scope {
     pub(super) calls: Cell<usize>,
 }
 
+/// Tells what files would hold after the earlier resources of a dry run.
+pub(crate) trait TextPrediction {
+    /// Returns what a file would hold; `None` when that is what it holds on disk.
+    fn text(&self, path: &FilePath) -> Option<PredictedText>;
+}
+
 /// What a dry run would have left at a path.
-#[derive(Clone)]
-pub(crate) enum Predicted {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PredictedText {
     Text(String),
+    /// The text of another file.
+    CopyOf(PathBuf),
+    /// There is a file, and nobody knows what it holds.
+    Unknown,
     Nothing,
 }
 
@@ -71,7 +81,7 @@ impl Scope {
             missing: Missing::Error,
             reach: Reach::Machine,
             subject: None,
-            predicted: RefCell::default(),
+            prediction: None,
             paths: RefCell::default(),
             depth: Cell::new(0),
             calls: Cell::new(0),
@@ -109,6 +119,7 @@ impl Scope {
             missing: self.missing,
             reach: self.reach,
             subject: self.subject.clone(),
+            prediction: self.prediction.clone(),
             depth: self.depth.clone(),
             calls: self.calls.clone(),
             ..Self::new(self.facts.clone(), self.environ.clone(), self.working_directory.clone())
@@ -124,15 +135,14 @@ impl Scope {
         self.data.as_ref().unwrap_or(&Value::Null)
     }
 
-    /// Notes the text that a dry run would have left in a file, or that it would have left none.
-    pub(crate) fn predict(&self, path: &FilePath, text: Option<&str>) {
-        let left = text.map_or(Predicted::Nothing, |text| Predicted::Text(text.to_owned()));
-        self.predicted.borrow_mut().insert(path.to_owned(), left);
+    /// The same scope in a run that reads files as they are predicted.
+    pub(crate) fn with_prediction(&self, prediction: Rc<dyn TextPrediction>) -> Self {
+        Self { prediction: Some(prediction), ..self.like() }
     }
 
     /// What would be in a file by now, if a dry run had a say in it.
-    pub(crate) fn predicted(&self, path: &FilePath) -> Option<Predicted> {
-        self.predicted.borrow().get(path).cloned()
+    pub(super) fn predicted(&self, path: &FilePath) -> Option<PredictedText> {
+        self.prediction.as_ref()?.text(path)
     }
 
     /// The same error with what this scope knows about it: the name that was probably meant, for a member that does not

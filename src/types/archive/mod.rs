@@ -21,7 +21,9 @@ use serde::{Deserialize, Serialize};
 use self::{error::ArchiveError, http::Http, state::ArchiveState};
 use crate::{
     host::unpack::{ArchiveFormat, Limits},
-    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger},
+    resource::{
+        self, Candidate, Change, Context, Coverage, Effects, Error, Example, ResourceType, Trigger, Watches,
+    },
     state::{Origin, Unpacking},
     vocabulary::{AbsolutePath, Account, Algorithm, Checksum, Mode, Secret, Size, Url},
 };
@@ -304,7 +306,7 @@ impl ResourceType for Archive {
     const PROVIDERS: &'static [Candidate<Self>] = &[Candidate {
         name: "http",
         summary: "servers that speak http or https; proxies as `http_proxy`, `https_proxy` and `no_proxy` say.",
-        make: |_| Ok(Http::default()),
+        make: |_| Ok(Box::default()),
     }];
     const TRIES: u32 = 3;
 
@@ -329,6 +331,23 @@ impl ResourceType for Archive {
         cx: &Context,
     ) -> Result<(), Error> {
         simulation::simulate(want, have, action, cx)
+    }
+
+    fn effects(want: &Properties, have: &ArchiveState, action: &Action, _: &Context) -> Effects {
+        simulation::effects(want, have, action)
+    }
+
+    fn watches(want: &Properties) -> Watches {
+        let names = |account: &Option<Account>| account.iter().map(ToString::to_string).collect();
+        let creates = want.creates.iter().chain(want.extract_parent.iter().filter(|_| want.verify));
+        Watches {
+            paths: std::iter::once(&want.name).chain(creates).map(|path| path.as_path().to_owned()).collect(),
+            users: names(&want.owner),
+            groups: names(&want.group),
+            // A directory tells only what comes to it and leaves it.
+            completeness: if want.verify { Coverage::Poll } else { Coverage::Whole },
+            ..Watches::default()
+        }
     }
 
     fn enact(

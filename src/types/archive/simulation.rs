@@ -3,58 +3,77 @@
 use super::{Action, Properties, Step, download::refusal, error::ArchiveError, state::ArchiveState};
 use crate::{
     host::{
-        files::{Attributes, Intent, Predicted, Prediction, UNKNOWN},
+        files::{Attributes, Intent, Predicted, UNKNOWN},
         http::{self, HttpError},
     },
-    resource::{Context, Error, ResourceType},
-    types::exec::Exec,
-    vocabulary::{Algorithm, Scheme},
+    resource::{Content, Context, Effects, Error, PathEffect},
+    vocabulary::{AbsolutePath, Algorithm, Scheme},
 };
 
-/// Fails as a real run would, as far as that can be told without the network, and remembers what it would have left.
+/// Fails as a real run would, as far as that can be told without the network and is not told by its effects.
 pub(super) fn simulate(
     want: &Properties,
     have: &ArchiveState,
     action: &Action,
     cx: &Context,
 ) -> Result<(), Error> {
-    let (path, mut prediction) = (want.name.as_path(), cx.prediction.borrow_mut());
+    let needs_attributes = |step: &Step| !matches!(step, Step::Remove | Step::CleanUp);
+    if have.target.is_none() && action.0.iter().any(needs_attributes) {
+        return Err(ArchiveError::UnknownAttributes.into());
+    }
+    if action.0.contains(&Step::Download) { check_authorities(want, cx) } else { Ok(()) }
+}
+
+/// What the steps leave behind.
+pub(super) fn effects(want: &Properties, have: &ArchiveState, action: &Action) -> Effects {
+    let mut paths = Vec::new();
+    let of_archive = |intent, sha256, content| {
+        let path = want.name.as_path().to_owned();
+        PathEffect::Operation { path, intent, sha256, content }
+    };
     for step in &action.0 {
         match (step, have.target) {
-            (Step::Remove | Step::CleanUp, _) => prediction.simulate(path, Intent::Remove, None)?,
+            (Step::Remove | Step::CleanUp, _) => {
+                paths.push(of_archive(Intent::Remove, None, Content::Unknown));
+            }
             (Step::Download, Some(target)) => {
-                check_authorities(want, &prediction, cx)?;
                 let sha256 = want.checksum.as_ref().filter(|sum| sum.algorithm() == Algorithm::Sha256);
                 let sha256 = sha256.map_or_else(|| UNKNOWN.to_owned(), ToString::to_string);
-                prediction.simulate(path, Intent::Write(target), Some(sha256))?;
+                paths.push(of_archive(Intent::Write(target), Some(sha256), Content::Unknown));
             }
             (Step::SetAttributes, Some(target)) => {
-                prediction.simulate(path, Intent::SetAttributes(target), have.metadata.checksum.clone())?;
+                let sha256 = have.metadata.checksum.clone();
+                paths.push(of_archive(Intent::SetAttributes(target), sha256, Content::Kept));
             }
             (Step::TakeOver, Some(target)) => {
-                prediction.simulate(path, Intent::Write(target), have.metadata.checksum.clone())?;
+                let sha256 = have.metadata.checksum.clone();
+                paths.push(of_archive(Intent::Write(target), sha256, Content::Kept));
             }
             (Step::Extract, Some(target)) => {
-                if let Some(directory) = &want.extract_parent {
-                    prediction.fill(directory.as_path(), Attributes { mode: 0o755, ..target })?;
-                }
-                if let Some(creates) = &want.creates {
-                    prediction.assume(creates.as_path(), target.uid, target.gid);
-                }
+                let root = Attributes { mode: 0o755, ..target };
+                let Attributes { uid, gid, .. } = target;
+                let fill = |directory: &AbsolutePath| PathEffect::Filled {
+                    directory: directory.as_path().to_owned(),
+                    root,
+                };
+                let appear =
+                    |path: &AbsolutePath| PathEffect::Appears { path: path.as_path().to_owned(), uid, gid };
+                paths.extend(want.extract_parent.as_ref().map(fill));
+                paths.extend(want.creates.as_ref().map(appear));
             }
-            (_, None) => return Err(ArchiveError::UnknownAttributes.into()),
+            (_, None) => {}
         }
     }
-    Ok(())
+    Effects { paths, ..Effects::default() }
 }
 
 /// The certificates in `ca_file` are read as the download reads them, if it does.
-fn check_authorities(want: &Properties, prediction: &Prediction, cx: &Context) -> Result<(), Error> {
+fn check_authorities(want: &Properties, cx: &Context) -> Result<(), Error> {
     let is_secure =
         [&want.url, &want.checksum_url].into_iter().flatten().any(|url| url.scheme() == Scheme::Https);
     let Some(path) = want.ca_file.as_ref().filter(|_| is_secure) else { return Ok(()) };
     let path = path.as_path();
-    let found = match prediction.follow(path)? {
+    let found = match cx.prediction.borrow().files.follow(path)? {
         None => http::certificates(path).map(drop),
         Some(Predicted::Nothing) => {
             let reason = "an earlier resource would have removed it".to_owned();
@@ -63,7 +82,7 @@ fn check_authorities(want: &Properties, prediction: &Prediction, cx: &Context) -
         Some(_) => Ok(()),
     };
     let Err(error) = found.map_err(|error| refusal(error, "ca_file", cx)) else { return Ok(()) };
-    if cx.touched().iter().any(|touched| touched.kind == Exec::NAME) {
+    if cx.may_differ() {
         cx.warn(format!("{error}; an earlier command of this run may change that"));
         return Ok(());
     }

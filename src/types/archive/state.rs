@@ -102,10 +102,11 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
         Metadata { name: want.name.to_string(), provider: "http".to_owned(), ..Metadata::default() };
     let target = if want.ensure == Ensure::Absent { None } else { attributes(want, cx)? };
     if let Some(creates) = &want.creates {
-        metadata.creates_exists = match cx.prediction.borrow().inspect(creates.as_path()).map_err(local)? {
-            Some(predicted) => predicted.entry(FileKind::File).is_some(),
-            None => files::inspect(creates.as_path()).map_err(local)?.is_some(),
-        };
+        metadata.creates_exists =
+            match cx.prediction.borrow().files.inspect(creates.as_path()).map_err(local)? {
+                Some(predicted) => predicted.entry(FileKind::File).is_some(),
+                None => files::inspect(creates.as_path()).map_err(local)?.is_some(),
+            };
     }
     let fetched = want.checksum_url.as_ref().and_then(|_| recall(cx.memory.directory.fetched(path), cx));
     let extraction =
@@ -150,7 +151,7 @@ struct Found {
 impl Found {
     fn at(path: &Path, cx: &Context) -> Result<Self, FileError> {
         let mut predicted = None;
-        if let Some(found) = cx.prediction.borrow().inspect(path)? {
+        if let Some(found) = cx.prediction.borrow().files.inspect(path)? {
             match found.entry(FileKind::File) {
                 None => return Ok(Self { file: None, entry: None, checksum: None }),
                 Some(digested) if digested.is_as_on_disk() => predicted = Some(digested.entry),
@@ -168,8 +169,8 @@ impl Found {
 impl Metadata {
     fn describe(&mut self, entry: &Entry, cx: &Context) {
         self.archive_exists = entry.kind == FileKind::File;
-        self.owner = Some(cx.host.users.user_name(entry.uid));
-        self.group = Some(cx.host.users.group_name(entry.gid));
+        self.owner = Some(cx.user_name(entry.uid));
+        self.group = Some(cx.group_name(entry.gid));
         self.mode = Some(format!("{:04o}", entry.mode));
         self.size = Some(entry.size);
         let modified = i32::try_from(entry.modified.nanoseconds)
@@ -190,10 +191,9 @@ fn recall<T>(found: Result<Option<T>, StateError>, cx: &Context) -> Option<T> {
 /// Owner, group and mode as numbers; `None` when not all are given, as when only looking.
 fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Error> {
     let (Some(owner), Some(group)) = (&want.owner, &want.group) else { return Ok(None) };
-    let users = &cx.host.users;
     let missing = |what, account| Error { retry: Retry::Pointless, ..Error::unknown_account(what, account) };
-    let uid = users.user_id(owner).ok_or_else(|| missing("user", owner).on("owner"))?;
-    let gid = users.group_id(group).ok_or_else(|| missing("group", group).on("group"))?;
+    let uid = cx.user_id(owner).ok_or_else(|| missing("user", owner).on("owner"))?;
+    let gid = cx.group_id(group).ok_or_else(|| missing("group", group).on("group"))?;
     let mode = want.mode.map_or_else(|| 0o644 & !umask(), Mode::bits);
     Ok(Some(Attributes { uid, gid, mode }))
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Properties, identity,
+    Properties,
     job::{Job, Role},
     prediction::ExecPrediction,
     state::ExecState,
@@ -64,7 +64,7 @@ impl Executor {
     /// The answer of a guard; none when it cannot be asked before earlier resources of a dry run have done their work.
     fn ask(&self, role: Role, text: &str, want: &Properties, cx: &Context) -> Result<Option<bool>, Error> {
         let job = Job { role, text, want, through: self.through };
-        let follows = cx.mode() == RunMode::Noop && !cx.touched().is_empty();
+        let follows = cx.mode() == RunMode::Noop && !cx.prediction.borrow().is_empty();
         if follows
             && let ExecPrediction::Predicted(error) | ExecPrediction::Open(error) = job.prediction(cx)?
         {
@@ -81,15 +81,11 @@ impl Executor {
         }
     }
 
-    /// Fails as the command would if it certainly could not be started, and remembers what it would have created.
+    /// Fails as the command would if it certainly could not be started.
     pub(super) fn simulate(&self, want: &Properties, cx: &Context) -> Result<(), Error> {
         let job = Job { role: Role::Command, text: want.command(), want, through: self.through };
         if let ExecPrediction::Open(error) = job.prediction(cx)? {
             cx.warn(format!("{}; an earlier command of this run may change that", error.message));
-        }
-        if let Some(path) = &want.creates {
-            let (uid, gid) = identity::ids(want, &cx.host.users);
-            cx.prediction.borrow_mut().assume(path.as_path(), uid, gid);
         }
         Ok(())
     }
@@ -110,8 +106,6 @@ impl Executor {
             Ok(()) => self.failed().remove(&want.name),
             Err(_) => self.failed().insert(want.name.clone()),
         };
-        // It may have made the user that a later resource names.
-        cx.host.users.forget();
         let creates_satisfied = is_created(want, cx).unwrap_or_else(|error| {
             cx.warn(error.message);
             false
@@ -163,7 +157,9 @@ fn is_created(want: &Properties, cx: &Context) -> Result<bool, Error> {
     let untold = |error: &dyn std::error::Error| {
         Error::new(format!("cannot tell whether {path} exists: {error}")).on("creates")
     };
-    if let Some(predicted) = cx.prediction.borrow().look(path.as_path()).map_err(|error| untold(&error))? {
+    if let Some(predicted) =
+        cx.prediction.borrow().files.look(path.as_path()).map_err(|error| untold(&error))?
+    {
         return Ok(matches!(predicted, Predicted::Entry(_) | Predicted::Something { .. }));
     }
     match fs::symlink_metadata(path.as_path()) {

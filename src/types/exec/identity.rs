@@ -8,7 +8,7 @@ use crate::{
         process::{Command, Identity},
         users::{User, Users},
     },
-    resource::Error,
+    resource::{Context, Error},
 };
 
 /// Makes the command run as the user and group that the resource names.
@@ -42,10 +42,10 @@ pub(super) fn assume<'a>(
 }
 
 /// The user and group that what the command makes belongs to, as far as they are known.
-pub(super) fn ids(want: &Properties, users: &Users) -> (u32, u32) {
-    let uid = want.user.as_ref().and_then(|user| users.user_id(user));
-    let gid = want.group.as_ref().and_then(|group| users.group_id(group));
-    let primary = || want.user.as_ref().and_then(|user| users.user(user)).map(|user| user.gid);
+pub(super) fn ids(want: &Properties, cx: &Context) -> (u32, u32) {
+    let uid = want.user.as_ref().and_then(|user| cx.user_id(user));
+    let gid = want.group.as_ref().and_then(|group| cx.group_id(group));
+    let primary = || want.user.as_ref().and_then(|user| cx.host.users.user(user)).map(|user| user.gid);
     (uid.unwrap_or(geteuid().as_raw()), gid.or_else(primary).unwrap_or(getegid().as_raw()))
 }
 

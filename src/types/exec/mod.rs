@@ -23,7 +23,10 @@ use self::{
     words::NotACommand,
 };
 use crate::{
-    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger},
+    resource::{
+        self, Candidate, Change, Context, Coverage, Effects, Error, Example, PathEffect, ResourceType,
+        Trigger, Unknown, Watches,
+    },
     vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
 };
 
@@ -238,12 +241,12 @@ impl ResourceType for Exec {
         Candidate {
             name: POSIX,
             summary: "runs the program directly, without a shell.",
-            make: |_| Ok(Executor::new(Through::Nothing)),
+            make: |_| Ok(Box::new(Executor::new(Through::Nothing))),
         },
         Candidate {
             name: "shell",
             summary: "runs the command as a text for `/bin/sh -c`; only when asked for.",
-            make: |_| Ok(Executor::new(Through::Shell)),
+            make: |_| Ok(Box::new(Executor::new(Through::Shell))),
         },
     ];
     const REFRESHES: bool = true;
@@ -273,6 +276,26 @@ impl ResourceType for Exec {
         cx: &Context,
     ) -> Result<(), Error> {
         on.simulate(want, cx)
+    }
+
+    fn effects(want: &Properties, _: &ExecState, _: &Action, cx: &Context) -> Effects {
+        let Some(creates) = &want.creates else { return Effects::anything() };
+        let (uid, gid) = identity::ids(want, cx);
+        let path = creates.as_path().to_owned();
+        Effects {
+            paths: vec![PathEffect::Appears { path, uid, gid }],
+            unknown: Unknown::NotPaths,
+            ..Effects::default()
+        }
+    }
+
+    fn watches(want: &Properties) -> Watches {
+        let needs_asking = want.creates.is_none() || want.onlyif.is_some() || want.unless.is_some();
+        Watches {
+            paths: want.creates.iter().map(|path| path.as_path().to_owned()).collect(),
+            completeness: if needs_asking && !want.refresh_only { Coverage::Poll } else { Coverage::Whole },
+            ..Watches::default()
+        }
     }
 
     fn enact(

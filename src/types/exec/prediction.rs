@@ -5,13 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Exec, job::Job};
+use super::job::Job;
 use crate::{
     host::{
         files::{Entry, FileKind, Predicted},
         process::{ProcessError, Prospect},
     },
-    resource::{Context, Error, ResourceType},
+    resource::{Context, Error},
 };
 
 /// What a dry run can say of starting a command line that does not certainly fail.
@@ -27,7 +27,7 @@ pub(super) enum ExecPrediction {
 impl Job<'_> {
     /// Whether it could be started when its turn comes; an error when it certainly could not.
     pub(super) fn prediction(&self, cx: &Context) -> Result<ExecPrediction, Error> {
-        let may_change = cx.touched().iter().any(|touched| touched.kind == Exec::NAME);
+        let may_change = cx.may_differ();
         let command = match self.command(cx) {
             Err(error) if may_change && matches!(error.property, Some("user" | "group")) => {
                 return Ok(ExecPrediction::Open(error));
@@ -58,7 +58,7 @@ impl Job<'_> {
         need: &Need,
         cx: &Context,
     ) -> Result<Option<ProcessError>, ProcessError> {
-        let predicted = |path: &Path| cx.prediction.borrow().follow(path).ok().flatten();
+        let predicted = |path: &Path| cx.prediction.borrow().files.follow(path).ok().flatten();
         let is_met = |predicted: &Predicted| match predicted {
             Predicted::Nothing => false,
             Predicted::Entry(digested) => (need.is_met)(&digested.entry),

@@ -6,14 +6,16 @@ mod posix;
 mod source;
 mod state;
 
-use std::{fmt, path::Path};
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::{posix::Posix, state::FileState};
 use crate::{
-    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger, Warning},
+    resource::{
+        self, Candidate, Change, Context, Effects, Error, Example, ResourceType, Trigger, Warning, Watches,
+    },
     vocabulary::{AbsolutePath, Account, Mode},
 };
 
@@ -227,7 +229,7 @@ impl ResourceType for File {
     const PROVIDERS: &'static [Candidate<Self>] = &[Candidate {
         name: "posix",
         summary: "any Linux file system, through its system calls.",
-        make: |_| Ok(Posix::default()),
+        make: |_| Ok(Box::default()),
     }];
 
     type Properties = Properties;
@@ -258,20 +260,27 @@ impl ResourceType for File {
     }
 
     fn simulate(
-        want: &Properties,
+        _: &Properties,
         have: &FileState,
         action: &Action,
         _: &Posix,
-        cx: &Context,
+        _: &Context,
     ) -> Result<(), Error> {
-        posix::simulate(want, have, *action, cx)
+        posix::simulate(have, *action)
     }
 
-    fn text_left(want: &Properties) -> Option<(&Path, Option<&str>)> {
-        match want.ensure {
-            Ensure::Present => Some((want.name.as_path(), Some(want.content.as_deref()?))),
-            Ensure::Absent => Some((want.name.as_path(), None)),
-            Ensure::Directory => None,
+    fn effects(want: &Properties, have: &FileState, action: &Action, cx: &Context) -> Effects {
+        posix::effects(want, have, *action, cx)
+    }
+
+    fn watches(want: &Properties) -> Watches {
+        let names = |account: &Option<Account>| account.iter().map(ToString::to_string).collect();
+        let source = want.source.as_ref().map(Into::into);
+        Watches {
+            paths: std::iter::once(want.name.as_path().to_owned()).chain(source).collect(),
+            users: names(&want.owner),
+            groups: names(&want.group),
+            ..Watches::default()
         }
     }
 

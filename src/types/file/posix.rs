@@ -19,7 +19,7 @@ use crate::{
         self, Attributes, Batch, CopyInterrupted, Digested, FileError, FileKind, Intent, Parents, Predicted,
         Problem,
     },
-    resource::{Context, Error},
+    resource::{Content, Context, Effects, Error, PathEffect},
 };
 
 /// How many files that need no new content are passed over in search of some that do.
@@ -48,7 +48,7 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Erro
     let Some(Digested { entry, sha256 }) = look(want, cx)? else {
         return Ok(FileState { metadata, found: Found::Nothing, entry: None, target });
     };
-    metadata.describe(&entry, &cx.host.users);
+    metadata.describe(&entry, cx);
     metadata.checksum = sha256;
     let found = match &entry.kind {
         FileKind::File => Found::File,
@@ -63,7 +63,7 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Erro
 fn look(want: &Properties, cx: &Context) -> Result<Option<Digested>, Error> {
     let path = want.name.as_path();
     let mut changed = None;
-    if let Some(predicted) = cx.prediction.borrow().inspect(path)? {
+    if let Some(predicted) = cx.prediction.borrow().files.inspect(path)? {
         match foreseen_as(predicted, want, cx) {
             Some(digested) if digested.is_as_on_disk() => changed = Some(digested),
             other => return Ok(other),
@@ -96,7 +96,7 @@ fn contents(want: &Properties, cx: &Context) -> Result<Contents, Error> {
     if want.ensure != Ensure::Absent || want.force {
         return Ok(Contents::NotAsked);
     }
-    let is_empty = cx.prediction.borrow().is_empty(want.name.as_path())?;
+    let is_empty = cx.prediction.borrow().files.is_empty(want.name.as_path())?;
     Ok(if is_empty { Contents::None } else { Contents::Some })
 }
 
@@ -119,25 +119,32 @@ fn wanted_checksum(want: &Properties, cx: &Context) -> Result<Option<String>, Er
     }
 }
 
-/// Fails as `enact` would, and remembers what it would have left.
-pub(super) fn simulate(
-    want: &Properties,
-    have: &FileState,
-    action: Action,
-    cx: &Context,
-) -> Result<(), Error> {
-    let Some(intent) = intent(have, action) else { return Err(unknown_attributes()) };
+/// Fails where it is not known what the action would have to make. What stands in its way, its effects tell.
+pub(super) fn simulate(have: &FileState, action: Action) -> Result<(), Error> {
+    intent(have, action).map(drop).ok_or_else(unknown_attributes)
+}
+
+/// What the action leaves at the path.
+pub(super) fn effects(want: &Properties, have: &FileState, action: Action, cx: &Context) -> Effects {
+    let Some(intent) = intent(have, action) else { return Effects::default() };
     let sha256 = if action == Action::CreateFile && !want.manages_content() {
         Some(files::hex(&Sha256::digest(b"")))
     } else {
         have.checksum_wanted().or(have.metadata.checksum.as_ref()).cloned()
     };
-    Ok(cx.prediction.borrow_mut().simulate(want.name.as_path(), intent, sha256)?)
+    let content = match (&want.content, &want.source) {
+        _ if !action.stores() => Content::Kept,
+        (Some(content), _) => Content::Text(content.clone()),
+        (None, Some(source)) => Content::CopyOf(cx.resolve(source)),
+        (None, None) => Content::Text(String::new()),
+    };
+    let path = want.name.as_path().to_owned();
+    Effects { paths: vec![PathEffect::Operation { path, intent, sha256, content }], ..Effects::default() }
 }
 
 /// Whether what would be compared exists only in the prediction of a dry run.
 pub(super) fn only_foresees(want: &Properties, cx: &Context) -> bool {
-    let prediction = cx.prediction.borrow();
+    let prediction = &cx.prediction.borrow().files;
     let old = prediction.inspect(want.name.as_path());
     let source = want.source.as_ref().map(|source| prediction.follow(&cx.resolve(source)));
     // What is only perhaps at the path is taken not to be, but a source is needed.
@@ -285,9 +292,8 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Err
     let (Some(owner), Some(group), Some(mode)) = (&want.owner, &want.group, want.mode) else {
         return Ok(None);
     };
-    let users = &cx.host.users;
-    let uid = users.user_id(owner).ok_or_else(|| Error::unknown_account("user", owner).on("owner"))?;
-    let gid = users.group_id(group).ok_or_else(|| Error::unknown_account("group", group).on("group"))?;
+    let uid = cx.user_id(owner).ok_or_else(|| Error::unknown_account("user", owner).on("owner"))?;
+    let gid = cx.group_id(group).ok_or_else(|| Error::unknown_account("group", group).on("group"))?;
     Ok(Some(Attributes { uid, gid, mode: mode.bits() }))
 }
 
@@ -339,11 +345,4 @@ pub(super) fn stop(cx: &Context) -> Result<(), CopyInterrupted> {
 /// The error of a file operation, or why the operation was stopped.
 fn blame(error: FileError, cx: &Context) -> Error {
     cx.tick().err().unwrap_or_else(|| error.into())
-}
-
-impl From<FileError> for Error {
-    fn from(error: FileError) -> Self {
-        let help = error.hint();
-        Self { help, ..Self::new(error.to_string()) }
-    }
 }

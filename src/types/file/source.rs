@@ -20,7 +20,7 @@ pub(super) const CHUNK: usize = 128 * 1024;
 
 /// The checksum of what would be copied by now.
 pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
-    match cx.prediction.borrow().follow(&cx.resolve(source))? {
+    match cx.prediction.borrow().files.follow(&cx.resolve(source))? {
         None => {}
         Some(Predicted::Entry(digested)) if digested.is_as_on_disk() => {}
         Some(Predicted::Entry(Digested { sha256: Some(sha256), .. })) => return Ok(sha256),

@@ -7,11 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    host::{
-        files::{Attributes, Entry, FileKind},
-        users::Users,
-    },
-    resource::{Error, State},
+    host::files::{Attributes, Entry, FileKind},
+    resource::{Context, Error, State},
 };
 
 /// What is at a path.
@@ -101,9 +98,9 @@ pub(super) struct Target {
 }
 
 impl Metadata {
-    pub(super) fn describe(&mut self, entry: &Entry, users: &Users) {
-        self.owner = Some(users.user_name(entry.uid));
-        self.group = Some(users.group_name(entry.gid));
+    pub(super) fn describe(&mut self, entry: &Entry, cx: &Context) {
+        self.owner = Some(cx.user_name(entry.uid));
+        self.group = Some(cx.group_name(entry.gid));
         self.mode = Some(format!("{:04o}", entry.mode));
         self.size = Some(entry.size);
         let modified = i32::try_from(entry.modified.nanoseconds)

@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 
 use self::{name::ServiceName, state::ServiceState, systemd::Systemd, unit::unit_name};
 use crate::{
-    resource::{self, Candidate, Change, Context, Error, Example, ResourceType, Trigger},
+    resource::{
+        self, Candidate, Change, Context, Effects, Error, Example, ResourceType, Trigger, UnitEffect, Watches,
+    },
     vocabulary::{Duration, PlainName},
 };
 
@@ -141,6 +143,22 @@ impl Verb {
     }
 }
 
+impl Action {
+    /// What is left of the unit that it is done to.
+    fn effect(&self, unit: String) -> UnitEffect {
+        let mut effect = UnitEffect { unit, running: None, enabled: None };
+        for verb in &self.0 {
+            match verb {
+                Verb::Start | Verb::Restart | Verb::Reload => effect.running = Some(true),
+                Verb::Stop => effect.running = Some(false),
+                Verb::Enable => effect.enabled = Some(true),
+                Verb::Disable | Verb::DisableForNow => effect.enabled = Some(false),
+            }
+        }
+        effect
+    }
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let done: Vec<&str> = self.0.iter().map(|verb| verb.done()).collect();
@@ -178,7 +196,7 @@ impl ResourceType for Service {
     const PROVIDERS: &'static [Candidate<Self>] = &[Candidate {
         name: "systemd",
         summary: "machines with `systemctl` in the search path.",
-        make: |_| Systemd::new(),
+        make: |_| Systemd::new().map(Box::new),
     }];
     const REFRESHES: bool = true;
 
@@ -201,6 +219,14 @@ impl ResourceType for Service {
         trigger: Trigger,
     ) -> Result<Option<Change<Action>>, Error> {
         decision::compare(want, have, trigger)
+    }
+
+    fn effects(want: &Properties, _: &ServiceState, action: &Action, _: &Context) -> Effects {
+        Effects { units: vec![action.effect(unit_name(want.name.as_str()))], ..Effects::default() }
+    }
+
+    fn watches(want: &Properties) -> Watches {
+        Watches { units: vec![unit_name(want.name.as_str())], ..Watches::default() }
     }
 
     fn enact(

@@ -1,33 +1,75 @@
 //! What a dry run makes of a unit that earlier resources would have brought, changed or taken away.
 
-use std::path::Path;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::{
-    reload_tracker::{UNIT_DIRECTORIES, is_of_units, is_of_unknown_effect},
+    reload_tracker::UNIT_DIRECTORIES,
     unit::{Unit, unit_name},
 };
-use crate::{resource::Context, template::Predicted};
+use crate::{
+    resource::{Context, Prediction, UnitEffect},
+    template::PredictedText,
+};
+
+/// What earlier resources would have made of the file of a unit.
+enum UnitFile {
+    AsOnDisk,
+    Removed(PathBuf),
+    Written(String),
+    /// There is or may be one, and nobody knows what it holds.
+    Unknown,
+}
 
 /// The unit as a real run would find it, from how it is now.
 pub(super) fn predict(unit: Option<Unit>, name: &str, cx: &Context) -> Option<Unit> {
-    let id = unit_name(name);
-    let files =
-        cx.touched().iter().filter(|touched| touched.kind == "file").map(|file| Path::new(&file.name));
-    let file =
-        files.rev().find(|path| is_of_units(path) && path.file_name().is_some_and(|name| *name == *id));
-    let left = file.and_then(|path| cx.predicted(path));
+    let (id, prediction) = (unit_name(name), cx.prediction.borrow());
     let idle = || Unit::idle(name);
-    match (file, left) {
-        (Some(path), Some(Predicted::Nothing)) => {
-            unit.filter(|unit| unit.is_alive() || is_elsewhere(&id, path))
+    let unit = match unit_file(&id, &prediction) {
+        UnitFile::AsOnDisk if unit.is_none() && prediction.may_differ() => {
+            cx.warn(format!("{id} is not known yet; an earlier command of this run may bring it"));
+            Some(idle())
         }
-        (Some(_), Some(Predicted::Text(text))) => {
+        UnitFile::AsOnDisk => unit,
+        UnitFile::Removed(path) => unit.filter(|unit| unit.is_alive() || is_elsewhere(&id, &path)),
+        UnitFile::Written(text) => {
             let unit = unit.unwrap_or_else(idle);
             Some(Unit { boot: boot(&unit.boot, &text).to_owned(), ..unit })
         }
-        (Some(_), None) => Some(unit.unwrap_or_else(idle)),
-        (None, _) => unit.or_else(|| cx.touched().iter().any(is_of_unknown_effect).then(idle)),
+        UnitFile::Unknown => Some(unit.unwrap_or_else(idle)),
+    };
+    Some(after(unit?, prediction.unit(&id)))
+}
+
+/// The unit after what earlier resources would have done to it.
+fn after(mut unit: Unit, effect: Option<&UnitEffect>) -> Unit {
+    if let Some(running) = effect.and_then(|effect| effect.running) {
+        if running { "active" } else { "inactive" }.clone_into(&mut unit.active);
     }
+    if let Some(enabled) = effect.and_then(|effect| effect.enabled) {
+        if enabled { "enabled" } else { "disabled" }.clone_into(&mut unit.boot);
+    }
+    unit
+}
+
+fn unit_file(id: &str, prediction: &Prediction) -> UnitFile {
+    let mut found = UnitFile::AsOnDisk;
+    for path in UNIT_DIRECTORIES.iter().map(|directory| Path::new(directory).join(id)) {
+        match prediction.text(&path) {
+            Some(PredictedText::Text(text)) => return UnitFile::Written(text),
+            Some(PredictedText::CopyOf(source)) => {
+                return fs::read_to_string(source).map_or(UnitFile::Unknown, UnitFile::Written);
+            }
+            Some(PredictedText::Unknown) => return UnitFile::Unknown,
+            Some(PredictedText::Nothing) if fs::symlink_metadata(&path).is_ok() => {
+                found = UnitFile::Removed(path);
+            }
+            None | Some(PredictedText::Nothing) => {}
+        }
+    }
+    found
 }
 
 /// Whether another directory has a unit with this name, which counts when the file at the path is gone.

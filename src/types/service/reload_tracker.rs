@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-use crate::{resource::Context, vocabulary::Reference};
+use crate::resource::{Context, Effects, History, Moment, PathEffect, Unknown};
 
 /// Below these is everything that systemd and its generators make units of.
 const REALMS: [&str; 6] = [
@@ -24,19 +24,18 @@ pub(super) const UNIT_DIRECTORIES: [&str; 6] = [
     "/etc/init.d",
 ];
 
-/// What could have happened to units since systemd last read their files. Moments are numbers of resources that the run
-/// had touched by then.
+/// What could have happened to units since systemd last read their files.
 #[derive(Default)]
 pub(super) struct ReloadTracker {
     /// Up to when it is known what the run has done.
-    noted: usize,
+    noted: Moment,
     /// When units were last read from disk.
-    reloaded: Option<usize>,
+    reloaded: Option<Moment>,
     /// When the directories of units were last changed, as far as that is known to be of no concern.
     directories: Option<Vec<Option<(i64, i64)>>>,
 }
 
-/// What the invalidation of other resources mean for what is known about units.
+/// What the actions on other resources mean for what is known about units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Invalidation {
     None,
@@ -52,12 +51,8 @@ impl ReloadTracker {
     /// What the run has done to other resources since this was last asked and [`ReloadTracker::note`]d.
     pub(super) fn invalidation(&self, cx: &Context) -> Invalidation {
         let changed = || self.directories.as_ref() != Some(&directories());
-        let invalidation = cx.touched().iter().skip(self.noted).map(|touched| match touched.kind.as_str() {
-            "service" => Invalidation::None,
-            "file" if is_of_units(Path::new(&touched.name)) => Invalidation::Files,
-            "file" => Invalidation::Activity,
-            _ => Invalidation::Anything,
-        });
+        let since = cx.history().map(|history| history.since(self.noted)).unwrap_or_default();
+        let invalidation = since.into_iter().map(Invalidation::by);
         match invalidation.max() {
             Some(Invalidation::Anything) if changed() => Invalidation::Files,
             invalidation => invalidation.unwrap_or(Invalidation::None),
@@ -66,7 +61,7 @@ impl ReloadTracker {
 
     /// Whatever the run has done so far has been taken into account.
     pub(super) fn note(&mut self, cx: &Context) {
-        self.noted = cx.touched().len();
+        self.noted = cx.history().map(History::now).unwrap_or_default();
         self.directories = Some(directories());
     }
 
@@ -82,14 +77,33 @@ impl ReloadTracker {
 
     /// Whether to read units from disk could bring one that systemd does not know.
     pub(super) fn could_bring_one(&self, cx: &Context) -> bool {
-        let since = |moment| cx.touched().iter().skip(moment).any(is_of_unknown_effect);
-        self.reloaded.is_none_or(since)
+        let happened = |moment| {
+            cx.history().is_some_and(|history| history.since(moment).into_iter().any(may_bring_units))
+        };
+        self.reloaded.is_none_or(happened)
     }
 }
 
-/// Whether a resource may do more than its name tells.
-pub(super) fn is_of_unknown_effect(touched: &Reference) -> bool {
-    !matches!(touched.kind.as_str(), "file" | "service")
+impl Invalidation {
+    /// What one action means. Other units than the one that a service asked for are that service's own business.
+    fn by(effects: &Effects) -> Self {
+        if may_bring_units(effects) {
+            Self::Anything
+        } else if effects.paths.iter().any(|effect| is_of_units(effect.path())) {
+            Self::Files
+        } else if effects.paths.is_empty() {
+            Self::None
+        } else {
+            // A path unit may watch it.
+            Self::Activity
+        }
+    }
+}
+
+/// Whether an action may leave units that it does not name.
+fn may_bring_units(effects: &Effects) -> bool {
+    let fills = |effect: &PathEffect| matches!(effect, PathEffect::Filled { .. });
+    effects.unknown > Unknown::Nothing || effects.paths.iter().any(fills)
 }
 
 /// Whether a file is one that units are made of.

@@ -1,0 +1,204 @@
+//! What a dry run takes to be there: what its earlier resources would have left.
+//!
+//! The engine applies the [`Effects`] of each action that it only simulates, and every type asks here, through the
+//! [`Context`](super::Context), before it asks the machine. There is one prediction for as long as a session lasts.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use rustix::process::{getegid, geteuid};
+
+use super::{
+    Effects, Error,
+    effects::{AccountEffect, AccountLeft, Content, PackageLeft, PathEffect, UnitEffect, Unknown},
+};
+use crate::{
+    host::files::{self, FileError, Predicted, Problem},
+    template::{PredictedText, TextPrediction},
+};
+
+/// What earlier resources of a dry run would have left; empty in a real run.
+#[derive(Debug, Default)]
+pub(crate) struct Prediction {
+    pub(crate) files: files::Prediction,
+    /// What files would hold. Whether they are there, `files` tells.
+    texts: BTreeMap<PathBuf, Content>,
+    users: Accounts,
+    groups: Accounts,
+    units: BTreeMap<String, UnitEffect>,
+    packages: BTreeMap<String, PackageLeft>,
+    unknown: Unknown,
+    /// How many actions were simulated.
+    actions: usize,
+}
+
+/// Whether an account is a user or a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccountKind {
+    User,
+    Group,
+}
+
+impl AccountKind {
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Group => "group",
+        }
+    }
+}
+
+impl Prediction {
+    /// Whether nothing was simulated so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.actions == 0
+    }
+
+    /// Whether an earlier action may have done more than it names.
+    pub(crate) fn may_differ(&self) -> bool {
+        self.unknown > Unknown::Nothing
+    }
+
+    /// Takes it that anything may have been done before.
+    pub(crate) fn assume_anything(&mut self) {
+        self.actions += 1;
+        self.unknown = Unknown::Anything;
+    }
+
+    /// What is predicted of a unit, if an earlier action was on it.
+    pub(crate) fn unit(&self, unit: &str) -> Option<&UnitEffect> {
+        self.units.get(unit)
+    }
+
+    /// What is predicted of a package, if an earlier action was on it.
+    #[expect(dead_code, reason = "the package type will ask")]
+    pub(crate) fn package(&self, name: &str) -> Option<&PackageLeft> {
+        self.packages.get(name)
+    }
+
+    /// Remembers what an action would leave. Fails as the action would, and calls `warn` where that depends on what
+    /// earlier actions may do.
+    pub(crate) fn apply(&mut self, effects: Effects, warn: &mut dyn FnMut(String)) -> Result<(), Error> {
+        let Effects { paths, users, groups, units, packages, unknown } = effects;
+        self.actions += 1;
+        for path in paths {
+            self.apply_path(path, warn)?;
+        }
+        self.users.apply(users);
+        self.groups.apply(groups);
+        for unit in units {
+            let before = self.units.remove(&unit.unit);
+            let running = unit.running.or_else(|| before.as_ref()?.running);
+            let enabled = unit.enabled.or_else(|| before.as_ref()?.enabled);
+            self.units.insert(unit.unit.clone(), UnitEffect { running, enabled, ..unit });
+        }
+        self.packages.extend(packages.into_iter().map(|package| (package.name, package.left)));
+        self.unknown = self.unknown.max(unknown);
+        Ok(())
+    }
+
+    fn apply_path(&mut self, effect: PathEffect, warn: &mut dyn FnMut(String)) -> Result<(), Error> {
+        match effect {
+            PathEffect::Operation { path, intent, sha256, content } => {
+                match self.files.simulate(&path, intent, sha256.clone()) {
+                    Err(FileError { problem: Problem::ParentMissing { missing, .. }, .. })
+                        if self.unknown == Unknown::Anything =>
+                    {
+                        warn(format!(
+                            "{} does not exist; an earlier command of this run may make it",
+                            missing.display()
+                        ));
+                        if let Some(parent) = path.parent() {
+                            self.files.assume(parent, geteuid().as_raw(), getegid().as_raw());
+                        }
+                        self.files.simulate(&path, intent, sha256)?;
+                    }
+                    simulated => simulated?,
+                }
+                if content != Content::Kept {
+                    self.texts.insert(path, content);
+                }
+            }
+            PathEffect::Appears { path, uid, gid } => self.files.assume(&path, uid, gid),
+            PathEffect::Filled { directory, root } => self.files.fill(&directory, root)?,
+        }
+        Ok(())
+    }
+
+    /// What is predicted of an account; `None` when no earlier action was on it.
+    pub(super) fn account(&self, kind: AccountKind, name: &str) -> Option<AccountLeft> {
+        self.accounts(kind).left.get(name).copied()
+    }
+
+    /// The number that stands in for an account whose own is not known yet.
+    pub(super) fn stand_in(&mut self, kind: AccountKind, name: &str) -> u32 {
+        match kind {
+            AccountKind::User => self.users.stand_in(name),
+            AccountKind::Group => self.groups.stand_in(name),
+        }
+    }
+
+    /// The name that a number stands in for.
+    pub(super) fn account_name(&self, kind: AccountKind, id: u32) -> Option<String> {
+        self.accounts(kind).name_of(id)
+    }
+
+    fn accounts(&self, kind: AccountKind) -> &Accounts {
+        match kind {
+            AccountKind::User => &self.users,
+            AccountKind::Group => &self.groups,
+        }
+    }
+
+    /// What a file would hold; `None` when that is what it holds on disk.
+    pub(crate) fn text(&self, path: &Path) -> Option<PredictedText> {
+        match self.files.follow(path).ok()?? {
+            Predicted::Nothing => Some(PredictedText::Nothing),
+            Predicted::Something { .. } | Predicted::Perhaps => Some(PredictedText::Unknown),
+            Predicted::Entry(_) => match self.texts.get(path)? {
+                Content::Kept => None,
+                Content::Text(text) => Some(PredictedText::Text(text.clone())),
+                Content::CopyOf(source) => Some(PredictedText::CopyOf(source.clone())),
+                Content::Unknown => Some(PredictedText::Unknown),
+            },
+        }
+    }
+}
+
+impl TextPrediction for RefCell<Prediction> {
+    fn text(&self, path: &Path) -> Option<PredictedText> {
+        self.borrow().text(path)
+    }
+}
+
+/// The users or the groups that a dry run predicts.
+#[derive(Debug, Default)]
+struct Accounts {
+    left: BTreeMap<String, AccountLeft>,
+    /// Accounts whose numbers are not known yet. Each gets one that no machine gives to anybody.
+    stand_ins: Vec<String>,
+}
+
+/// The largest number is the system's word for "leave it as it is".
+const FIRST_STAND_IN: u32 = u32::MAX - 1;
+
+impl Accounts {
+    fn apply(&mut self, effects: Vec<AccountEffect>) {
+        self.left.extend(effects.into_iter().map(|effect| (effect.name, effect.left)));
+    }
+
+    fn stand_in(&mut self, name: &str) -> u32 {
+        let at = self.stand_ins.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.stand_ins.push(name.to_owned());
+            self.stand_ins.len() - 1
+        });
+        FIRST_STAND_IN - u32::try_from(at).unwrap_or_default()
+    }
+
+    fn name_of(&self, id: u32) -> Option<String> {
+        self.stand_ins.get(usize::try_from(FIRST_STAND_IN.checked_sub(id)?).ok()?).cloned()
+    }
+}
