@@ -15,6 +15,7 @@ pub mod fuzzing;
 mod hiera;
 mod host;
 mod manifest;
+mod redaction;
 mod resource;
 mod session;
 #[cfg(test)]

@@ -49,7 +49,18 @@ fn a_secret_is_written_and_never_shown() {
         let wrote = !flags.contains(&"--noop") && !flags.contains(&"--render");
         assert_eq!(fs::read_to_string(world.path("x")).ok().as_deref(), wrote.then_some(CANARY));
     }
-    kept(&World::new().files(&first), World::new().files(&first).validate().exits(0));
+    let world = World::new().files(&first);
+    world.apply().exits(0);
+    kept(&world, world.validate().exits(0));
+}
+
+#[test]
+#[should_panic(expected = "holds it")]
+fn the_search_finds_a_secret_that_was_kept() {
+    let world = World::new().files("- $W/x: {}");
+    let outcome = world.apply();
+    fs::write(world.state().join("planted"), format!("a {CANARY}")).unwrap();
+    kept(&world, &outcome);
 }
 
 #[test]
@@ -94,6 +105,19 @@ fn messages_about_a_manifest_do_not_quote_a_secret() {
         "- file: { /x: { sensitive: true, content: 'SECRET' } }",
         "- file: [{ defaults: { sensitive: true } }, { /x: { content: 'SECRET' } }]",
         "- file: [{ defaults: { content: 'SECRET', mode: 999 } }, { /x: { sensitive: true } }]",
+        // On the line of a mistake that is not the sensitive resource's, which has nothing but its `defaults` to say so.
+        "[{ file: [{ defaults: { sensitive: true, $OWN } }, { /x: { content: 'SECRET' } }] }, { fiel: [] }]",
+        "[{ file: [{ defaults: { content: 'SECRET', $OWN } }, { /x: { sensitive: true } }] }, { fiel: [] }]",
+        // Between two lines that a mistake points at.
+        "- exec: [{ a: { require: ['file#/y'] } }]\n- file:\n    - defaults: { sensitive: true, $OWN }\n    - /x: { content: 'SECRET' }\n    - /y: {}\n",
+        "- exec: [{ a: { require: ['file#/y'] } }]\n- file:\n    - defaults:\n        $OWN\n        content: |\n          SECRET\n    - /y: { sensitive: true }\n",
+        // What every resource has.
+        "- file: [{ /x: { sensitive: true, $OWN, provider: SECRET } }]",
+        "- file: [{ /x: { sensitive: true, $OWN, require: ['file#/SECRET'] } }]",
+        "- file: [{ /x: { sensitive: true, $OWN, require: [SECRET] } }]",
+        "- file: [{ /x: { $OWN, alias: /SECRET } }, { /y: { sensitive: true, $OWN, alias: /SECRET } }]",
+        "- file: [{ /x: { sensitive: true, $OWN, alias: SECRET } }]\n- exec: [{ a: { require: ['file#SECRE'] } }]",
+        "- file: [{ /x: { sensitive: true, $OWN, timeout: SECRET } }]",
         "- file: [{ defaults: { owner: 'SECRET x', sensitive: false } }, { /x: {} }, { /y: { sensitive: true } }]",
         // The mistake itself.
         "- file: [{ /x: { sensitive: true, content: ['SECRET'] } }]",
@@ -114,7 +138,11 @@ fn messages_about_a_manifest_do_not_quote_a_secret() {
         "- file:\n  - /x:\n      sensitive: true\n      content: *SECRET\n",
         "- file:\n  - /x:\n      sensitive: true\n      content: |\n        SECRET\n    oops\n",
     ] {
-        let world = World::new().manifest(&manifest.replace("SECRET", CANARY));
+        let manifest = manifest
+            .replace("SECRET", CANARY)
+            .replace("SECRE", &CANARY[..CANARY.len() - 1])
+            .replace("$OWN", "$OWN, mode: '0600'");
+        let world = World::new().manifest(&manifest);
         for outcome in [world.validate(), world.apply(), world.apply_with(&["--json"])] {
             kept(&world, outcome.exits(2).complains("site.yaml:"));
         }
@@ -170,4 +198,73 @@ fn ensure_writes_a_secret_and_never_shows_it() {
         let wrote = !more.contains(&"--noop");
         assert_eq!(fs::read_to_string(world.path("x")).ok().as_deref(), wrote.then_some(CANARY));
     }
+}
+
+#[test]
+fn what_every_resource_has_is_not_shown_of_a_sensitive_one() {
+    let manifest = format!(
+        "- file:\n    - $W/x: {{ sensitive: true, $OWN, mode: '0600', alias: {CANARY}, control: {{ if: \"'{CANARY}' != ''\" }} }}\n    \
+         - $W/y: {{ require: ['file#{CANARY}'], sensitive: true, $OWN, mode: '0600' }}\n- exec: [{{ 'true': {{ subscribe: ['file#$W/x'] }} }}]\n"
+    );
+    for flags in MODES {
+        let world = World::new().manifest(&manifest);
+        let outcome = world.apply_with(flags);
+        kept(&world, outcome.exits(0));
+    }
+}
+
+#[test]
+fn a_session_keeps_nothing_of_a_sensitive_resource() {
+    let world = World::new();
+    let session = world.base().join("home/session");
+    let session = session.to_str().unwrap();
+    world.ccm(["session", "new", "--directory", session]).run().exits(0);
+    let ensure = ["ensure", "file", "$W/x", "--sensitive", "--content", CANARY, "--alias", CANARY];
+    let ensure = ensure.iter().chain(&["--owner", "$UID", "--group", "$GID", "--mode", "0600"]);
+    kept(&world, world.ccm(ensure.chain(&["--session", session])).run().exits(0));
+    kept(&world, world.ccm(["session", "report", "--json", "--session", session]).run().exits(0));
+    // Others refer to it by its name.
+    let exec = ["ensure", "exec", "true", "--subscribe", "file#$W/x", "--session", session];
+    world.ccm(exec).run().exits(0).says("exec#true");
+}
+
+#[test]
+fn a_secret_that_stands_in_another_property_too_is_hidden_there() {
+    let keys = format!("environment: ['TOKEN={CANARY}']");
+    let world = World::new().manifest(&format!(
+        "- exec:\n    - login: {{ command: 'sh -c \"exit 1\" {CANARY}', {keys} }}\n    \
+         - later: {{ command: 'sh -c \"exit 1\" ${{ Data.token }}', {keys} }}\n"
+    ));
+    for flags in MODES {
+        kept(&world, &world.apply_with(&[flags, &["--data", &format!("token={CANARY}")][..]].concat()));
+    }
+}
+
+#[test]
+fn secrets_in_warnings_and_in_help_are_hidden() {
+    let world = World::new().manifest(&format!(
+        "- exec:\n    - 'true': {{ creates: /no/{CANARY}, environment: ['TOKEN=/no/{CANARY}'] }}\n    \
+         - a: {{ command: 'false $x{CANARY}', environment: ['TOKEN=$x{CANARY}'] }}\n    \
+         - b: {{ command: 'true', sensitive: true, creates: '/no/{CANARY}' }}\n"
+    ));
+    let outcome = world.apply();
+    kept(&world, outcome.exits(1));
+    outcome
+        .says("warning: the command succeeded, but [secret] does not exist")
+        .says("help: `[secret]` means nothing without a shell");
+    kept(&world, &world.apply_with(&["--json"]));
+}
+
+#[test]
+fn of_two_secrets_that_overlap_nothing_is_left() {
+    let (left, right) = ("left-c4n4ry", "c4n4ry-right");
+    let keys = format!("environment: ['ONE={left}', 'TWO={right}', 'THREE={left}-and-more']");
+    let world = World::new().manifest(&format!(
+        "- exec:\n    - a:\n        command: sh -c 'echo left-$TWO; echo $THREE >&2; exit 1' left-c4n4ry-right\n        {keys}\n        logoutput: true\n"
+    ));
+    for flags in [&[][..], &["--json"], &["--render"]] {
+        let outcome = world.apply_with(flags);
+        outcome.never_says("c4n4ry").never_says("-right").never_says("and-more");
+    }
+    world.apply().exits(1).says("stdout:\n        [secret]\n");
 }

@@ -9,6 +9,7 @@ use crate::{
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node},
     host::interrupt::Stdin,
     manifest,
+    redaction::MASK,
     resource::{AnyType, Declaration, Field, FieldKind, fields},
     vocabulary::holds_secrets,
 };
@@ -150,7 +151,7 @@ impl Spelled<'_> {
 
     /// What messages may quote of a value.
     fn shown<'v>(&self, value: &'v str) -> &'v str {
-        if self.secret || self.field.is_secret || holds_secrets(value) { "***" } else { value }
+        if self.secret || self.field.is_secret || holds_secrets(value) { MASK } else { value }
     }
 
     fn pair(&mut self, flag: &str, pair: &str) -> Result<Entry, Failure> {

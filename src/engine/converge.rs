@@ -9,6 +9,7 @@ use super::{Diffs, Observer, PendingRefreshes, RunMode, Settings, forget_account
 use crate::{
     document::Source,
     host::Host,
+    redaction::Redactor,
     resource::{
         AnyProperties, AnyState, Common, Context, Difference, Effects, Error, History, PlannedChange,
         Prediction, Provider, Resource, Retry, Trigger,
@@ -40,8 +41,22 @@ pub(super) struct Outcome {
     pub(super) diff: Option<String>,
     pub(super) errors: Vec<Error>,
     pub(super) warnings: Vec<String>,
+    /// Hides the secrets of the resource.
+    pub(super) redactor: Redactor,
     /// Keeps other runs out until the resource is done with.
     pub(super) lock: Option<RunLock>,
+}
+
+impl Outcome {
+    /// Masks the secrets in all that is said of the resource.
+    pub(super) fn redact(&mut self) {
+        let redactor = &self.redactor;
+        self.errors = self.errors.drain(..).map(|error| error.redacted(redactor)).collect();
+        let values = self.differences.iter_mut().filter_map(|difference| difference.values.as_mut());
+        let values = values.flat_map(|values| [&mut values.have, &mut values.want]);
+        let texts = self.warnings.iter_mut().chain(&mut self.summary).chain(&mut self.diff).chain(values);
+        texts.for_each(|text| redactor.mask(text));
+    }
 }
 
 /// How far an attempt came.
@@ -86,10 +101,12 @@ impl Attempts<'_> {
         observer: &mut dyn Observer,
     ) -> Outcome {
         let common = &self.resource.common;
-        let mut outcome = Outcome::default();
+        let redactor = self.resource.redactor(self.wanted);
+        let mut outcome = Outcome { redactor, ..Outcome::default() };
         if let Some(early) = grouped.take(self.resource)
             && self.is_confirmed(early, &mut outcome)
         {
+            outcome.redact();
             return outcome;
         }
         let shared = &mut Shared { refreshes, grouped };
@@ -117,6 +134,7 @@ impl Attempts<'_> {
                 break;
             }
         }
+        outcome.redact();
         outcome
     }
 
@@ -138,6 +156,7 @@ impl Attempts<'_> {
         )
         .within(self.settings.mode, self.history);
         cx.sensitive = common.sensitive;
+        cx.redactor = outcome.redactor.clone();
         let result = self.converge(&cx, outcome, shared);
         outcome.warnings.extend(cx.into_warnings());
         result

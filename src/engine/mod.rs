@@ -239,7 +239,11 @@ impl Run<'_, '_> {
             Gate::Faulty(error) if resource.common.sensitive && error.property == Some("control") => {
                 outcome.errors.push(Error::new("its control cannot be worked out").on("control"));
             }
-            Gate::Faulty(error) => outcome.errors.push(error),
+            Gate::Faulty(error) => {
+                let redactor = resource.redactor(resource.wanted.as_ref());
+                outcome.errors.push(error.redacted(&redactor));
+                outcome.redactor = redactor;
+            }
             Gate::Open(causes) => outcome = self.converge(resource, next, &causes, &mut event, observer),
         }
         if let Some(effects) = outcome.effects.take() {
@@ -293,9 +297,7 @@ impl Run<'_, '_> {
             next,
             prediction,
         };
-        let mut outcome = attempts.make(&mut self.refreshes, &mut self.grouped, observer);
-        resource.redact(wanted, &mut outcome.errors, &mut outcome.warnings);
-        outcome
+        attempts.make(&mut self.refreshes, &mut self.grouped, observer)
     }
 }
 

@@ -67,12 +67,14 @@ impl PendingRefreshes {
                 .extend(subscribers.map(|to| PendingRefresh { to: to.clone(), because: because.clone() }));
         }
         let session = self.session.clone();
+        // The alias of a sensitive resource is stored only where another that is not sensitive names it.
+        let known = if resource.common.sensitive { &names[..1] } else { &names };
         if own.is_empty() && refresh_store.is_empty() && session.is_none() {
             return Ok(Recorded::default());
         }
         let recorded = self.edit(|owed| {
             owed.record(&own);
-            let changes = session.iter().flat_map(|session| owed.change(&names, session)).collect();
+            let changes = session.iter().flat_map(|session| owed.change(known, session)).collect();
             Recorded { refresh_store: owed.record(&refresh_store), changes }
         });
         recorded.map_err(|error| {

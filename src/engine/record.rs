@@ -2,6 +2,7 @@
 
 use super::{Detail, RunMode, converge::Outcome};
 use crate::{
+    redaction::Redactor,
     resource::Resource,
     session::{Event, Session},
 };
@@ -10,7 +11,8 @@ impl Event {
     /// The event of a resource whose turn has come.
     pub(super) fn of(resource: &Resource, mode: RunMode, detail: Detail, session: &mut Session) -> Self {
         let mut event = session.event(resource.kind.name(), &resource.name);
-        event.alias.clone_from(&resource.common.alias);
+        let alias = if resource.common.sensitive { &mut event.hidden_alias } else { &mut event.alias };
+        alias.clone_from(&resource.common.alias);
         event.requested_ensure = resource.wanted.ensure();
         if detail == Detail::Whole {
             event.properties = resource.to_json(resource.wanted.as_ref());
@@ -28,6 +30,7 @@ impl Event {
             self.final_ensure = observed.ensure();
             self.status = (detail == Detail::Whole).then(|| observed.to_json(&self.kind, &self.name));
         }
+        self.hide(&outcome.redactor);
         self.failed = !outcome.errors.is_empty();
         self.error = outcome.errors.iter().map(ToString::to_string).collect();
         self.changed = outcome.summary.is_some() || outcome.begun;
@@ -37,5 +40,14 @@ impl Event {
             let deeds: Vec<_> = summary.split(". ").map(|deed| format!("Would have {deed}")).collect();
             self.noop_message = Some(deeds.join(". "));
         }
+    }
+
+    /// Masks secrets in properties and state. Their names and what the state is in one word stay.
+    fn hide(&mut self, redactor: &Redactor) {
+        const OPEN: [&str; 4] = ["protocol", "type", "name", "ensure"];
+        let values = self.properties.iter_mut().chain(self.status.iter_mut().flatten());
+        values
+            .filter(|(key, _)| !OPEN.contains(&key.as_str()))
+            .for_each(|(_, value)| redactor.mask_json(value));
     }
 }

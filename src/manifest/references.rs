@@ -14,6 +14,8 @@ use crate::{
 struct Known {
     index: usize,
     span: Span,
+    /// Whether it is the alias of a sensitive resource, which nobody may be told.
+    hidden: bool,
 }
 
 /// Finds names that are taken twice, and references to nothing or to something that comes later. Names and references
@@ -36,12 +38,19 @@ pub(super) fn check(declared: &[Declared], diagnostics: &mut Diagnostics) {
         for (name, span) in names {
             let reference = Reference { kind: kind.to_owned(), name: name.to_owned() };
             match known.get(&reference) {
-                Some(first) => diagnostics.push(
-                    Diagnostic::error("duplicate-resource", format!("{reference} is declared twice"))
-                        .at(span)
-                        .with_also(first.span, "first declared here"),
-                ),
-                None => drop(known.insert(reference, Known { index, span })),
+                Some(first) => {
+                    let message = if is_hidden(declaration, name) {
+                        format!("{}: its alias is the name of another", who(declaration))
+                    } else {
+                        format!("{reference} is declared twice")
+                    };
+                    let problem = Diagnostic::error("duplicate-resource", message).at(span);
+                    diagnostics.push(problem.with_also(first.span, "first declared here"));
+                }
+                None => {
+                    let hidden = is_hidden(declaration, name);
+                    known.insert(reference, Known { index, span, hidden });
+                }
             }
         }
     }
@@ -62,30 +71,40 @@ fn problem(
     span: Span,
     known: &HashMap<Reference, Known>,
 ) -> Option<Diagnostic> {
-    let who = format!("{}#{}", declaration.kind.name(), declaration.name);
+    let who = who(declaration);
+    let is_sensitive = declaration.is_sensitive();
+    let what = if is_sensitive { "a resource that it refers to".to_owned() } else { reference.to_string() };
     match known.get(reference) {
         None => {
-            let others = known.iter().filter(|(_, other)| other.index != index);
+            let others = known.iter().filter(|(_, other)| other.index != index && !other.hidden);
             let names: Vec<String> = others.map(|(name, _)| name.to_string()).collect();
-            let problem =
-                Diagnostic::error("undeclared-reference", format!("{who}: {reference} is not declared"))
-                    .at(span);
+            let message = format!("{who}: {what} is not declared");
+            let problem = Diagnostic::error("undeclared-reference", message).at(span);
             Some(match closest(&reference.to_string(), names.iter().map(String::as_str)) {
-                Some(near) => problem.with_help(format!("did you mean `{near}`?")),
-                None => problem.with_also(declaration.name_span, "needed by this resource"),
+                Some(near) if !is_sensitive => problem.with_help(format!("did you mean `{near}`?")),
+                _ => problem.with_also(declaration.name_span, "needed by this resource"),
             })
         }
         Some(other) if other.index == index => {
             Some(Diagnostic::error("self-reference", format!("{who} refers to itself")).at(span))
         }
         Some(other) if other.index > index => Some(
-            Diagnostic::error("late-reference", format!("{who}: {reference} is declared only later"))
+            Diagnostic::error("late-reference", format!("{who}: {what} is declared only later"))
                 .at(span)
                 .with_also(other.span, "declared here")
                 .with_help("resources run in the written order: move it up"),
         ),
         Some(_) => None,
     }
+}
+
+fn who(declaration: &Declaration) -> String {
+    format!("{}#{}", declaration.kind.name(), declaration.name)
+}
+
+/// Whether a name of the declaration is its alias, and no more to be shown than the rest of it.
+fn is_hidden(declaration: &Declaration, name: &str) -> bool {
+    declaration.name != name && declaration.is_sensitive()
 }
 
 fn alias(declaration: &Declaration) -> Option<&Node> {

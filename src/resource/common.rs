@@ -40,7 +40,8 @@ pub(crate) struct Common {
     /// Pause between two attempts (default `1s`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) try_sleep: Option<Duration>,
-    /// Never show or store a property value, content or diff of this resource.
+    /// Never show or store a property value, content or diff of this resource. The other commands of a script refer to
+    /// it by its name, because its `alias` is not stored either.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) sensitive: bool,
 }

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     host::{Host, interrupt::Interrupt},
+    redaction::Redactor,
     state::Memory,
     vocabulary::Account,
 };
@@ -41,6 +42,8 @@ pub(crate) struct Context<'a> {
     interrupt: Interrupt,
     /// Whether nothing of what the resource holds or prints may be shown.
     pub(crate) sensitive: bool,
+    /// Hides the secrets of the resource.
+    pub(crate) redactor: Redactor,
     warnings: RefCell<Vec<String>>,
     listener: RefCell<&'a mut dyn FnMut(&str)>,
 }
@@ -68,6 +71,7 @@ impl<'a> Context<'a> {
             limit,
             interrupt: host.interrupt.clone(),
             sensitive: false,
+            redactor: Redactor::default(),
             warnings: RefCell::default(),
             listener: RefCell::new(listener),
         }
@@ -92,7 +96,8 @@ impl<'a> Context<'a> {
         );
         let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
         let &Self { mode, history, sensitive, .. } = self;
-        Context { mode, history, interrupt, sensitive, ..cx }
+        let redactor = self.redactor.clone();
+        Context { mode, history, interrupt, sensitive, redactor, ..cx }
     }
 
     /// What asks the attempt to end before its time.

@@ -57,6 +57,11 @@ pub(crate) enum Completeness {
 }
 
 impl Declaration {
+    /// Returns whether nothing of it but its name may be shown.
+    pub(crate) fn is_sensitive(&self) -> bool {
+        Secrecy::of(&self.properties) == Secrecy::Secret
+    }
+
     /// Returns the resource, unless something is wrong with it; everything that is, is collected.
     pub(crate) fn resolve(
         self,
@@ -68,7 +73,8 @@ impl Declaration {
             name: name_span,
             properties: properties.iter().map(|entry| (entry.key.clone(), entry.value.span)).collect(),
         };
-        let mut faults = Faults::new(kind, Secrecy::of(&properties));
+        let secrecy = Secrecy::of(&properties);
+        let mut faults = Faults::new(kind, secrecy);
         if completeness == Completeness::Nameless {
             faults.late.push("name".to_owned());
         } else if completeness == Completeness::Shared {
@@ -77,15 +83,15 @@ impl Declaration {
             faults.diagnostics.push(Diagnostic::error("missing-name", "it has no name").at(name_span));
             faults.properties.push("name".to_owned());
         }
-        let (common, mut own) = faults.sort(properties);
+        let (shared, mut own) = faults.sort(properties);
         own.insert(0, named(&name, name_span));
         let late = (!faults.late.is_empty()).then(|| own.clone());
-        let mut common = Node { value: Value::Map(common), span: name_span };
+        let mut shared = Node { value: Value::Map(shared), span: name_span };
         let mut own = Node { value: Value::Map(own), span: name_span };
-        let common = faults.read(&mut common, from_node::<Common>);
+        let common = faults.read(&mut shared, from_node::<Common>);
         let wanted = faults.read(&mut own, |map| kind.read(map));
         if let Some(common) = &common {
-            faults.diagnostics.extend(unknown_provider(kind, common, &places));
+            faults.diagnostics.extend(unknown_provider(kind, secrecy, common, &places));
         }
         if let (Some(wanted), Completeness::Whole) = (&wanted, completeness) {
             // Of a provider that is not known nothing is asked that only some ask for.
@@ -98,7 +104,7 @@ impl Declaration {
             faults.diagnostics.extend(warnings.into_iter().map(|warning| places.warning(warning)));
         }
         let is_valid = !faults.diagnostics.has_errors();
-        diagnostics.extend(faults.about(&name, &places));
+        diagnostics.extend(faults.about(&name, &places, [&shared, &own]));
         let (common, wanted) = common.zip(wanted).filter(|_| is_valid)?;
         Some(Resource { kind, name, common, wanted, late, places })
     }
@@ -134,10 +140,10 @@ impl Resource {
     /// What was asked for, as events show it.
     pub(crate) fn to_json(&self, wanted: &dyn AnyProperties) -> Map<String, Json> {
         let mut properties = wanted.to_json();
-        if self.common.sensitive {
-            properties.retain(|key, _| key == "name" || key == "ensure");
-        }
         properties.extend(schema::object(&self.common));
+        if self.common.sensitive {
+            properties.retain(|key, _| matches!(key.as_str(), "name" | "ensure" | "sensitive"));
+        }
         properties
     }
 }

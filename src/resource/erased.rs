@@ -1,6 +1,6 @@
 //! Types without their type parameters, so that the engine and the command line can hold any of them.
 
-use std::{any::Any, marker::PhantomData};
+use std::{any::Any, borrow::Cow, marker::PhantomData};
 
 use schemars::Schema;
 use serde_json::{Map, Value};
@@ -45,6 +45,7 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
     fn problems(&self) -> Vec<Error>;
     fn problems_with(&self, provider: Option<&str>) -> Vec<Error>;
     fn warnings(&self, provider: Option<&str>) -> Vec<Warning>;
+    fn secrets(&self) -> Vec<Cow<'_, str>>;
     fn to_json(&self) -> Map<String, Value>;
     fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error>;
     fn compare(&self, have: &AnyState, trigger: Trigger) -> Result<Option<PlannedChange>, Error>;
@@ -230,6 +231,10 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
 
     fn warnings(&self, provider: Option<&str>) -> Vec<Warning> {
         self.0.warnings(provider)
+    }
+
+    fn secrets(&self) -> Vec<Cow<'_, str>> {
+        self.0.secrets()
     }
 
     fn to_json(&self) -> Map<String, Value> {

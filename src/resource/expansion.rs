@@ -142,7 +142,7 @@ impl Secrecy {
     }
 
     /// Whether messages may quote this property: some are always secret, and whether the others are is none itself.
-    fn of_property(self, kind: &dyn AnyType, key: &String) -> Self {
+    pub(super) fn of_property(self, kind: &dyn AnyType, key: &String) -> Self {
         let secrets = schema::secret(kind);
         // Also one that is misspelt holds what was meant for it.
         let is_misspelt = || closest(key, secrets.iter().map(String::as_str)).is_some();
@@ -224,9 +224,12 @@ impl Resource {
             match self.kind.read(&map) {
                 Ok(wanted) => {
                     let provider = self.common.provider.as_deref();
-                    let mut errors = [wanted.problems(), wanted.problems_with(provider)].concat();
-                    self.redact(wanted.as_ref(), &mut errors, &mut []);
-                    return if errors.is_empty() { Ok(Some(wanted)) } else { Err(errors) };
+                    let errors = [wanted.problems(), wanted.problems_with(provider)].concat();
+                    if errors.is_empty() {
+                        return Ok(Some(wanted));
+                    }
+                    let redactor = self.redactor(wanted.as_ref());
+                    return Err(errors.into_iter().map(|error| error.redacted(&redactor)).collect());
                 }
                 Err(error) => {
                     let mut entries = map.as_map().unwrap_or_default().iter();

@@ -2,7 +2,7 @@
 
 use super::{
     AnyProperties, AnyType, Common, Error, FieldKind, Warning, declaration::Places, erased::names,
-    expansion::Secrecy, fields, schema,
+    expansion::Secrecy, fields, schema, secrets,
 };
 use crate::{
     document::{
@@ -29,12 +29,15 @@ pub(super) struct Faults {
     pub(super) properties: Vec<String>,
     /// The properties whose values are not known yet: what they look like now says nothing.
     pub(super) late: Vec<String>,
+    /// What was taken out because it is at fault: messages must not quote the secrets in it.
+    removed: Vec<Entry>,
 }
 
 impl Faults {
     pub(super) fn new(kind: &'static dyn AnyType, secrecy: Secrecy) -> Self {
         let diagnostics = Diagnostics::default();
-        Self { kind, secrecy, diagnostics, properties: Vec::new(), late: Vec::new() }
+        let (properties, late, removed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { kind, secrecy, diagnostics, properties, late, removed }
     }
 
     /// The properties that every resource has, and those of the type.
@@ -49,12 +52,14 @@ impl Faults {
             } else if is_common(self.kind, &entry.key) {
                 if entry.key != "control" && template::holds_template(&entry.value) {
                     // It could not be expanded, which is said already.
-                    self.properties.push(entry.key);
+                    self.properties.push(entry.key.clone());
+                    self.removed.push(entry);
                 } else {
                     common.push(entry);
                 }
             } else {
                 self.diagnostics.push(unknown_key(self.kind, &entry));
+                self.removed.push(entry);
             }
         }
         (common, own)
@@ -133,23 +138,37 @@ impl Faults {
                 }
                 self.diagnostics.push(error.into());
             }
-            self.properties.push(entry.key);
+            self.properties.push(entry.key.clone());
+            self.removed.push(entry);
         }
     }
 
-    /// The problems, each naming the resource, and none showing what must not be seen.
-    pub(super) fn about(mut self, name: &str, places: &Places) -> Diagnostics {
+    /// The problems, each naming the resource, and none showing what must not be seen. `rest` is what is not at fault.
+    pub(super) fn about(mut self, name: &str, places: &Places, rest: [&Node; 2]) -> Diagnostics {
+        if self.diagnostics.is_empty() {
+            return self.diagnostics;
+        }
+        let redactor = secrets::of_declaration(self.kind, self.secrecy, &self.given(rest));
         let secrets = schema::secret(self.kind);
         let secret = |span: Span| {
             places.properties.iter().any(|(key, place)| secrets.contains(key) && place.contains(span))
         };
         for problem in self.diagnostics.iter_mut() {
+            redactor.mask(&mut problem.message);
+            problem.help.iter_mut().for_each(|help| redactor.mask(help));
             self.secrecy.cover(problem, self.kind, name);
             if problem.span.is_some_and(secret) {
                 problem.excerpt = Excerpt::Hidden;
             }
         }
         self.diagnostics
+    }
+
+    /// All that was given, at fault or not.
+    fn given(&mut self, rest: [&Node; 2]) -> Vec<Entry> {
+        let rest = rest.into_iter().flat_map(|map| map.as_map().unwrap_or_default());
+        self.removed.extend(rest.cloned());
+        std::mem::take(&mut self.removed)
     }
 }
 
@@ -170,12 +189,21 @@ fn unknown_key(kind: &dyn AnyType, entry: &Entry) -> Diagnostic {
         .with_help(help)
 }
 
-pub(super) fn unknown_provider(kind: &dyn AnyType, common: &Common, places: &Places) -> Option<Diagnostic> {
+pub(super) fn unknown_provider(
+    kind: &dyn AnyType,
+    secrecy: Secrecy,
+    common: &Common,
+    places: &Places,
+) -> Option<Diagnostic> {
     let asked = common.provider.as_deref()?;
     let known = kind.providers();
     if known.iter().any(|(name, _)| *name == asked) {
         return None;
     }
-    let error = Error::new(format!("{} has no provider \"{asked}\"", kind.name())).on("provider");
+    let message = match secrecy {
+        Secrecy::Open => format!("{} has no provider \"{asked}\"", kind.name()),
+        Secrecy::Secret => format!("{} has no such provider", kind.name()),
+    };
+    let error = Error::new(message).on("provider");
     Some(places.problem(error.with_help(format!("known providers: {}", names(&known)))))
 }

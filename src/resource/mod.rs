@@ -17,11 +17,11 @@ mod faults;
 #[cfg(test)]
 mod manual;
 mod prediction;
-mod redaction;
 mod rendering;
 mod schema;
+mod secrets;
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -169,6 +169,10 @@ pub(crate) trait Properties:
     }
     /// What is allowed and was probably not meant, for this provider; `None` is the first of them.
     fn warnings(&self, _provider: Option<&str>) -> Vec<Warning> {
+        Vec::new()
+    }
+    /// The values of its secret properties, which are hidden wherever they turn up.
+    fn secrets(&self) -> Vec<Cow<'_, str>> {
         Vec::new()
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{Resource, schema};
+use super::{AnyProperties, Resource, schema};
 use crate::{
     document::{Diagnostics, Entry, Node, Source, Value, to_value},
+    redaction::{MASK, Redactor},
     template::{self, Scope, escape},
-    vocabulary::Secret,
 };
 
 /// Stands for what must not be seen. It names nothing that exists, so that nobody applies it by mistake.
@@ -15,26 +15,36 @@ pub(crate) const HIDDEN: &str = "${ hidden }";
 impl Resource {
     /// Its properties without the name. A template stays where it cannot be expanded before the run.
     pub(crate) fn rendered(&self, scope: &Scope, source: &Source) -> Map<String, Json> {
-        let (mut properties, left) = self.settled(&scope.before_run(), source);
+        let (mut properties, left, redactor) = self.settled(&scope.before_run(), source);
         properties.shift_remove("name");
         properties.values_mut().for_each(escape);
         properties.extend(left.into_iter().map(|entry| (entry.key, json(&entry.value))));
         let secret = schema::secret(self.kind);
         for (key, value) in &mut properties {
             let is_secret = secret.contains(key) || self.common.sensitive && key != "ensure";
-            if is_secret || is_masked(value) {
+            if is_secret || is_masked(value) || redactor.finds(value) {
                 *value = HIDDEN.into();
             }
         }
         let mut common = schema::object(&self.common);
         common.iter_mut().filter(|(key, _)| *key != "control").for_each(|(_, value)| escape(value));
+        if self.common.sensitive {
+            common
+                .iter_mut()
+                .filter(|(key, _)| *key != "sensitive")
+                .for_each(|(_, value)| *value = HIDDEN.into());
+        }
         properties.extend(common);
         properties
     }
 
-    /// What is known before the run, and what is left of the properties.
-    fn settled(&self, scope: &Scope, source: &Source) -> (Map<String, Json>, Vec<Entry>) {
-        let Some(late) = &self.late else { return (self.wanted.to_json(), Vec::new()) };
+    /// What is known before the run, what is left of the properties, and what hides the secrets in both.
+    fn settled(&self, scope: &Scope, source: &Source) -> (Map<String, Json>, Vec<Entry>, Redactor) {
+        let known = |wanted: &dyn AnyProperties| (wanted.to_json(), self.redactor(wanted));
+        let Some(late) = &self.late else {
+            let (properties, redactor) = known(self.wanted.as_ref());
+            return (properties, Vec::new(), redactor);
+        };
         let mut expanded = late.clone();
         let mut left = Vec::new();
         for (at, entry) in late.iter().enumerate().rev() {
@@ -47,18 +57,20 @@ impl Resource {
         }
         let read = |entries| self.kind.read(&Node { value: Value::Map(entries), span: self.places.name });
         if let Ok(wanted) = read(expanded) {
-            return (wanted.to_json(), left);
+            let (properties, redactor) = known(wanted.as_ref());
+            return (properties, left, redactor);
         }
         // What comes out does not fit: that is for the run to tell.
-        let (left, known) = late.iter().cloned().partition(|entry| template::holds_template(&entry.value));
-        (read(known).map(|wanted| wanted.to_json()).unwrap_or_default(), left)
+        let (left, plain) = late.iter().cloned().partition(|entry| template::holds_template(&entry.value));
+        let (properties, redactor) = read(plain).map(|wanted| known(wanted.as_ref())).unwrap_or_default();
+        (properties, left, redactor)
     }
 }
 
 /// Whether it is an address of which a part is not shown.
 fn is_masked(value: &Json) -> bool {
     let is_address = |text: &&str| text.starts_with("http://") || text.starts_with("https://");
-    let is_masked = |text: &str| text.contains(&format!("://{}@", Secret::MASK)) || text.ends_with("?…");
+    let is_masked = |text: &str| text.contains(&format!("://{MASK}@")) || text.ends_with("?…");
     value.as_str().filter(is_address).is_some_and(is_masked)
 }
 

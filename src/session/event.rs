@@ -37,13 +37,16 @@ pub(crate) struct Event {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(crate) alias: Option<String>,
+    /// The second name of a sensitive resource: later resources of the same process refer to it, and nobody sees it.
+    #[serde(skip)]
+    pub(crate) hidden_alias: Option<String>,
     /// The state that was asked for.
     pub(crate) requested_ensure: String,
     /// The state that was observed at the end; empty when it is not known.
     pub(crate) final_ensure: String,
     /// How long it took, in nanoseconds.
     pub(crate) duration: u64,
-    /// The properties that were asked for; of a sensitive resource only those that every resource has.
+    /// The properties that were asked for; of a sensitive resource only its name and desired state.
     pub(crate) properties: Map<String, Value>,
     /// What was observed at the end.
     pub(crate) status: Option<Map<String, Value>>,
@@ -88,6 +91,7 @@ impl Event {
             provider: text(&self.provider),
             name: text(&self.name),
             alias: self.alias.clone(),
+            hidden_alias: self.hidden_alias.clone(),
             requested_ensure: text(&self.requested_ensure),
             final_ensure: text(&self.final_ensure),
             noop_message: self.noop_message.clone(),
@@ -111,6 +115,7 @@ impl Event {
             provider: String::new(),
             name: name.to_owned(),
             alias: None,
+            hidden_alias: None,
             requested_ensure: String::new(),
             final_ensure: String::new(),
             duration: 0,

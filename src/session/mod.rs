@@ -81,7 +81,7 @@ impl Session {
 
     fn remember(&mut self, event: Event) {
         let reference = |name: &String| Reference { kind: event.kind.clone(), name: name.clone() };
-        if let Some(alias) = &event.alias {
+        if let Some(alias) = event.alias.as_ref().or(event.hidden_alias.as_ref()) {
             self.aliases.insert(reference(alias), reference(&event.name));
         }
         self.last.insert(reference(&event.name), self.events.len());

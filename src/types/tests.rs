@@ -8,7 +8,7 @@ use super::TYPES;
 use crate::{
     document::Diagnostics,
     manifest::{declarations, manifest_schema},
-    resource::{AnyType, Completeness, Resource, fields, reference_page},
+    resource::{AnyType, Completeness, FieldKind, Resource, fields, reference_page},
     template::holds_template,
 };
 
@@ -142,6 +142,24 @@ fn no_example_shows_a_secret_to_who_lists_the_processes() {
             for entry in declaration.properties.iter().filter(|entry| is_secret(&entry.key)) {
                 assert!(holds_template(&entry.value), "{} {}: {}", kind.name(), declaration.name, entry.key);
             }
+        }
+    }
+}
+
+#[test]
+fn every_secret_property_hides_what_it_holds() {
+    for kind in TYPES {
+        for field in fields(*kind).into_iter().filter(|field| field.is_secret) {
+            let value = match field.kind {
+                FieldKind::List(_) => "[A=canary]",
+                FieldKind::Map => "{ A: canary }",
+                _ => "canary",
+            };
+            let manifest = format!("- {}:\n    - /name: {{ {}: {value} }}\n", kind.name(), field.name);
+            let declaration = declarations(&manifest).unwrap().remove(0);
+            let resource = declaration.resolve(Completeness::Identity, &mut Diagnostics::default()).unwrap();
+            let redacted = resource.redactor(resource.wanted.as_ref()).redact("a canary").into_owned();
+            assert_eq!(redacted, "a [secret]", "{} {}", kind.name(), field.name);
         }
     }
 }

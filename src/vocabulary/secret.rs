@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::redaction::MASK;
+
 /// A value that no event, diff, log or message shows.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -12,9 +14,6 @@ use serde::{Deserialize, Serialize, Serializer};
 pub(crate) struct Secret(String);
 
 impl Secret {
-    /// What is shown in its place.
-    pub(crate) const MASK: &str = "[secret]";
-
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -27,7 +26,7 @@ impl Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(Self::MASK)
+        serializer.serialize_str(MASK)
     }
 }
 
@@ -39,12 +38,12 @@ impl From<String> for Secret {
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(Self::MASK)
+        f.write_str(MASK)
     }
 }
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(Self::MASK)
+        f.write_str(MASK)
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{NotAWord, Secret};
+use crate::redaction::MASK;
 
 /// An address that begins with `http://` or `https://`. A user and password in it are used and never shown, and so is its
 /// query, in which servers put signatures.
@@ -118,6 +119,15 @@ impl Url {
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
         let text = |part: &str| Secret::new(String::from_utf8_lossy(&unescape(part)));
         Some(Login { user: text(user), password: text(password) })
+    }
+
+    /// Returns what must not be seen of it: user and password, as written and as sent, and the query.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let login = self.login().map(|login| [login.user, login.password]);
+        let sent = login.iter().flatten().map(|part| part.reveal().to_owned());
+        let written = self.credentials.iter().flat_map(|whole| whole.reveal().splitn(2, ':'));
+        let query = self.path.split_once('?').map(|(_, query)| query);
+        sent.chain(written.chain(query).map(str::to_owned)).collect()
     }
 
     /// The address as a request needs it: without user and password.
@@ -247,7 +257,7 @@ impl From<Url> for String {
 impl fmt::Display for Url {
     /// With a mask in place of user and password, and without the query.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let mask = if self.credentials.is_some() { format!("{}@", Secret::MASK) } else { String::new() };
+        let mask = if self.credentials.is_some() { format!("{MASK}@") } else { String::new() };
         let query = if self.path.contains('?') { "?…" } else { "" };
         f.write_str(&self.written(&mask, &format!("{}{query}", self.path())))
     }

@@ -11,7 +11,6 @@ mod launch;
 mod output;
 mod process_tree;
 mod program;
-mod redactor;
 mod streams;
 mod table;
 #[cfg(test)]
@@ -36,6 +35,7 @@ pub(crate) use self::table::is_run_by;
 use self::process_tree::{Adoption, ProcessTree};
 use self::streams::Streams;
 use super::interrupt::Interrupt;
+use crate::redaction::Redactor;
 
 /// How much of each output is kept when the caller does not say.
 const DEFAULT_TAIL: usize = 64 * 1024;
@@ -66,7 +66,7 @@ pub(crate) struct Command<'a> {
     timeout: Option<Duration>,
     grace: Duration,
     keep: Keep,
-    secrets: Vec<&'a str>,
+    redactor: Redactor,
 }
 
 /// Who a command runs as.
@@ -140,7 +140,7 @@ impl<'a> Command<'a> {
             timeout: None,
             grace: DEFAULT_GRACE,
             keep: Keep::Tail(DEFAULT_TAIL),
-            secrets: Vec::new(),
+            redactor: Redactor::default(),
         }
     }
 
@@ -211,9 +211,9 @@ impl<'a> Command<'a> {
         self
     }
 
-    /// Hides these texts where the command writes them.
-    pub(crate) fn secrets(mut self, secrets: Vec<&'a str>) -> Self {
-        self.secrets = secrets;
+    /// Masks secrets where the command writes them, before its output is cut anywhere.
+    pub(crate) fn redactor(mut self, redactor: &Redactor) -> Self {
+        self.redactor = redactor.clone();
         self
     }
 

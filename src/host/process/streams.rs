@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use super::error::Cause;
 use super::output::{Collector, Keep, Lines, Output, Stream};
-use super::redactor::Redactor;
 use super::{Command, Watcher};
+use crate::redaction;
 
 /// As much as a pipe holds: one read empties it.
 const CHUNK: usize = 64 * 1024;
@@ -114,7 +114,7 @@ struct Source {
     stream: Stream,
     /// Gone once the other end was closed.
     pipe: Option<Box<dyn Pipe>>,
-    redactor: Redactor,
+    redactor: redaction::Stream,
     collector: Collector,
     lines: Lines,
     keep: Keep,
@@ -130,7 +130,7 @@ impl Source {
             never_block(pipe)?;
         }
         let pipe = pipe.map(|pipe| Box::new(pipe) as Box<dyn Pipe>);
-        let (keep, redactor) = (command.keep, Redactor::over(&command.secrets));
+        let (keep, redactor) = (command.keep, command.redactor.stream());
         Ok(Self { stream, pipe, redactor, collector: Collector::new(keep), lines: Lines::default(), keep })
     }
 

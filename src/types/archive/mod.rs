@@ -13,7 +13,7 @@ mod simulation;
 mod state;
 mod verification;
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -154,6 +154,14 @@ impl resource::Properties for Properties {
         problems.extend(self.kind_problem());
         problems.extend(self.combination_problems());
         problems.into_iter().map(Error::from).chain(headers::problems(&self.headers)).collect()
+    }
+
+    fn secrets(&self) -> Vec<Cow<'_, str>> {
+        let given = self.username.iter().map(String::as_str);
+        let given = given.chain(self.password.iter().chain(self.headers.values()).map(Secret::reveal));
+        let addresses = [&self.url, &self.checksum_url].into_iter().flatten();
+        let in_addresses = addresses.flat_map(Url::secrets).map(Cow::Owned);
+        given.map(Cow::Borrowed).chain(in_addresses).collect()
     }
 }
 

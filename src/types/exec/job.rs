@@ -1,6 +1,6 @@
 //! A command line on its way to the runner.
 
-use super::{Properties, executor::Through, identity, secrets, unusable, words};
+use super::{Properties, executor::Through, identity, unusable, words};
 use crate::{
     host::process::Command,
     resource::{Context, Error},
@@ -37,7 +37,7 @@ impl<'a> Job<'a> {
     /// The command line with everything that the resource says about how it is run.
     pub(super) fn command(&self, cx: &Context) -> Result<Command<'a>, Error> {
         let want = self.want;
-        let mut command = identity::assume(self.program()?, want, &cx.host.users)?.secrets(secrets::of(want));
+        let mut command = identity::assume(self.program()?, want, &cx.host.users)?.redactor(&cx.redactor);
         for variable in &want.environment {
             command = command.variable(&variable.name, variable.value.reveal());
         }

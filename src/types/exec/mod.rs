@@ -6,13 +6,12 @@ mod failure;
 mod identity;
 mod job;
 mod prediction;
-mod secrets;
 mod state;
 #[cfg(test)]
 mod tests;
 mod words;
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -149,6 +148,11 @@ impl resource::Properties for Properties {
         };
         let texts = self.texts().into_iter();
         texts.filter_map(|(property, text)| Some(unusable(property, &reason(text)?))).collect()
+    }
+
+    fn secrets(&self) -> Vec<Cow<'_, str>> {
+        let values = self.environment.iter().map(|variable| &variable.value).chain(&self.stdin);
+        values.map(|value| Cow::Borrowed(value.reveal())).collect()
     }
 }
 

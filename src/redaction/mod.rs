@@ -1,0 +1,154 @@
+//! Hides secrets in whatever leaves the program: events, reports, diagnostics and what commands print.
+//!
+//! A resource has one [`Redactor`], made from its secrets. It masks them in a text that is known as a whole, and, through a
+//! [`Stream`], in one that comes in pieces.
+
+mod stream;
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::Value;
+
+use self::stream::Automaton;
+pub(crate) use self::stream::Stream;
+
+/// Stands in place of a secret.
+pub(crate) const MASK: &str = "[secret]";
+
+/// Shorter texts are not hidden: they turn up everywhere, and whoever reads on learns nothing from them.
+const SHORTEST: usize = 4;
+
+/// Masks the secrets of one resource. Clones share what was prepared for the search.
+#[derive(Clone, Default)]
+pub(crate) struct Redactor(Arc<Secrets>);
+
+#[derive(Default)]
+struct Secrets {
+    texts: Vec<String>,
+    /// Built when the first text is searched: most resources say nothing that could hold a secret.
+    automaton: OnceLock<Option<Automaton>>,
+}
+
+impl Redactor {
+    /// Hides these values: each of their lines, because programs print them that way, and a value that has lines too
+    /// short for that also as a whole.
+    pub(crate) fn new<'s>(values: impl IntoIterator<Item = Cow<'s, str>>) -> Self {
+        let mut texts: Vec<String> = Vec::new();
+        for value in values {
+            texts.extend(parts(value.trim()).filter(|part| !is_short(part)).map(str::to_owned));
+        }
+        Self(Arc::new(Secrets { texts, automaton: OnceLock::new() }))
+    }
+
+    /// Returns the text with every secret in it masked. Secrets that overlap are masked as one.
+    pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.0.texts.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut stream = self.stream();
+        let mut seen = stream.pass(text.as_bytes()).into_owned();
+        seen.extend(stream.finish());
+        if seen == text.as_bytes() {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(String::from_utf8_lossy(&seen).into_owned())
+    }
+
+    /// Masks the secrets in a text where it is.
+    pub(crate) fn mask(&self, text: &mut String) {
+        if let Cow::Owned(redacted) = self.redact(text) {
+            *text = redacted;
+        }
+    }
+
+    /// Masks the secrets in every text of a document. Keys stay.
+    pub(crate) fn mask_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.mask(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_json(item)),
+            Value::Object(entries) => entries.values_mut().for_each(|value| self.mask_json(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Returns whether a text of the document holds a secret.
+    pub(crate) fn finds(&self, value: &Value) -> bool {
+        let mut masked = value.clone();
+        self.mask_json(&mut masked);
+        masked != *value
+    }
+
+    /// Begins with a text that comes in pieces.
+    pub(crate) fn stream(&self) -> Stream {
+        Stream::new(self.clone())
+    }
+
+    fn automaton(&self) -> Option<&Automaton> {
+        self.0.automaton.get_or_init(|| Automaton::of(&self.0.texts)).as_ref()
+    }
+}
+
+fn parts(value: &str) -> impl Iterator<Item = &str> {
+    let whole = value.lines().any(|line| is_short(line.trim())).then_some(value);
+    value.lines().map(str::trim).chain(whole)
+}
+
+fn is_short(text: &str) -> bool {
+    text.chars().count() < SHORTEST
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn redactor(values: &[&'static str]) -> Redactor {
+        Redactor::new(values.iter().map(|value| Cow::Borrowed(*value)))
+    }
+
+    #[test]
+    fn secrets_are_lines_and_where_lines_are_short_whole_texts() {
+        for (value, hidden) in [
+            ("", &[][..]),
+            ("abc", &[]),
+            (" word ", &["word"]),
+            ("first line\nsecond line\n", &["first line", "second line"]),
+            ("first line\r\n\tsecond line", &["first line", "second line"]),
+            ("a\nlong line", &["long line", "a\nlong line"]),
+            ("ab\ncd", &["ab\ncd"]),
+            ("größe", &["größe"]),
+        ] {
+            assert_eq!(redactor(&[value]).0.texts, hidden, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn two_secrets_that_overlap_leave_nothing_behind() {
+        for (secrets, text, shown) in [
+            (&["s3cret", "s3cret-and-more"][..], "s3cret-and-more", MASK),
+            (&["s3cret-and-more", "s3cret"], "s3cret-and-more", MASK),
+            (&["abcdef", "defghi"], "abcdefghi", MASK),
+            (&["abcdef", "defghi", "cdefgh"], "x abcdefghi x", "x [secret] x"),
+            (&["inner", "the inner one"], "the inner one", MASK),
+        ] {
+            assert_eq!(redactor(secrets).redact(text), shown, "{secrets:?}");
+        }
+    }
+
+    #[test]
+    fn texts_without_a_secret_stay_as_they_are() {
+        assert!(matches!(redactor(&[]).redact("abc"), Cow::Borrowed("abc")));
+        assert!(matches!(redactor(&["secret"]).redact("secre"), Cow::Borrowed("secre")));
+    }
+
+    #[test]
+    fn every_text_of_a_document_is_searched() {
+        let mut document = json!({ "canary": ["a canary", { "b": "canary" }], "n": 1, "x": null });
+        redactor(&["canary"]).mask_json(&mut document);
+        assert_eq!(document, json!({ "canary": ["a [secret]", { "b": MASK }], "n": 1, "x": null }));
+    }
+}
