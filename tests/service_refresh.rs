@@ -166,6 +166,24 @@ fn a_unit_changed_by_others_is_read_again_before_it_is_judged_or_started() {
 }
 
 #[test]
+fn a_running_unit_that_is_stale_is_read_again_although_nothing_else_is_to_be_done() {
+    let Some(site) = Site::new("stale") else { return };
+    site.unit("stale", "ExecStart=/bin/sleep infinity");
+    site.lab.sh("systemctl daemon-reload; systemctl start stale");
+    site.unit("stale", "ExecStart=/bin/sleep infinity\nNice=1");
+    let needs_reload =
+        || site.lab.sh("systemctl show --property=NeedDaemonReload --value stale").trim().to_owned();
+    assert_eq!(needs_reload(), "yes");
+    site.apply_with(&service("stale", ""), &["--noop"]).exits(0).counts([0, 1, 0, 0]);
+    assert_eq!((site.count("daemon-reload"), needs_reload().as_str()), (0, "yes"));
+    site.apply(&service("stale", "")).exits(0).counts([0, 1, 0, 0]);
+    assert_eq!((site.count("daemon-reload"), needs_reload().as_str()), (1, "no"));
+    site.apply(&service("stale", "")).exits(0).counts([0, 1, 0, 0]);
+    assert_eq!(site.count("daemon-reload"), 0);
+    site.lab.sh("systemctl stop stale");
+}
+
+#[test]
 fn a_change_starts_what_does_not_run_and_leaves_what_shall_not() {
     let Some(site) = Site::new("not-running") else { return };
     let (running, stopped) = (subscribed("idle"), format!("ensure: stopped, {}", subscribed("idle")));

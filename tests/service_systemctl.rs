@@ -197,6 +197,24 @@ fn a_start_is_waited_for_and_judged_by_words_alone() {
 }
 
 #[test]
+fn what_an_earlier_file_did_to_a_unit_is_seen() {
+    // The service says what the file says, as one does that a path unit starts.
+    let machine = Machine::new("inactive", "disabled")
+        .says("other.active", "active")
+        .says("other.enabled", "enabled")
+        .says("before-show", SHOW);
+    let file = machine.0.base().join("bin/app.active");
+    let manifest = format!(
+        "- service: [other: {{}}]\n- file: [{}: {{ content: \"active\\n\", $OWN, mode: '0644' }}]\n- service: [app: {{ ensure: stopped }}]\n",
+        file.display()
+    );
+    let machine = Machine(machine.0.manifest(&manifest));
+    machine.ccm(&["apply", "site.yaml"]).exits(0).counts([2, 1, 0, 0]);
+    assert_eq!(machine.told(), ["daemon-reload --system", "stop --system app"]);
+    assert_eq!(fs::read_to_string(file).unwrap(), "inactive\n");
+}
+
+#[test]
 fn a_second_attempt_looks_again() {
     let machine = Machine::new("inactive", "enabled")
         .says("before-start", "echo not yet >&2; exit 1")

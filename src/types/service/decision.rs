@@ -2,6 +2,7 @@
 
 use super::{
     Action, Ensure, Properties, Refresh, Verb,
+    error::ServiceError,
     state::ServiceState,
     words::{Activity, Enablement},
 };
@@ -17,11 +18,14 @@ pub(super) fn compare(
     let enabling = enabling(want, have);
     if have.enablement == Enablement::Masked {
         if running == Some(Verb::Start) {
-            return Err(masked(have, "it cannot be started").on("ensure"));
+            return Err(masked(have, "ensure"));
         }
         if want.enable == Some(true) {
-            return Err(masked(have, "it cannot be enabled").on("enable"));
+            return Err(masked(have, "enable"));
         }
+    }
+    if have.enablement == Enablement::NotFound && want.enable == Some(true) {
+        return Err(ServiceError::NoUnitFile { unit: have.metadata.unit.clone() }.into());
     }
     let mut differences = Vec::new();
     if matches!(running, Some(Verb::Start | Verb::Stop)) {
@@ -59,14 +63,12 @@ fn enabling(want: &Properties, have: &ServiceState) -> Option<Verb> {
         (false, Enablement::EnabledForNow) => Some(Verb::DisableForNow),
         (true, Enablement::Enabled | Enablement::EnabledForNow)
         | (false, Enablement::Disabled)
-        | (_, Enablement::Fixed | Enablement::Masked) => None,
+        | (_, Enablement::Fixed | Enablement::Masked | Enablement::NotFound) => None,
     }
 }
 
-fn masked(have: &ServiceState, what: &str) -> Error {
-    let unit = &have.metadata.unit;
-    Error::new(format!("{unit} is masked: {what}"))
-        .with_help(format!("somebody forbade it on purpose; `systemctl unmask {unit}` allows it again"))
+fn masked(have: &ServiceState, property: &'static str) -> Error {
+    ServiceError::Masked { unit: have.metadata.unit.clone(), property }.into()
 }
 
 #[cfg(test)]
@@ -157,6 +159,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_unit_that_runs_without_a_file_cannot_be_enabled_and_is_not_disabled() {
+        for (properties, verb) in
+            [("", "none"), ("enable: false", "none"), ("ensure: stopped\nenable: false", "stopped")]
+        {
+            assert_eq!(decide(properties, "active", "not-found", Trigger::Turn), verb, "{properties}");
+        }
+        let error = compare(&want("name: app\nenable: true"), &have("active", "not-found"), Trigger::Turn)
+            .unwrap_err();
+        assert_eq!(error.property, Some("enable"));
+        assert_eq!(error.message, "app.service runs without a unit file: it cannot be enabled");
     }
 
     #[test]

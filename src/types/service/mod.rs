@@ -1,6 +1,7 @@
 //! The `service` type: what runs, and what starts at boot.
 
 mod decision;
+mod error;
 mod journal;
 mod memory;
 mod name;
@@ -20,7 +21,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::{name::ServiceName, state::ServiceState, systemd::Systemd, unit::unit_name};
+use self::{error::ServiceError, name::ServiceName, state::ServiceState, systemd::Systemd, unit::unit_name};
 use crate::{
     resource::{
         self, Candidate, Change, Context, Effects, Error, Example, ResourceType, Trigger, UnitEffect, Watches,
@@ -107,10 +108,9 @@ impl resource::Properties for Properties {
     }
 
     fn problems(&self) -> Vec<Error> {
-        let too_long = unit_name(self.name.as_str()).len() > LONGEST_NAME;
-        let problem =
-            || Error::new(format!("\"{}\" is too long for the name of a unit", self.name)).on("name");
-        too_long.then(problem).into_iter().collect()
+        let is_too_long = unit_name(self.name.as_str()).len() > LONGEST_NAME;
+        let problem = || ServiceError::LongName { name: self.name.to_string() }.into();
+        is_too_long.then(problem).into_iter().collect()
     }
 }
 

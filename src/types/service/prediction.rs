@@ -95,9 +95,9 @@ fn boot<'a>(now: &'a str, text: &str) -> &'a str {
         }
     }
     match now {
-        "disabled" | "static" | "indirect" if has_rules => "disabled",
-        "disabled" | "static" | "indirect" if has_companions => "indirect",
-        "disabled" | "static" | "indirect" => "static",
+        "disabled" | "static" | "indirect" | "not-found" if has_rules => "disabled",
+        "disabled" | "static" | "indirect" | "not-found" if has_companions => "indirect",
+        "disabled" | "static" | "indirect" | "not-found" => "static",
         other => other,
     }
 }
@@ -121,7 +121,7 @@ mod tests {
             ("[Install]\nAlso=b.socket", "indirect"),
             ("[Service]\nWantedBy=multi-user.target", "static"),
         ] {
-            for now in ["disabled", "static", "indirect"] {
+            for now in ["disabled", "static", "indirect", "not-found"] {
                 assert_eq!(boot(now, text), word, "{text:?}");
             }
             for now in ["enabled", "enabled-runtime", "masked", "linked", "alias"] {

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{Properties, journal::LastLines, memory::Memory, systemctl, unit::Unit, words::Activity};
+use super::{
+    Properties, error::ServiceError, journal::LastLines, memory::Memory, systemctl, unit::Unit,
+    words::Activity,
+};
 use crate::resource::{Context, Error};
 
 /// The first and the longest pause between two looks at a unit that is still activating.
@@ -51,9 +54,8 @@ fn wait_until_started(
         }
         if begun.elapsed() + pause > patience {
             let limit = crate::vocabulary::Duration::from(cx.timeout().unwrap_or(patience));
-            let error = Error::new(format!("timed out after {limit}: {} is still activating", unit.id));
-            let error = error.on("timeout").with_help("give it more time with `timeout`");
-            return Err(LastLines::of(name, since, cx).add_to(error));
+            let error = ServiceError::StillActivating { unit: unit.id, limit };
+            return Err(LastLines::of(name, since, cx).add_to(error.into()));
         }
         cx.pause(pause)?;
         pause = longest.min(pause * 2);
@@ -67,18 +69,12 @@ fn died(unit: &Unit, name: &str, since: SystemTime, cx: &Context) -> Error {
     } else {
         String::new()
     };
-    let failed = |what: &str| Error::new(format!("failed to reach desired state: {id} {what}"));
-    let gone = || failed(&format!("did not stay running: it is {active}{details}"));
+    let ended_well = (result.as_str(), active.as_str()) == ("success", "inactive");
     let lines = LastLines::of(name, since, cx);
-    let error = match (result.as_str(), active.as_str()) {
-        ("success", "inactive") if lines.tell_of_a_condition() => {
-            failed("was not started: a condition of its unit is not met")
-                .with_help(format!("`systemctl cat {id}` shows its conditions"))
-        }
-        ("success", "inactive") => gone().with_help(
-            "where its work is done when it ends, `RemainAfterExit=yes` in its unit makes systemd call that running",
-        ),
-        _ => gone(),
+    let error = if ended_well && lines.tell_of_a_condition() {
+        ServiceError::ConditionNotMet { unit: id.clone() }
+    } else {
+        ServiceError::DidNotStay { unit: id.clone(), state: format!("{active}{details}"), ended_well }
     };
-    lines.add_to(error)
+    lines.add_to(error.into())
 }

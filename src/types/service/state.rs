@@ -5,10 +5,11 @@ use serde::Serialize;
 
 use super::{
     Ensure, Properties,
+    error::ServiceError,
     unit::Unit,
     words::{Activity, Enablement},
 };
-use crate::resource::{Error, State};
+use crate::resource::State;
 
 /// What a service is doing, and whether it starts at boot.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -36,13 +37,13 @@ pub(crate) struct Metadata {
     pub(super) unit: String,
     /// What it is doing, in the word of `systemctl is-active`.
     pub(super) active_state: String,
-    /// Whether it starts at boot, in the word of `systemctl is-enabled`.
+    /// Whether it starts at boot, in the word of `systemctl is-enabled`; `not-found` for a unit that runs without a file.
     pub(super) unit_file_state: String,
 }
 
 impl ServiceState {
     /// What a unit is in the terms of the type.
-    pub(super) fn of(want: &Properties, unit: &Unit) -> Result<Self, Error> {
+    pub(super) fn of(want: &Properties, unit: &Unit) -> Result<Self, ServiceError> {
         let activity = unit.activity()?;
         let enablement = Enablement::from_word(&unit.boot)?;
         let metadata = Metadata {

@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use super::{
     Verb,
+    error::ServiceError,
     journal::LastLines,
     unit::{PROPERTIES, Unit, unit_name},
-    words::{Activity, Enablement},
+    words::{Activity, Enablement, NOT_FOUND},
 };
 use crate::{
     host::process::{Cause, Command, Exit, Finished, Keep, ProcessError},
@@ -40,18 +41,19 @@ impl Verb {
         }
     }
 
-    fn limit(self) -> Duration {
-        match self {
+    /// Returns how long the verb may take. The user's own `timeout` counts alone, also when it is longer.
+    fn limit(self, timeout: Option<Duration>) -> Duration {
+        timeout.unwrap_or(match self {
             Self::Start => START,
             Self::Stop => STOP,
             Self::Restart | Self::Reload => START + STOP,
             Self::Enable | Self::Disable | Self::DisableForNow => ANSWER,
-        }
+        })
     }
 }
 
 /// The units with these names, in this order; `None` from a systemctl that cannot describe them.
-pub(super) fn show(names: &[String], cx: &Context) -> Result<Option<Vec<Unit>>, Error> {
+pub(super) fn show(names: &[String], cx: &Context) -> Result<Option<Vec<Unit>>, ServiceError> {
     let finished = systemctl(&[&["show", "--system", PROPERTIES], &*borrowed(names)].concat(), ANSWER, cx)?;
     let units = Unit::read_all(&finished.stdout.text());
     let is_answer =
@@ -60,20 +62,18 @@ pub(super) fn show(names: &[String], cx: &Context) -> Result<Option<Vec<Unit>>, 
 }
 
 /// What `systemctl is-active` says about one unit, which is all that is then known of it.
-pub(super) fn is_active(name: &str, cx: &Context) -> Result<Unit, Error> {
+pub(super) fn is_active(name: &str, cx: &Context) -> Result<Unit, ServiceError> {
     let finished = systemctl(&["is-active", "--system", name], ANSWER, cx)?;
     let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
     match (stdout.trim(), stderr.trim()) {
-        ("", said) if !said.is_empty() => {
-            Err(Error::new(format!("systemctl is-active {name} failed: {said}")))
-        }
+        ("", said) if !said.is_empty() => Err(failed(&["is-active", name], said)),
         (word, _) => Activity::from_word(word).map(|_| Unit::of_word(name, word)),
     }
 }
 
 /// What `systemctl is-enabled` prints for these units, in this order. Nothing for one that has to be asked about alone:
 /// at a unit that it cannot read, it stops.
-pub(super) fn are_enabled(names: &[String], cx: &Context) -> Result<Vec<Option<String>>, Error> {
+pub(super) fn are_enabled(names: &[String], cx: &Context) -> Result<Vec<Option<String>>, ServiceError> {
     let mut answers = Vec::new();
     while answers.len() < names.len() {
         let left = &names[answers.len()..];
@@ -84,7 +84,7 @@ pub(super) fn are_enabled(names: &[String], cx: &Context) -> Result<Vec<Option<S
         if said.len() > left.len() {
             answers.resize(names.len(), None);
         } else {
-            let usable = |word: &str| (!matches!(word, "" | "not-found")).then(|| word.to_owned());
+            let usable = |word: &str| (!matches!(word, "" | NOT_FOUND)).then(|| word.to_owned());
             answers.extend(said.into_iter().map(usable));
             answers.resize(names.len().min(answers.len() + 1), None);
         }
@@ -93,24 +93,26 @@ pub(super) fn are_enabled(names: &[String], cx: &Context) -> Result<Vec<Option<S
 }
 
 /// What `systemctl is-enabled` says about one unit; `None` when it knows no file of it.
-pub(super) fn is_enabled(name: &str, cx: &Context) -> Result<Option<String>, Error> {
+pub(super) fn is_enabled(name: &str, cx: &Context) -> Result<Option<String>, ServiceError> {
     let finished = systemctl(&["is-enabled", "--system", name], ANSWER, cx)?;
     enablement_word(&finished.stdout.text(), &finished.stderr.text(), name)
 }
 
 /// The word that `systemctl is-enabled` answers with. Before systemd 253 it has none for a unit that does not exist, only
 /// a message.
-pub(super) fn enablement_word(stdout: &str, stderr: &str, name: &str) -> Result<Option<String>, Error> {
+pub(super) fn enablement_word(
+    stdout: &str,
+    stderr: &str,
+    name: &str,
+) -> Result<Option<String>, ServiceError> {
     // A script of another init system may have been asked, and may have talked before it answered.
     let word = stdout.lines().last().map_or("", str::trim);
     match (word, stderr.trim()) {
-        ("not-found", _) => Ok(None),
+        (NOT_FOUND, _) => Ok(None),
         ("", said) if said.contains("No such file or directory") || said.contains("does not exist") => {
             Ok(None)
         }
-        ("", said) if !said.is_empty() => {
-            Err(Error::new(format!("systemctl is-enabled {name} failed: {said}")))
-        }
+        ("", said) if !said.is_empty() => Err(failed(&["is-enabled", name], said)),
         (word, _) => Enablement::from_word(word).map(|_| Some(word.to_owned())),
     }
 }
@@ -119,18 +121,20 @@ fn borrowed(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
-pub(super) fn not_found(name: &str) -> Error {
-    Error::new(format!("service not found: systemd knows no unit {}", unit_name(name)))
-        .on("name")
-        .with_help("install what brings the unit, or write its file, with a resource before this one")
+fn failed(arguments: &[&str], said: &str) -> ServiceError {
+    ServiceError::Systemctl { arguments: arguments.join(" "), said: said.to_owned() }
+}
+
+pub(super) fn not_found(name: &str) -> ServiceError {
+    ServiceError::NotFound { unit: unit_name(name) }
 }
 
 /// Makes systemd read the files of all units again.
-pub(super) fn daemon_reload(cx: &Context) -> Result<(), Error> {
+pub(super) fn daemon_reload(cx: &Context) -> Result<(), ServiceError> {
     let finished = systemctl(&["daemon-reload", "--system"], ANSWER, cx)?;
     match finished.exit {
         Exit::Code(0) => Ok(()),
-        exit => Err(Error::new(format!("systemctl daemon-reload failed: {}", said(&finished, exit)))),
+        exit => Err(failed(&["daemon-reload"], &said(&finished, exit))),
     }
 }
 
@@ -138,19 +142,14 @@ pub(super) fn daemon_reload(cx: &Context) -> Result<(), Error> {
 pub(super) fn perform(verb: Verb, name: &str, cx: &Context) -> Result<(), Error> {
     let started = SystemTime::now();
     let arguments: Vec<&str> = verb.arguments().iter().copied().chain([name]).collect();
-    let limit = cx.timeout().map_or(verb.limit(), |_| Duration::MAX);
-    let finished = systemctl(&arguments, limit, cx).map_err(|error| match error.property {
-        Some("timeout") => LastLines::of(name, started, cx).add_to(error),
-        _ => error,
-    })?;
-    match finished.exit {
-        Exit::Code(0) => Ok(()),
-        exit => {
-            let message =
-                format!("systemctl {} {name} failed: {}", verb.arguments()[0], said(&finished, exit));
-            Err(LastLines::of(name, started, cx).add_to(Error::new(message)))
-        }
-    }
+    let limit = verb.limit(cx.timeout());
+    let error = match systemctl(&arguments, limit, cx) {
+        Ok(Finished { exit: Exit::Code(0), .. }) => return Ok(()),
+        Ok(finished) => failed(&[verb.arguments()[0], name], &said(&finished, finished.exit)),
+        Err(error @ ServiceError::SystemctlTimeout { .. }) => error,
+        Err(error) => return Err(error.into()),
+    };
+    Err(LastLines::of(name, started, cx).add_to(error.into()))
 }
 
 fn said(finished: &Finished, exit: Exit) -> String {
@@ -161,7 +160,7 @@ fn said(finished: &Finished, exit: Exit) -> String {
 }
 
 /// Runs systemctl to its end, but for no longer than the limit and what is left of the resource's own time.
-fn systemctl(arguments: &[&str], limit: Duration, cx: &Context) -> Result<Finished, Error> {
+fn systemctl(arguments: &[&str], limit: Duration, cx: &Context) -> Result<Finished, ServiceError> {
     let limit = cx.time_left().map_or(limit, |left| left.min(limit));
     let command = Command::new("systemctl")
         .arguments(arguments)
@@ -173,16 +172,28 @@ fn systemctl(arguments: &[&str], limit: Duration, cx: &Context) -> Result<Finish
         .timeout(limit);
     command.run(cx.interrupt()).map_err(|error| match error {
         ProcessError::Stopped(stopped) => match stopped.cause {
-            Cause::Interrupt(_) => Error::interrupted(),
-            Cause::Timeout(_) => {
-                let verb = arguments.first().copied().unwrap_or_default();
-                let limit = crate::vocabulary::Duration::from(cx.timeout().unwrap_or(limit));
-                Error::new(format!("timed out after {limit}: systemctl {verb} was not done"))
-                    .on("timeout")
-                    .with_help("give it more time with `timeout`, or see `systemctl status` for what it waits for")
-            }
-            Cause::TooMuchOutput { .. } => Error::new(stopped.to_string()),
+            Cause::Interrupt(_) => ServiceError::Interrupted,
+            Cause::Timeout(_) => ServiceError::SystemctlTimeout {
+                verb: arguments.first().copied().unwrap_or_default().to_owned(),
+                limit: crate::vocabulary::Duration::from(cx.timeout().unwrap_or(limit)),
+            },
+            Cause::TooMuchOutput { .. } => ServiceError::Process { reason: stopped.to_string() },
         },
-        other => Error::new(other.to_string()),
+        other => ServiceError::Process { reason: other.to_string() },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_time_limit_is_not_capped() {
+        let hour = Duration::from_hours(1);
+        for verb in [Verb::Start, Verb::Stop, Verb::Restart, Verb::Reload, Verb::Enable, Verb::Disable] {
+            assert!(verb.limit(None) < hour, "{verb:?}");
+            assert_eq!(verb.limit(Some(hour)), hour, "{verb:?}");
+            assert_eq!(verb.limit(Some(Duration::from_secs(1))), Duration::from_secs(1), "{verb:?}");
+        }
+    }
 }

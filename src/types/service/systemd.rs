@@ -26,7 +26,7 @@ use super::{
     state::ServiceState,
     systemctl,
     unit::{Unit, unit_name},
-    words::Enablement,
+    words::{Enablement, NOT_FOUND},
 };
 use crate::{
     host::process,
@@ -93,11 +93,10 @@ impl Systemd {
         let takes_away = |verb| matches!(verb, &Verb::Stop | &Verb::Disable | &Verb::DisableForNow);
         let unit = match manager.look(name, cx)? {
             Some(unit) => unit,
-            // It was there for as long as it ran, or as somebody linked to it.
-            None if verbs.iter().all(takes_away) => Unit::idle(name),
-            None => return Err(systemctl::not_found(name)),
+            None if verbs.iter().all(takes_away) => Unit::gone(name),
+            None => return Err(systemctl::not_found(name).into()),
         };
-        ServiceState::of(want, &unit)
+        Ok(ServiceState::of(want, &unit)?)
     }
 
     fn manager(&self) -> MutexGuard<'_, Manager> {
@@ -135,8 +134,7 @@ impl Manager {
             unit = self.memory.unit(name, cx)?;
         }
         let boot = self.memory.boot(name, cx)?;
-        // What runs without a file does not start at boot.
-        let boot = boot.or_else(|| unit.is_alive().then(|| "disabled".to_owned()));
+        let boot = boot.or_else(|| unit.is_alive().then(|| NOT_FOUND.to_owned()));
         Ok(boot.map(|boot| Unit { boot, ..unit }))
     }
 

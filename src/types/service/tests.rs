@@ -116,9 +116,9 @@ fn an_unknown_unit_is_not_found_whether_systemd_has_a_word_for_it_or_only_a_mess
         assert_eq!(enablement_word(&alias.stdout, &alias.stderr, "rec-alias").unwrap().unwrap(), "alias");
     }
     let error = enablement_word("\n", "", "app").unwrap_err();
-    assert_eq!(error.message, "invalid systemctl is-enabled output: \"\"");
+    assert_eq!(error, ServiceError::UnknownEnablement { word: String::new() });
     let error = enablement_word("", "Failed to connect to bus: Host is down\n", "app").unwrap_err();
-    assert_eq!(error.message, "systemctl is-enabled app failed: Failed to connect to bus: Host is down");
+    assert_eq!(error.to_string(), "systemctl is-enabled app failed: Failed to connect to bus: Host is down");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A unit as `systemctl show` describes it.
 
-use super::words::Activity;
-use crate::resource::Error;
+use super::{
+    error::ServiceError,
+    words::{Activity, NOT_FOUND},
+};
 
 /// The properties that are asked for.
 pub(super) const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,\
@@ -70,13 +72,19 @@ impl Unit {
         Self { load: word("loaded"), boot: word("disabled"), ..Self::of_word(name, "inactive") }
     }
 
+    /// Returns a unit that does not run and has no file: what is left of one that was there only for as long as it ran, or
+    /// as long as somebody linked to it.
+    pub(super) fn gone(name: &str) -> Self {
+        Self { load: NOT_FOUND.to_owned(), boot: NOT_FOUND.to_owned(), ..Self::of_word(name, "inactive") }
+    }
+
     /// Whether more is known of it than a word.
     pub(super) fn is_described(&self) -> bool {
         !self.load.is_empty() && !self.active.is_empty()
     }
 
     pub(super) fn has_no_file(&self) -> bool {
-        self.load == "not-found"
+        self.load == NOT_FOUND
     }
 
     /// Whether systemd holds on to it, with or without a file.
@@ -85,7 +93,7 @@ impl Unit {
     }
 
     /// What it is doing. The word `activating` alone counts as stopped.
-    pub(super) fn activity(&self) -> Result<Activity, Error> {
+    pub(super) fn activity(&self) -> Result<Activity, ServiceError> {
         match Activity::from_word(&self.active)? {
             Activity::Starting if !self.is_described() => Ok(Activity::Stopped),
             activity => Ok(activity),

@@ -1,6 +1,6 @@
 //! The words in which systemd says what a unit is doing and whether it starts at boot.
 
-use crate::resource::Error;
+use super::error::ServiceError;
 
 /// Whether a unit is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,30 +22,36 @@ pub(super) enum Enablement {
     Disabled,
     /// It counts as disabled, and cannot even be started.
     Masked,
+    /// It runs, and has no unit file any more.
+    NotFound,
 }
+
+/// The word of systemd 253 and later for a unit without a file, used for earlier versions too, which have only a message.
+pub(super) const NOT_FOUND: &str = "not-found";
 
 impl Activity {
     /// From what `systemctl is-active` prints, which is also a unit's `ActiveState`.
-    pub(super) fn from_word(word: &str) -> Result<Self, Error> {
+    pub(super) fn from_word(word: &str) -> Result<Self, ServiceError> {
         match word {
             "active" | "reloading" | "refreshing" => Ok(Self::Running),
             "activating" => Ok(Self::Starting),
             "inactive" | "failed" | "deactivating" | "maintenance" => Ok(Self::Stopped),
-            other => Err(Error::new(format!("invalid systemctl is-active output: {other:?}"))),
+            other => Err(ServiceError::UnknownActivity { word: other.to_owned() }),
         }
     }
 }
 
 impl Enablement {
     /// From what `systemctl is-enabled` prints.
-    pub(super) fn from_word(word: &str) -> Result<Self, Error> {
+    pub(super) fn from_word(word: &str) -> Result<Self, ServiceError> {
         match word {
             "enabled" => Ok(Self::Enabled),
             "enabled-runtime" => Ok(Self::EnabledForNow),
             "alias" | "static" | "indirect" | "generated" | "transient" => Ok(Self::Fixed),
             "linked" | "linked-runtime" | "disabled" => Ok(Self::Disabled),
             "masked" | "masked-runtime" => Ok(Self::Masked),
-            other => Err(Error::new(format!("invalid systemctl is-enabled output: {other:?}"))),
+            NOT_FOUND => Ok(Self::NotFound),
+            other => Err(ServiceError::UnknownEnablement { word: other.to_owned() }),
         }
     }
 
@@ -74,7 +80,7 @@ mod tests {
             assert_eq!(Activity::from_word(word).unwrap(), activity, "{word}");
         }
         for word in ["", "unknown", "Active", "active\n"] {
-            let message = Activity::from_word(word).unwrap_err().message;
+            let message = Activity::from_word(word).unwrap_err().to_string();
             assert_eq!(message, format!("invalid systemctl is-active output: {word:?}"));
         }
     }
@@ -94,11 +100,12 @@ mod tests {
             ("masked", false),
             ("masked-runtime", false),
             ("disabled", false),
+            ("not-found", false),
         ] {
             assert_eq!(Enablement::from_word(word).unwrap().starts_at_boot(), starts_at_boot, "{word}");
         }
         for word in ["", "bad", "perhaps"] {
-            let message = Enablement::from_word(word).unwrap_err().message;
+            let message = Enablement::from_word(word).unwrap_err().to_string();
             assert_eq!(message, format!("invalid systemctl is-enabled output: {word:?}"));
         }
     }

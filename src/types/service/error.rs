@@ -1,0 +1,91 @@
+//! What can go wrong with a service, and what the user is told about it.
+
+use crate::{
+    resource::{Error, Retry},
+    vocabulary::Duration,
+};
+
+/// What can go wrong with a service. Units are named as systemd names them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ServiceError {
+    #[error("\"{name}\" is too long for the name of a unit")]
+    LongName { name: String },
+    #[error("service not found: systemd knows no unit {unit}")]
+    NotFound { unit: String },
+    #[error("{unit} is masked: it cannot be {}", done(property))]
+    Masked { unit: String, property: &'static str },
+    #[error("{unit} runs without a unit file: it cannot be enabled")]
+    NoUnitFile { unit: String },
+    #[error("invalid systemctl is-active output: {word:?}")]
+    UnknownActivity { word: String },
+    #[error("invalid systemctl is-enabled output: {word:?}")]
+    UnknownEnablement { word: String },
+    /// `systemctl` ended with an error; `said` is what it printed about it.
+    #[error("systemctl {arguments} failed: {said}")]
+    Systemctl { arguments: String, said: String },
+    #[error("timed out after {limit}: systemctl {verb} was not done")]
+    SystemctlTimeout { verb: String, limit: Duration },
+    /// `systemctl` could not be run, or printed without end.
+    #[error("{reason}")]
+    Process { reason: String },
+    #[error("timed out after {limit}: {unit} is still activating")]
+    StillActivating { unit: String, limit: Duration },
+    #[error("failed to reach desired state: {unit} was not started: a condition of its unit is not met")]
+    ConditionNotMet { unit: String },
+    #[error("failed to reach desired state: {unit} did not stay running: it is {state}")]
+    DidNotStay { unit: String, state: String, ended_well: bool },
+    #[error("interrupted before it was finished")]
+    Interrupted,
+}
+
+fn done(property: &str) -> &'static str {
+    if property == "enable" { "enabled" } else { "started" }
+}
+
+impl ServiceError {
+    /// Returns the property to blame.
+    fn property(&self) -> Option<&'static str> {
+        match self {
+            Self::LongName { .. } | Self::NotFound { .. } => Some("name"),
+            Self::Masked { property, .. } => Some(property),
+            Self::NoUnitFile { .. } => Some("enable"),
+            Self::SystemctlTimeout { .. } | Self::StillActivating { .. } => Some("timeout"),
+            _ => None,
+        }
+    }
+
+    /// Returns what the user could do about it.
+    fn help(&self) -> Option<String> {
+        let text = match self {
+            Self::NotFound { .. } => {
+                "install what brings the unit, or write its file, with a resource before this one"
+            }
+            Self::Masked { unit, .. } => {
+                return Some(format!(
+                    "somebody forbade it on purpose; `systemctl unmask {unit}` allows it again"
+                ));
+            }
+            Self::NoUnitFile { .. } => "write its unit file again, or leave `enable` out",
+            Self::SystemctlTimeout { .. } => {
+                "give it more time with `timeout`, or see `systemctl status` for what it waits for"
+            }
+            Self::StillActivating { .. } => "give it more time with `timeout`",
+            Self::ConditionNotMet { unit } => {
+                return Some(format!("`systemctl cat {unit}` shows its conditions"));
+            }
+            Self::DidNotStay { ended_well: true, .. } => {
+                "where its work is done when it ends, `RemainAfterExit=yes` in its unit makes systemd call that running"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+impl From<ServiceError> for Error {
+    fn from(error: ServiceError) -> Self {
+        let (property, help) = (error.property(), error.help());
+        let retry = if error == ServiceError::Interrupted { Retry::Pointless } else { Retry::Worthwhile };
+        Self { property, help, retry, ..Self::new(error.to_string()) }
+    }
+}
