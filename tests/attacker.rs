@@ -322,3 +322,29 @@ fn an_archive_that_another_user_has_open_is_never_unpacked_with_other_bytes_than
         assert!(unpacked > 0, "nothing was ever unpacked: the attack was none");
     }
 }
+
+#[test]
+fn a_link_below_a_folder_that_anybody_can_write_to_is_not_followed() {
+    if !is_root() {
+        return;
+    }
+    let server = Server::of(archives("app.tar")[0].clone());
+    let archive = format!(
+        "- archive: [{{ $W/app.tar: {{ url: \"{}\", $OWN, extract_parent: $W/open/ours/link/opt }} }}]",
+        server.url("/app.tar")
+    );
+    let file = "- file: [{ $W/open/ours/link/x: { content: new, $OWN, mode: '0644' } }]";
+    for manifest in [file, &archive] {
+        // Anybody could put another folder in the place of `ours`, with another link in it.
+        let world =
+            World::new().dir("open/ours").dir("safe").link("open/ours/link", "$W/safe").mode("open", 0o777);
+        let world = world.manifest(manifest);
+        for flags in [&["--noop"][..], &[]] {
+            let outcome = world.apply_with(flags);
+            outcome.exits(1).says("is not safe to follow").says(&world.fill("$W/open"));
+            assert_eq!(fs::read_dir(world.path("safe")).unwrap().count(), 0, "{outcome}");
+        }
+        let world = world.mode("open", 0o1777);
+        world.apply().exits(0);
+    }
+}

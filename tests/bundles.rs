@@ -153,3 +153,25 @@ fn a_bundle_that_is_larger_than_allowed_is_refused_before_it_is_downloaded() {
         .complains("/b.tar.gz holds more than 1073741824 bytes");
     assert_gone(&world.state());
 }
+
+#[test]
+fn an_address_is_one_in_whatever_case_and_its_password_is_never_shown() {
+    let server = Server::start(|_| Reply::body(b"[]".to_vec()));
+    let world = World::new();
+    let capitals = server.url_with("me:c4n4ry", "/site.yaml").replace("http", "HTTP");
+    world.ccm(["apply", &capitals]).run().exits(0).never_says("c4n4ry");
+    let login = server.requests()[0].header("authorization").map(str::to_owned);
+    assert_eq!(login.as_deref(), Some("Basic bWU6YzRuNHJ5"));
+    for url in [
+        "FTP://me:c4n4ry@host/site.yaml",
+        "ftp://me:c4n4ry@host/b.tar.gz",
+        "s3://me:c4n4ry@bucket/x",
+        "http:/me:c4n4ry@host/site.yaml",
+        "HTTPS:me:c4n4ry@host/site.yaml",
+    ] {
+        for arguments in [&["apply", url][..], &["validate", url], &["apply", "-", "--hiera", url]] {
+            let outcome = world.ccm(arguments).input("[]").run();
+            outcome.exits(2).never_says("c4n4ry").complains("http");
+        }
+    }
+}

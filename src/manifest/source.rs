@@ -16,7 +16,7 @@ use crate::{
         unpack::ArchiveFormat,
     },
     state::Memory,
-    vocabulary::Url,
+    vocabulary::{Url, has_scheme},
 };
 
 /// The file that a folder or bundle has to hold to be a manifest.
@@ -64,13 +64,13 @@ pub(super) struct Origin {
 }
 
 impl Location {
-    /// `-` is standard input, `http://` and `https://` begin an address, everything else is a path.
+    /// Reads an argument: `-` is standard input, what begins with a scheme is an address, everything else is a path.
+    /// An address with another scheme than http or https is an error, in which it is not quoted.
     pub(crate) fn from_argument(argument: &str) -> Result<Self, String> {
         if argument == "-" {
             return Ok(Self::Stdin);
         }
-        let is_url = ["http://", "https://"].iter().any(|scheme| argument.starts_with(scheme));
-        if is_url {
+        if has_scheme(argument) {
             return Url::parse(argument).map(Self::Url).map_err(|error| error.to_string());
         }
         Ok(Self::Path(argument.into()))

@@ -28,7 +28,7 @@ pub(crate) use reference::Reference;
 pub(crate) use search_path::SearchPath;
 pub(crate) use secret::Secret;
 pub(crate) use size::Size;
-pub(crate) use url::{Login, Scheme, Url, holds_secrets};
+pub(crate) use url::{Login, Scheme, Url, has_scheme, holds_secrets};
 pub(crate) use variable::Variable;
 
 /// Why a text is not the word it should be: a sentence that quotes the text.

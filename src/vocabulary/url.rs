@@ -12,7 +12,7 @@ use crate::redaction::MASK;
 /// query, in which servers put signatures.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = "^https?://"))]
+#[schemars(inline, extend("pattern" = "^[Hh][Tt][Tt][Pp][Ss]?://"))]
 pub(crate) struct Url {
     scheme: Scheme,
     /// What stands before the `@`, as it was written.
@@ -183,6 +183,16 @@ impl Url {
     }
 }
 
+/// Returns whether a text is meant as an address: a scheme in whatever case and `://`, or `http:` or `https:` alone.
+pub(crate) fn has_scheme(text: &str) -> bool {
+    let begins =
+        |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    let is_address = |(scheme, _): (&str, &str)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && is_scheme(scheme)
+    };
+    text.split_once("://").is_some_and(is_address) || begins("http:") || begins("https:")
+}
+
 /// Whether a text may hold an address with a user, password or query in it, well-formed or not.
 pub(crate) fn holds_secrets(text: &str) -> bool {
     let has_query =
@@ -190,7 +200,7 @@ pub(crate) fn holds_secrets(text: &str) -> bool {
     let is_secret = |rest: &str| rest.contains('@') || has_query(rest);
     let is_address = |word: &str| word.contains('@') && word.contains([':', '/']);
     text.split("://").skip(1).any(is_secret)
-        || text.starts_with("http") && text.contains('@')
+        || text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("http")) && text.contains('@')
         || text.split_whitespace().any(is_address)
 }
 
@@ -311,11 +321,21 @@ mod tests {
 
     #[test]
     fn text_that_may_hold_a_secret_address_is_recognised() {
-        for text in ["http://u@h/", "a: https://h/x?t", "http://h http://h?x", "ftp://u:p w@h"] {
+        for text in ["http://u@h/", "a: https://h/x?t", "http://h http://h?x", "ftp://u:p w@h", "HTTP u@h"] {
             assert!(holds_secrets(text), "{text}");
         }
         for text in ["", "a@b", "x?y", "https://h/x", "https://h/x - really?"] {
             assert!(!holds_secrets(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_known_by_its_scheme_in_whatever_case() {
+        for text in ["http://h", "HTTPS://u:p@h/x", "ftp://h", "s3+x://h", "http:/u:p@h", "Https:h"] {
+            assert!(has_scheme(text), "{text}");
+        }
+        for text in ["", "-", "/a/b", "./http://h", "a b://x", "1://x", "://x", "site.yaml", "https"] {
+            assert!(!has_scheme(text), "{text}");
         }
     }
 

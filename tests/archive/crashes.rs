@@ -4,8 +4,9 @@ use std::{fs, path::Path};
 
 use super::{EXTRACT, manifest, sha256, tarball};
 use crate::support::{
-    World, fits_strace,
+    Syscall, Trace, World, fits_strace,
     http::{Manner, Reply, Server},
+    tampered,
 };
 
 /// System calls that change something.
@@ -212,4 +213,37 @@ fn what_cannot_be_removed_now_is_swept_by_the_next_run() {
 
 fn is_temporary(path: &Path) -> bool {
     path.to_string_lossy().contains(".ccm-")
+}
+
+#[test]
+fn an_unpacked_tree_is_on_disk_before_it_appears_and_does_not_appear_when_it_cannot_be() {
+    if !fits_strace() {
+        return;
+    }
+    let server = server();
+    for exists in [false, true] {
+        let make = || {
+            let world = World::new().manifest(&version(&server, 1, &one(), ", tries: 1"));
+            if exists { world.file("opt/bin/other", "x") } else { world }
+        };
+        let world = make();
+        let trace = Trace::of(&world, &[]);
+        trace.outcome.exits(0);
+        let is_sync = |call: &Syscall| call.name() == "syncfs" && call.is_below(&world.path(""));
+        let sync = trace.calls.iter().position(is_sync).expect("the tree is brought to disk");
+        // The archive itself is renamed before; what is renamed after the sync is the tree.
+        let renames = |call: &&Syscall| call.name().starts_with("rename") && call.is_below(&world.path(""));
+        let before_sync = trace.calls[..sync].iter().filter(renames).count();
+        assert!(
+            before_sync <= 1 && trace.calls[sync..].iter().any(|call| renames(&call)),
+            "{:#?}",
+            trace.calls
+        );
+        let world = make();
+        let before = world.tree();
+        let outcome = tampered(&world, &trace.calls[sync], "error=EIO");
+        outcome.exits(1);
+        assert_eq!(content(&world, "opt/bin/app"), None, "{outcome}");
+        assert_eq!(before.item("opt").is_some(), world.path("opt").exists(), "{outcome}");
+    }
 }

@@ -68,10 +68,11 @@ fn tries_can_be_set() {
 #[test]
 fn a_body_that_is_not_whole_is_not_accepted() {
     let body = tarball(&[("bin/app", noise(300_000))]);
-    let cuts = (0..body.len())
-        .step_by(64 * 1024)
-        .map(Manner::Cut)
-        .chain([Manner::Claiming(body.len() + 10), Manner::Silent]);
+    let cuts = (0..body.len()).step_by(64 * 1024).map(Manner::Cut).chain([
+        Manner::Claiming(body.len() + 10),
+        Manner::Severed(body.len()),
+        Manner::Silent,
+    ]);
     for manner in cuts {
         let body = body.clone();
         let server = Server::start(move |_| Reply::body(body.clone()).manner(manner));
@@ -366,4 +367,23 @@ fn a_download_that_is_larger_than_allowed_is_refused_whether_or_not_that_is_anno
     changed(&world(&server, &format!("max_download: {}", body.len())).apply(), "downloaded");
     failed(&world(&server, &format!("max_download: {}", body.len() - 1)).apply(), "holds more than");
     world(&server, "max_download: 0").apply().exits(2).complains("`max_download` must be at least 1");
+}
+
+#[test]
+fn a_download_that_begins_anew_and_is_shorter_holds_nothing_of_the_first() {
+    for properties in ["", EXTRACT] {
+        let count = AtomicUsize::new(0);
+        let server = Server::start(move |_| match count.fetch_add(1, Ordering::Relaxed) {
+            0 => Reply::body(noise(250_000)).header("ETag", "\"v1\"").manner(Manner::Cut(200_000)),
+            _ => Reply::body(app("1")),
+        });
+        let world = world(&server, properties);
+        world.apply().exits(0);
+        assert_eq!(
+            server.requests()[1].header("range"),
+            Some("bytes=200000-"),
+            "it could have been gone on with"
+        );
+        assert!(fs::read(world.path("app.tar.gz")).unwrap() == app("1"));
+    }
 }

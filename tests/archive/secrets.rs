@@ -9,7 +9,8 @@ use crate::support::{
 };
 
 /// Occur nowhere but in what must not be shown.
-const CANARIES: [&str; 5] = ["c4n4ry-pass", "c4n4ry-head", "c4n4ry-user", "c4n4ry-sign", NUMBER];
+const CANARIES: [&str; 6] =
+    ["c4n4ry-pass", "c4n4ry-head", "c4n4ry-user", "c4n4ry-sign", NUMBER, "c4n4ry-name"];
 /// One that YAML does not take for text.
 const NUMBER: &str = "867530986753";
 
@@ -42,8 +43,8 @@ fn search(folder: &Path) {
 fn manifest(url: &str, more: &str) -> String {
     format!(
         "- archive:\n    - $W/app.tar.gz:\n        url: \"{url}\"\n        owner: \"$UID\"\n        group: \"$GID\"\n        \
-         username: me\n        password: {}\n        headers: {{ X-Token: {} }}\n        try_sleep: 10ms\n{more}",
-        CANARIES[0], CANARIES[1]
+         username: {}\n        password: {}\n        headers: {{ X-Token: {} }}\n        try_sleep: 10ms\n{more}",
+        CANARIES[5], CANARIES[0], CANARIES[1]
     )
 }
 
@@ -65,7 +66,7 @@ fn secrets_reach_the_server_and_nothing_else() {
         let world = World::new().manifest(&manifest(&url, "        extract_parent: $W/opt\n"));
         kept(&world, world.apply_with(flags).exits(0));
         for request in server.requests() {
-            assert_eq!(request.header("authorization"), Some("Basic bWU6YzRuNHJ5LXBhc3M="));
+            assert_eq!(request.header("authorization"), Some("Basic YzRuNHJ5LW5hbWU6YzRuNHJ5LXBhc3M="));
             assert_eq!(request.header("x-token"), Some(CANARIES[1]));
             assert_eq!(request.path, SIGNED);
         }
@@ -87,6 +88,46 @@ fn a_server_that_a_redirect_leads_to_is_not_told() {
     assert_eq!(asked.len(), 2);
     assert_eq!((asked[1].header("authorization"), asked[1].header("x-token")), (None, None));
     assert!(server.url_by_name("/").contains(asked[1].header("host").unwrap()));
+}
+
+#[test]
+fn a_list_of_checksums_on_another_server_is_asked_for_without_them() {
+    let list = format!("{}  app.tar.gz\n", super::sha256(&app("1")));
+    let server = Server::start(move |request| match request.path.as_str() {
+        "/SUMS" => Reply::body(list.clone().into_bytes()),
+        "/MOVED" => {
+            let host = request.header("host").unwrap_or_default().replace("127.0.0.1", "localhost");
+            Reply::redirect(&format!("http://{host}/SUMS"))
+        }
+        _ => Reply::body(app("1")),
+    });
+    let (name, password) = (CANARIES[5], CANARIES[0]);
+    for (list, is_told) in [
+        (server.url("/SUMS"), vec![true]),
+        (server.url_by_name("/SUMS"), vec![false]),
+        (server.url("/MOVED"), vec![true, false]),
+    ] {
+        let by_properties =
+            manifest(&server.url("/app.tar.gz"), &format!("        checksum_url: \"{list}\"\n"));
+        let by_url = format!(
+            "- archive:\n    - $W/app.tar.gz: {{ url: \"{}\", $OWN, checksum_url: \"{list}\" }}\n",
+            server.url_with(&format!("{name}:{password}"), "/app.tar.gz"),
+        );
+        for (text, has_headers) in [(by_properties, true), (by_url, false)] {
+            let asked_before = server.requests().len();
+            let world = World::new().manifest(&text);
+            kept(&world, world.apply().exits(0));
+            let asked = &server.requests()[asked_before..];
+            let (archive, lists) = asked.split_last().unwrap();
+            assert!(archive.header("authorization").is_some(), "the archive's own server is told");
+            // What is part of an address is for that address alone.
+            let told: Vec<_> = lists.iter().map(|list| list.header("authorization").is_some()).collect();
+            let wanted: Vec<_> = is_told.iter().map(|is_told| *is_told && has_headers).collect();
+            assert_eq!(told, wanted, "{list}");
+            let told: Vec<_> = lists.iter().map(|list| list.header("x-token").is_some()).collect();
+            assert_eq!(told, wanted, "{list}");
+        }
+    }
 }
 
 #[test]

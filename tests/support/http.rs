@@ -73,6 +73,9 @@ pub(crate) enum Manner {
     Stall(usize),
     /// With its true length, bit by bit, over about this long.
     Slow(Duration),
+    /// Without saying how long it is, and the connection cut after this many bytes: over TLS without a word, else with a
+    /// reset.
+    Severed(usize),
     /// The connection is closed without a word.
     Silent,
 }
@@ -121,6 +124,7 @@ impl Reply {
             Manner::Silent => return Ok(()),
             Manner::Whole | Manner::Slow(_) => (Some(body.len()), body.len()),
             Manner::Chunked | Manner::Unmeasured => (None, body.len()),
+            Manner::Severed(length) => (None, length.min(body.len())),
             Manner::Claiming(length) => (Some(length), body.len()),
             Manner::Cut(length) | Manner::Stall(length) => (Some(body.len()), length.min(body.len())),
         };
@@ -300,26 +304,37 @@ fn serve(
     answer: &dyn Fn(&Request) -> Reply,
 ) {
     let _ = match tls {
-        None => converse(stream, requests, stopped, answer),
+        None => converse(&mut &stream, requests, stopped, answer).map(|manner| {
+            if matches!(manner, Manner::Severed(_)) {
+                // Closed like this, the connection is reset.
+                let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
+            }
+        }),
         Some(config) => {
             let Ok(connection) = ServerConnection::new(config) else { return };
-            converse(StreamOwned::new(connection, stream), requests, stopped, answer)
+            let mut stream = StreamOwned::new(connection, stream);
+            converse(&mut stream, requests, stopped, answer).and_then(|manner| {
+                if !matches!(manner, Manner::Severed(_)) {
+                    stream.conn.send_close_notify();
+                }
+                stream.flush()
+            })
         }
     };
 }
 
 fn converse(
-    stream: impl Read + Write,
+    stream: &mut (impl Read + Write),
     requests: &Mutex<Vec<Request>>,
     stopped: &AtomicBool,
     answer: &dyn Fn(&Request) -> Reply,
-) -> io::Result<()> {
+) -> io::Result<Manner> {
     let mut stream = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
         if stream.read_line(&mut line)? == 0 {
-            return Ok(());
+            return Ok(Manner::Silent);
         }
         match line.trim_end() {
             "" => break,
@@ -332,5 +347,7 @@ fn converse(
         |line: &String| line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
     let request = Request { line, path, headers: lines.iter().skip(1).filter_map(header).collect() };
     requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-    answer(&request).send(stream.get_mut(), stopped)
+    let reply = answer(&request);
+    reply.send(stream.get_mut(), stopped)?;
+    Ok(reply.manner)
 }

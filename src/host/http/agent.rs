@@ -21,6 +21,7 @@ use super::{
     CONNECT, HttpError,
     forward::Forward,
     proxies::Proxy,
+    severed::Guard,
     tls::{Authorities, Tls},
 };
 use crate::{
@@ -61,7 +62,8 @@ pub(super) fn agent(wishes: &Wishes, authorities: &Authorities) -> Result<Agent,
     let connector = Forward(tls.clone())
         .chain(ConnectProxyConnector::default())
         .chain(TcpConnector::default())
-        .chain(tls);
+        .chain(tls)
+        .chain(Guard);
     Ok(Agent::with_parts(config, connector, DefaultResolver::default()))
 }
 

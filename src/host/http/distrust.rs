@@ -38,8 +38,12 @@ impl Distrust {
                 Self::OtherHost
             }
             CertificateError::UnknownIssuer => Self::UnknownAuthority,
-            // The library that it comes from has a name for it, but hands it on as some other error.
-            CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => Self::Authority,
+            // rustls has no name of its own for it, and hands on the error of the library that it comes from.
+            CertificateError::Other(other)
+                if other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity) =>
+            {
+                Self::Authority
+            }
             other => Self::Certificate(other.to_string()),
         }
     }

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use ureq::Timeout;
 
-use super::{distrust::Distrust, header::HeaderFault};
+use super::{distrust::Distrust, header::HeaderFault, severed::Severed};
 use crate::vocabulary::Url;
 
 /// Why something could not be fetched. URLs show no user or password.
@@ -40,6 +40,11 @@ pub(crate) enum HttpError {
     CaFile { path: PathBuf, reason: String },
     #[error("cannot reach {url} through the proxy {proxy}: {reason}")]
     Proxy { proxy: String, url: String, reason: String },
+    #[error("cannot reach {url} through the proxy {proxy}: it answered {status}{}", phrase(*status))]
+    ProxyRefused { proxy: String, url: String, status: u16 },
+    /// A proxy opened no tunnel. Which one it was is added by [`Proxy::blame`](super::proxies::Proxy::blame).
+    #[error("the proxy answered {status}{}", phrase(*status))]
+    NoTunnel { url: String, status: u16 },
     #[error("the proxy for {url} cannot be used: its URL is not one of http or https")]
     NoProxy { url: String },
     #[error("interrupted")]
@@ -47,11 +52,6 @@ pub(crate) enum HttpError {
 }
 
 const LOG_IN_TO_PROXY: &str = "the proxy wants a user and password in its URL";
-
-/// What a proxy said that opens no tunnel.
-fn answered(status: u16) -> String {
-    format!("it answered {status}{}", phrase(status))
-}
 
 fn phrase(status: u16) -> String {
     let status = ureq::http::StatusCode::from_u16(status).ok();
@@ -68,6 +68,8 @@ impl HttpError {
             | Self::Truncated { .. }
             | Self::Protocol { .. }
             | Self::Proxy { .. }
+            | Self::ProxyRefused { .. }
+            | Self::NoTunnel { .. }
             | Self::TimeUp { .. }
             | Self::WrongRange { .. } => true,
             Self::Tls { .. }
@@ -92,8 +94,8 @@ impl HttpError {
                 "look whether the URL is spelled right and still offered"
             }
             Self::Status { status: 407, .. } => LOG_IN_TO_PROXY,
-            Self::Proxy { reason, .. } if *reason == answered(407) => LOG_IN_TO_PROXY,
-            Self::Proxy { .. } | Self::NoProxy { .. } => {
+            Self::ProxyRefused { status: 407, .. } => LOG_IN_TO_PROXY,
+            Self::Proxy { .. } | Self::ProxyRefused { .. } | Self::NoProxy { .. } => {
                 "look at `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` in the environment"
             }
             Self::Tls { distrust, .. } => return distrust.hint(),
@@ -119,8 +121,10 @@ impl HttpError {
             ureq::Error::Tls(reason) => Self::Tls { url, distrust: Distrust::Other(reason.to_owned()) },
             ureq::Error::ConnectProxyFailed(reason) => {
                 // It says `proxy server responded 502/502`.
-                let status = reason.rsplit('/').next().and_then(|status| status.parse().ok());
-                Self::Unreachable { url, reason: status.map_or(reason, answered) }
+                match reason.rsplit('/').next().and_then(|status| status.parse().ok()) {
+                    Some(status) => Self::NoTunnel { url, status },
+                    None => Self::Unreachable { url, reason },
+                }
             }
             ureq::Error::ConnectionFailed => {
                 Self::Unreachable { url, reason: "the connection failed".to_owned() }
@@ -145,6 +149,9 @@ impl HttpError {
         let url = address.to_string();
         if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             return Self::from_tls(error, address);
+        }
+        if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Severed>) {
+            return Self::Truncated { url, received: 0, expected: None };
         }
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Truncated { url, received: 0, expected: None },

@@ -11,6 +11,7 @@ mod error;
 mod forward;
 mod header;
 mod proxies;
+mod severed;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -79,10 +79,14 @@ impl Proxy {
 
     /// Nobody but the proxy was talked to: if that failed, it is its fault. Its name is told without its password.
     pub(super) fn blame(&self, error: HttpError) -> HttpError {
-        let HttpError::Unreachable { reason, .. } = error else { return error };
         let scheme = self.route.uri().scheme_str().unwrap_or("http");
-        let proxy = format!("{scheme}://{}:{}", self.route.host(), self.route.port());
-        HttpError::Proxy { proxy, url: self.url.clone(), reason }
+        let (proxy, url) =
+            (format!("{scheme}://{}:{}", self.route.host(), self.route.port()), self.url.clone());
+        match error {
+            HttpError::Unreachable { reason, .. } => HttpError::Proxy { proxy, url, reason },
+            HttpError::NoTunnel { status, .. } => HttpError::ProxyRefused { proxy, url, status },
+            error => error,
+        }
     }
 }
 

@@ -498,3 +498,25 @@ fn base_64_is_as_others_write_it() {
         assert_eq!(base64(plain.as_bytes()), encoded);
     }
 }
+
+#[test]
+fn a_body_without_a_length_is_whole_only_if_the_server_closed_the_connection_itself() {
+    let identity = Identity::of("127.0.0.1");
+    let file = CaFile::new("severed", &identity.pem());
+    for (manner, is_whole) in
+        [(Manner::Unmeasured, true), (Manner::Severed(20), false), (Manner::Severed(TEXT.len()), false)]
+    {
+        let answer = move |_: &server::Request| Reply::body(TEXT.to_vec()).manner(manner);
+        for server in [Server::secure(&identity, answer), Server::start(answer)] {
+            let url = Url::parse(&server.url("/x")).unwrap();
+            let request = Request { ca_file: Some(&file.0), ..Request::of(&url) };
+            match client().fetch_small(&request, 100) {
+                Ok(found) => assert!(is_whole && found == TEXT, "{url} {manner:?}"),
+                Err(error) => {
+                    assert!(!is_whole && error.is_passing(), "{url} {manner:?}: {error}");
+                    assert!(matches!(error, HttpError::Truncated { .. }), "{error:?}");
+                }
+            }
+        }
+    }
+}

@@ -117,7 +117,7 @@ impl UnpackError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Breach { breach, .. } => {
-                Some(format!("if the archive can be trusted, raise `{}`", breach.property()))
+                breach.property().map(|property| format!("if the archive can be trusted, raise `{property}`"))
             }
             Self::Files(error) => error.hint(),
             Self::Entry { .. } => {

@@ -28,6 +28,10 @@ impl Default for Limits {
 /// Small archives may be as dense as they like: this much harms nobody.
 const HARMLESS: u64 = 64 << 20;
 
+/// How much of an archive may be read before something comes out of it: more than any decompressor needs, less than a
+/// stream of empty members could go on for.
+const MOST_WITHOUT_OUTPUT: Size = Size::mebibytes(4);
+
 /// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Breach {
@@ -37,15 +41,18 @@ pub(crate) enum Breach {
     Entries(u64),
     #[error("it unpacks to more than {0} times its size")]
     Ratio(u64),
+    #[error("more than {0} of it, one after the other, unpack to nothing")]
+    NoOutput(Size),
 }
 
 impl Breach {
-    /// The property that raises the limit.
-    pub(super) fn property(self) -> &'static str {
+    /// Returns the property that raises the limit.
+    pub(super) fn property(self) -> Option<&'static str> {
         match self {
-            Self::Size(_) => "max_size",
-            Self::Entries(_) => "max_entries",
-            Self::Ratio(_) => "max_ratio",
+            Self::Size(_) => Some("max_size"),
+            Self::Entries(_) => Some("max_entries"),
+            Self::Ratio(_) => Some("max_ratio"),
+            Self::NoOutput(_) => None,
         }
     }
 }
@@ -55,13 +62,21 @@ impl Breach {
 pub(super) struct Meter {
     limits: Limits,
     consumed: Rc<Cell<u64>>,
+    /// What was read since something came out.
+    consumed_in_vain: Rc<Cell<u64>>,
     produced: Rc<Cell<u64>>,
     entries: Rc<Cell<u64>>,
 }
 
 impl Meter {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, consumed: Rc::default(), produced: Rc::default(), entries: Rc::default() }
+        Self {
+            limits,
+            consumed: Rc::default(),
+            consumed_in_vain: Rc::default(),
+            produced: Rc::default(),
+            entries: Rc::default(),
+        }
     }
 
     /// Counts an entry.
@@ -84,7 +99,18 @@ impl Meter {
         self.consumed.set(self.consumed.get() + count);
     }
 
+    /// Counts bytes that a decompressor takes in.
+    fn decompress(&self, count: u64) -> Result<(), Breach> {
+        self.consume(count);
+        self.consumed_in_vain.set(self.consumed_in_vain.get() + count);
+        let limit = MOST_WITHOUT_OUTPUT;
+        if self.consumed_in_vain.get() > limit.bytes() { Err(Breach::NoOutput(limit)) } else { Ok(()) }
+    }
+
     fn produce(&self, count: u64) -> Result<(), Breach> {
+        if count > 0 {
+            self.consumed_in_vain.set(0);
+        }
         let Limits { size, ratio, .. } = self.limits;
         let produced = self.produced.get() + count;
         self.produced.set(produced);
@@ -116,7 +142,7 @@ pub(super) struct Before<R> {
 impl<R: Read> Read for Before<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
-        self.meter.consume(count as u64);
+        self.meter.decompress(count as u64).map_err(io::Error::other)?;
         Ok(count)
     }
 }

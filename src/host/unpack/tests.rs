@@ -726,3 +726,47 @@ fn everything_that_gnu_tar_makes_is_understood() {
         assert_eq!(fs::read(other.target().join("a/link")).unwrap(), b"x");
     }
 }
+
+#[test]
+fn members_that_hold_nothing_do_not_go_on_without_end() {
+    let empty = gzip(b"");
+    let many = empty.repeat((5 << 20) / empty.len());
+    let sample = gzip(&sample());
+    for archive in [[&many[..], &sample].concat(), [&sample[..], &many].concat()] {
+        let scratch = Scratch::new();
+        match unpack(&scratch, &archive, GZIP, &rules()) {
+            Err(error @ UnpackError::Breach { breach: Breach::NoOutput(_), .. }) => {
+                assert!(error.hint().is_none())
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(left(&scratch), ["archive"]);
+    }
+    let some = [&empty.repeat(1000)[..], &sample, &empty.repeat(1000)].concat();
+    let scratch = Scratch::new();
+    is_sample(&scratch, &unpack(&scratch, &some, GZIP, &rules()).unwrap());
+    // Skippable frames of zstd likewise.
+    let skipped = [&[0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0][..], &[0; 8]].concat().repeat((5 << 20) / 16);
+    let archive = [&skipped[..], &zstd(&self::sample())].concat();
+    let refused = unpack(&Scratch::new(), &archive, ArchiveFormat::Tar(Compression::Zstd), &rules());
+    assert!(matches!(refused, Err(UnpackError::Breach { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_zstd_frame_whose_checksum_does_not_fit_is_refused() {
+    // Too random to be compressed, so that a wrong byte of content is decoded without complaint.
+    let mut seed = 1_u64;
+    let mut noise = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 56) as u8
+    };
+    let content: Vec<u8> = (0..100_000).map(|_| noise()).collect();
+    let kind = ArchiveFormat::Tar(Compression::Zstd);
+    let good = zstd(&tar([entry(EntryType::Regular, "a").content(content)]));
+    unpack(&Scratch::new(), &good, kind, &rules()).unwrap();
+    for at in [good.len() / 2, good.len() - 4, good.len() - 3, good.len() - 2, good.len() - 1] {
+        let mut wrong = good.clone();
+        wrong[at] ^= 1;
+        damaged(&wrong, kind);
+    }
+}

@@ -66,7 +66,7 @@ impl<'a, 'c> Order<'a, 'c> {
         let url = want.url.as_ref().ok_or(ArchiveError::Missing { property: "url" })?;
         let headers = want.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let login = want.username.as_ref().map(|user| Login {
-            user: Secret::new(user.as_str()),
+            user: user.clone(),
             password: want.password.clone().unwrap_or_else(|| Secret::new("")),
         });
         let deadline = cx.time_left().and_then(|left| Instant::now().checked_add(left));

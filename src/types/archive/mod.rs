@@ -81,10 +81,10 @@ pub(crate) struct Properties {
     /// keeps what it has. Unpacked files have the modes that the archive gives them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<Mode>,
-    /// The user to log in to the server as (basic authentication).
+    /// The user to log in to the server as (basic authentication). It is never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-late" = true))]
-    pub(crate) username: Option<String>,
+    #[schemars(extend("x-late" = true, "x-secret" = true))]
+    pub(crate) username: Option<Secret>,
     /// The password to log in to the server with. It is never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-secret" = true, "x-file-flag" = "password-file"))]
