@@ -143,7 +143,7 @@ fn a_time_limit_no_longer_than_the_look_again_is_no_failure_of_the_service() {
 fn an_attempt_that_ran_out_of_time_still_tells_what_it_left() {
     let Some(site) = Site::new("out-of-time") else { return };
     site.unit("out-of-time", "Type=notify\nExecStart=/bin/sleep infinity");
-    let run = site.apply_with(&service("out-of-time", "timeout: 1s"), &["--json"]);
+    let run = site.apply_with(&service("out-of-time", "timeout: 5s"), &["--json"]);
     let event = run.exits(1).event("out-of-time");
     assert_eq!(event["final_ensure"], "stopped", "{run}");
     assert_eq!(event["status"]["metadata"]["active_state"], "activating", "{run}");

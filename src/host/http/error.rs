@@ -51,8 +51,6 @@ pub(crate) enum HttpError {
     Interrupted,
 }
 
-const LOG_IN_TO_PROXY: &str = "the proxy wants a user and password in its URL";
-
 fn phrase(status: u16) -> String {
     let status = ureq::http::StatusCode::from_u16(status).ok();
     status.and_then(|status| status.canonical_reason()).map(|text| format!(" ({text})")).unwrap_or_default()
@@ -93,8 +91,9 @@ impl HttpError {
             Self::Status { status: 404 | 410, .. } => {
                 "look whether the URL is spelled right and still offered"
             }
-            Self::Status { status: 407, .. } => LOG_IN_TO_PROXY,
-            Self::ProxyRefused { status: 407, .. } => LOG_IN_TO_PROXY,
+            Self::Status { status: 407, .. } | Self::ProxyRefused { status: 407, .. } => {
+                "the proxy wants a user and password in its URL"
+            }
             Self::Proxy { .. } | Self::ProxyRefused { .. } | Self::NoProxy { .. } => {
                 "look at `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` in the environment"
             }

@@ -736,7 +736,7 @@ fn members_that_hold_nothing_do_not_go_on_without_end() {
         let scratch = Scratch::new();
         match unpack(&scratch, &archive, GZIP, &rules()) {
             Err(error @ UnpackError::Breach { breach: Breach::NoOutput(_), .. }) => {
-                assert!(error.hint().is_none())
+                assert!(error.hint().is_none());
             }
             other => panic!("{other:?}"),
         }

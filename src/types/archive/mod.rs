@@ -157,8 +157,8 @@ impl resource::Properties for Properties {
     }
 
     fn secrets(&self) -> Vec<Cow<'_, str>> {
-        let given = self.username.iter().map(String::as_str);
-        let given = given.chain(self.password.iter().chain(self.headers.values()).map(Secret::reveal));
+        let given =
+            self.username.iter().chain(&self.password).chain(self.headers.values()).map(Secret::reveal);
         let addresses = [&self.url, &self.checksum_url].into_iter().flatten();
         let in_addresses = addresses.flat_map(Url::secrets).map(Cow::Owned);
         given.map(Cow::Borrowed).chain(in_addresses).collect()
