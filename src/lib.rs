@@ -24,6 +24,7 @@ mod skip;
 mod state;
 mod template;
 mod types;
+mod visible;
 mod vocabulary;
 
 pub use cli::main;

@@ -470,7 +470,13 @@ fn data_that_is_wrong_stops_everything_before_it_begins() {
         not_attempted(sections, &[], &format!("site.yaml:{place}"), message, help);
     }
     not_attempted("data: {}", &["--hiera", "missing.yaml"], "", "cannot read missing.yaml: no such file", "");
-    not_attempted("data: {}", &["--data", "x"], "", "--data: \"x\" is not of the form KEY=VALUE", "");
+    not_attempted(
+        "data: {}",
+        &["--data", "x"],
+        "",
+        "--data: an entry without \"=\" is not of the form KEY=VALUE",
+        "",
+    );
 }
 
 #[test]

@@ -362,48 +362,6 @@ fn a_variable_that_is_empty_is_as_good_as_none() {
     }
 }
 
-/// The program with a standard output that is always full.
-fn into_full(world: &World, arguments: &[&str], input: &str) -> Outcome {
-    let call = world.ccm(arguments).input(input);
-    call.under(["/bin/sh", "-c", "exec \"$@\" >/dev/full", "sh"]).run()
-}
-
-#[test]
-fn what_cannot_be_printed_is_said_and_no_success() {
-    let world =
-        World::new().files("- $W/a: { content: x }\n- $W/b: { content: x }").beside("data.yaml", "data: {}");
-    let properties =
-        json!({ "name": "$W/c", "content": "x", "owner": "$UID", "group": "$GID", "mode": "0644" });
-    let protocol = "io.choria.ccm.v1.resource.ensure.request";
-    let request =
-        world.fill(&json!({ "protocol": protocol, "type": "file", "properties": properties }).to_string());
-    world.ccm(["session", "new", "--directory", "session"]).run().exits(0);
-    for (arguments, code) in [
-        // The work goes on, and is done.
-        (&["apply", "site.yaml"][..], 1),
-        (&["ensure", "api", "pipe"], 1),
-        (&["ensure", "file", "$W/a", "absent"], 1),
-        (&["facts", "hostname"], 2),
-        (&["eval", "1"], 2),
-        (&["hiera", "parse", "data.yaml"], 2),
-        (&["status", "file", "$W/a"], 2),
-        (&["schema", "event"], 2),
-        (&["completions", "bash"], 2),
-        (&["validate", "site.yaml"], 2),
-        (&["--help"], 2),
-        (&["session", "new", "--directory", "other"], 2),
-        (&["session", "report", "--session", "session", "--remove"], 2),
-    ] {
-        let outcome = into_full(&world, arguments, &request);
-        outcome.exits(code).complains("ccm: cannot write to standard output: No space left on device");
-        assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
-    }
-    assert_eq!(world.tree().names(), ["b", "c"]);
-    assert!(!world.base().join("other").exists(), "nobody knows of it");
-    assert!(world.base().join("session").exists(), "nobody has read it");
-    into_full(&world, &["apply", "nowhere.yaml"], "").exits(2);
-}
-
 #[test]
 fn a_reader_that_goes_away_is_no_failure_but_leaves_no_session_that_nobody_knows_of() {
     let world = World::new();

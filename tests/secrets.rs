@@ -268,3 +268,19 @@ fn of_two_secrets_that_overlap_nothing_is_left() {
     }
     world.apply().exits(1).says("stdout:\n        [secret]\n");
 }
+
+#[test]
+fn a_flag_without_a_key_does_not_quote_what_may_be_a_secret() {
+    let world = World::new().files("- $W/x: {}").beside("data.yaml", "data: {}");
+    for arguments in [
+        &["apply", "site.yaml", "--data", CANARY][..],
+        &["apply", "site.yaml", "--fact", CANARY],
+        &["eval", "1", "--data", CANARY],
+        &["facts", "--fact", CANARY],
+        &["hiera", "parse", "data.yaml", CANARY],
+        &["ensure", "file", "$W/x", "--data", CANARY],
+        &["ensure", "archive", "$W/x.tar.gz", "--headers", CANARY],
+    ] {
+        kept(&world, world.ccm(arguments).run().exits(2).complains("KEY=VALUE"));
+    }
+}

@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 /// What the program writes when it applies the manifest on a terminal.
-fn on_a_terminal(world: &World, how: &str) -> Option<String> {
+pub(crate) fn on_a_terminal(world: &World, how: &str) -> Option<String> {
     if !has("script") {
         return None;
     }

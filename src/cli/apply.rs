@@ -66,7 +66,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let settings = &manifest.settings;
     let human = Format::of(matches) == Format::Text;
     if let Some(message) = settings.pre_message.as_deref().filter(|_| human) {
-        output.line(message.trim_end());
+        output.message(message.trim_end());
         output.flush();
     }
     let on_failure = if settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue };
@@ -86,7 +86,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     }
     let exit = exit(&finished, matches);
     if let Some(message) = settings.post_message.as_deref().filter(|_| human && exit != Exit::Failed) {
-        output.line(message.trim_end());
+        output.message(message.trim_end());
     }
     Ok(exit)
 }

@@ -1,17 +1,21 @@
 //! Why nothing was attempted.
 
 use std::{
+    env,
+    ffi::OsString,
     io::{IsTerminal, Write},
     process::ExitCode,
 };
 
-use clap::error::ErrorKind;
-
-use super::{Exit, output::Loss};
+use super::{
+    Exit,
+    output::{Loss, Output},
+};
 use crate::{
     document::{Colour, Diagnostics, Review, Source, render},
     manifest::{LoadError, Loaded},
     session::StoreError,
+    visible::visible,
 };
 
 /// A reason to stop before anything was touched.
@@ -42,7 +46,7 @@ impl Failure {
     /// Says why on standard error, and how the program ends.
     pub(super) fn report(self) -> Exit {
         show(&self.reviews);
-        let _ = writeln!(anstream::stderr().lock(), "ccm: {}", self.message);
+        warn(&self.message);
         Exit::NotAttempted
     }
 }
@@ -79,18 +83,35 @@ pub(super) fn heed<T>(Loaded { value, warnings }: Loaded<T>) -> T {
 
 /// Help and version go to standard output and are no failure; wrong arguments are.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
-    let loss = error.print().err().map(|error| Loss::of(&error));
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion if loss != Some(Loss::Failed) => {
-            Exit::Success.into()
-        }
-        _ => Exit::NotAttempted.into(),
+    let text = error.render();
+    if error.use_stderr() {
+        let mut stderr = anstream::stderr().lock();
+        let _ = if is_typed_harmless() {
+            write!(stderr, "{}", text.ansi())
+        } else {
+            write!(stderr, "{}", visible(&text.to_string()))
+        };
+        return Exit::NotAttempted.into();
     }
+    let mut output = Output::stdout();
+    output.styled_text(&text.ansi().to_string());
+    match output.loss() {
+        Some(Loss::Failed) => Exit::NotAttempted.into(),
+        _ => Exit::Success.into(),
+    }
+}
+
+/// Returns whether what messages about arguments quote can be shown with colours around it.
+fn is_typed_harmless() -> bool {
+    let of_ccm =
+        |(name, value): (OsString, OsString)| name.to_string_lossy().starts_with("CCM_").then_some(value);
+    let typed = env::args_os().chain(env::vars_os().filter_map(of_ccm));
+    typed.map(|text| text.to_string_lossy().into_owned()).all(|text| visible(&text) == text)
 }
 
 /// Says on standard error what the user should know although the program goes on.
 pub(super) fn warn(message: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "ccm: {message}");
+    let _ = writeln!(anstream::stderr().lock(), "ccm: {}", visible(message));
 }
 
 /// Whether diagnostics are coloured: the stream strips what its reader cannot show.

@@ -28,7 +28,6 @@ pub(super) fn arguments(command: Command) -> Command {
         .long("hiera")
         .value_name("FILE|URL")
         .value_parser(NonEmptyStringValueParser::new())
-        .hide_env_values(true)
         .help("Hierarchical data that goes over the manifest's own");
     command.args(facts::arguments()).arg(state_argument()).arg(or_variable(hiera, "CCM_HIERA_DATA")).arg(
         Arg::new("data")

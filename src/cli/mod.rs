@@ -169,7 +169,7 @@ fn state_argument() -> Arg {
 /// A flag whose value may come from the environment, where an empty one is as good as none.
 fn or_variable(argument: Arg, name: &'static str) -> Arg {
     let is_empty = env::var_os(name).is_some_and(|value| value.is_empty());
-    if is_empty { argument } else { argument.env(name) }
+    if is_empty { argument } else { argument.env(name).hide_env_values(true) }
 }
 
 /// Where the program keeps its memory.

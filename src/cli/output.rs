@@ -8,17 +8,33 @@ use std::{
 use anstream::{AutoStream, ColorChoice, adapter::strip_str};
 
 use super::{failure::warn, progress::Progress};
-use crate::document::Colour;
+use crate::{
+    document::Colour,
+    visible::{visible, visible_data},
+};
 
 /// Standard output. When its reader goes away the program goes on silently: a run is not cut short by `| head`. When it
 /// cannot be written for another reason that is said once, and is no success.
 pub(super) struct Output {
-    stream: io::BufWriter<io::StdoutLock<'static>>,
+    stream: io::BufWriter<Descriptor>,
     colour: Colour,
     terminal: bool,
     loss: Option<Loss>,
     /// Gives way to whatever is printed.
     pub(super) progress: Rc<Progress>,
+}
+
+/// The descriptor of standard output. The standard library takes one that is not open for writing for one that takes all.
+struct Descriptor;
+
+impl Write for Descriptor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Why something that was printed did not reach anybody.
@@ -48,7 +64,7 @@ impl Output {
             _ => Colour::On,
         };
         Self {
-            stream: io::BufWriter::new(stdout.lock()),
+            stream: io::BufWriter::new(Descriptor),
             colour,
             terminal,
             loss: None,
@@ -61,21 +77,34 @@ impl Output {
         self.terminal
     }
 
-    /// A line of data, as it is.
+    /// Lines for people that somebody else wrote.
+    pub(super) fn message(&mut self, text: &str) {
+        self.styled(&visible(text));
+    }
+
+    /// A line of data.
     pub(super) fn line(&mut self, text: &str) {
         self.text(text);
         self.text("\n");
     }
 
-    /// Data, as it is.
+    /// Data, as it is, but for what a terminal would obey if it goes to one.
     pub(super) fn text(&mut self, text: &str) {
         self.progress.hide();
+        let text = if self.terminal { visible_data(text) } else { text.into() };
         let written = self.stream.write_all(text.as_bytes());
         self.check(written);
     }
 
-    /// A line for people, whose colours are left out where they cannot be shown.
+    /// A line for people, whose colours are left out where they cannot be shown. What in it is not ours has to be made
+    /// visible before.
     pub(super) fn styled(&mut self, text: &str) {
+        self.styled_text(text);
+        self.text("\n");
+    }
+
+    /// Like [`Output::styled`], without a line break.
+    pub(super) fn styled_text(&mut self, text: &str) {
         self.progress.hide();
         let written = match self.colour {
             Colour::On => self.stream.write_all(text.as_bytes()),
@@ -83,7 +112,6 @@ impl Output {
             Colour::Off => strip_str(text).try_for_each(|piece| self.stream.write_all(piece.as_bytes())),
         };
         self.check(written);
-        self.text("\n");
     }
 
     pub(super) fn flush(&mut self) {

@@ -10,7 +10,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::{host::http::Audience, vocabulary::Url};
+use crate::{host::http::Audience, visible::visible_line, vocabulary::Url};
 
 /// What is over sooner needs no line about how far it has come.
 const LONG: Duration = Duration::from_secs(1);
@@ -151,7 +151,7 @@ impl Audience for Progress {
         let mut line = self.line();
         let Some(Download { began, bar }) = &line.download else {
             let template = if total.is_some() { DOWNLOAD } else { DOWNLOAD_OF_UNKNOWN_SIZE };
-            let bar = bar(template, total, &from.file_name()).with_position(so_far);
+            let bar = bar(template, total, &visible_line(&from.file_name())).with_position(so_far);
             // What an earlier attempt left did not come now.
             bar.reset_eta();
             line.download = Some(Download { began: Instant::now(), bar });

@@ -1,6 +1,6 @@
 //! One line per resource as it finishes, and the sum at the end.
 
-use std::{borrow::Cow, fmt::Write as _, io::Write as _, time::Duration};
+use std::{fmt::Write as _, io::Write as _, time::Duration};
 
 use anstyle::{AnsiColor, Style};
 use clap::ArgMatches;
@@ -11,6 +11,7 @@ use crate::{
     engine::{Finished, Observer, Reason, Report, RunMode},
     resource::{Difference, Resource},
     session::{Event, Summary},
+    visible::visible_line,
 };
 
 /// What a reader wants.
@@ -89,7 +90,7 @@ impl<'a> Printer<'a> {
     fn resource(&mut self, report: &Report) {
         let event = &report.event;
         let (style, level) = level(event);
-        let name = printable(&report.resource.to_string()).into_owned();
+        let name = visible_line(&report.resource.to_string()).into_owned();
         let what = what_happened(report);
         let mut facts = String::new();
         for (key, value) in [
@@ -99,13 +100,13 @@ impl<'a> Printer<'a> {
             ("provider", event.provider.as_str()),
         ] {
             if !value.is_empty() {
-                let _ = write!(facts, " {key}={}", printable(value));
+                let _ = write!(facts, " {key}={}", visible_line(value));
             }
         }
         let width = self.width;
         self.output.styled(&format!(
             "{style}{level:5}{style:#} {name:width$} {} {DIM}{}{DIM:#}",
-            printable(&what),
+            visible_line(&what),
             facts.trim_start()
         ));
     }
@@ -118,8 +119,10 @@ impl<'a> Printer<'a> {
             self.output.styled(&format!("      {}", indented(&error.message)));
             let (line, column) = self.source.line_column(report.resource.place_of(error).start);
             let property = error.property.map(|property| format!(" ({property})")).unwrap_or_default();
-            self.output
-                .styled(&format!("        {DIM}-->{DIM:#} {}:{line}:{column}{property}", self.source.name));
+            self.output.styled(&format!(
+                "        {DIM}-->{DIM:#} {}:{line}:{column}{property}",
+                visible_line(&self.source.name)
+            ));
             if let Some(help) = &error.help {
                 self.output.styled(&format!("      help: {}", indented(help)));
             }
@@ -131,7 +134,7 @@ impl<'a> Printer<'a> {
                 Some(b'@') => HUNK,
                 _ => PLAIN,
             };
-            self.output.styled(&format!("{style}{}{style:#}", printable(line)));
+            self.output.styled(&format!("{style}{}{style:#}", visible_line(line)));
         }
     }
 }
@@ -139,7 +142,7 @@ impl<'a> Printer<'a> {
 impl Observer for Printer<'_> {
     fn begun(&mut self, resource: &Resource, done: usize) {
         if self.format == Format::Text {
-            self.output.progress.turn(&printable(&resource.to_string()), done, self.total);
+            self.output.progress.turn(&visible_line(&resource.to_string()), done, self.total);
         }
     }
 
@@ -153,7 +156,7 @@ impl Observer for Printer<'_> {
             return Aside(&self.output.progress).output(resource, line);
         }
         let name = resource.to_string();
-        self.output.styled(&format!("      {DIM}{}:{DIM:#} {}", printable(&name), printable(line)));
+        self.output.styled(&format!("      {DIM}{}:{DIM:#} {}", visible_line(&name), visible_line(line)));
         self.output.flush();
         self.output.progress.resume();
     }
@@ -181,14 +184,14 @@ impl Aside<'_> {
     pub(super) fn output(&self, resource: &Resource, line: &str) {
         self.0.hide();
         let name = resource.to_string();
-        let _ = writeln!(anstream::stderr().lock(), "{}: {}", printable(&name), printable(line));
+        let _ = writeln!(anstream::stderr().lock(), "{}: {}", visible_line(&name), visible_line(line));
     }
 
     /// What a person should know although the resource did not fail.
     pub(super) fn warnings(&self, report: &Report) {
         for warning in &report.warnings {
             self.0.hide();
-            warn(&format!("{}: {}", printable(&report.resource.to_string()), indented(warning)));
+            warn(&format!("{}: {}", visible_line(&report.resource.to_string()), indented(warning)));
         }
     }
 }
@@ -244,15 +247,15 @@ pub(super) fn session(events: &[Event], summary: &Summary, format: Format, outpu
             None => "stable",
         };
         let name = format!("{}#{}", event.kind, event.name);
-        output.styled(&format!("{style}{level:5}{style:#} {} {}", printable(&name), printable(what)));
+        output.styled(&format!("{style}{level:5}{style:#} {} {}", visible_line(&name), visible_line(what)));
         for error in &event.error {
-            output.line(&format!("      {}", indented(error)));
+            output.styled(&format!("      {}", indented(error)));
         }
     }
     // Of a session in which something did happen, it is not said that it would.
     let predicted = !events.is_empty() && events.iter().all(|event| event.noop);
     let mode = if predicted { RunMode::Noop } else { RunMode::Real };
-    output.line(&format!("\n{}", sum(summary, mode)));
+    output.styled(&format!("\n{}", sum(summary, mode)));
 }
 
 fn level(event: &Event) -> (Style, &'static str) {
@@ -308,22 +311,7 @@ fn runtime(nanoseconds: u64) -> String {
     }
 }
 
-/// The text without anything that a terminal would obey.
-fn printable(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| c.is_control() && c != '\t') {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.chars().fold(String::new(), |mut shown, c| {
-        match c {
-            '\t' => shown.push(c),
-            c if c.is_control() => shown.extend(c.escape_default()),
-            c => shown.push(c),
-        }
-        shown
-    }))
-}
-
 /// A text of several lines below an indented first one.
 fn indented(text: &str) -> String {
-    text.lines().map(printable).collect::<Vec<_>>().join("\n      ")
+    text.lines().map(visible_line).collect::<Vec<_>>().join("\n      ")
 }

@@ -35,7 +35,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
                 let manifest = heed(loaded);
                 let count = manifest.resources.len();
                 let noun = if count == 1 { "resource" } else { "resources" };
-                output.line(&format!("{}: valid, {count} {noun}", manifest.source.name));
+                output.message(&format!("{}: valid, {count} {noun}", manifest.source.name));
             }
             (Err(LoadError::Invalid(reviews)), Format::Json) => {
                 print(&reviews, output)?;

@@ -1,6 +1,7 @@
 //! What is wrong or suspicious in a source, and how people get to read it.
 
 use super::{Source, Span};
+use crate::visible::{visible, visible_between_colours, visible_line};
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use serde::Serialize;
 use std::ops::Range;
@@ -123,7 +124,9 @@ pub(crate) fn render(diagnostics: &[Diagnostic], source: &Source, colour: Colour
     };
     let lines = Lines::of(&source.text);
     let reports = diagnostics.iter().map(|one| renderer.render(&[report(one, source, &lines)]));
-    reports.map(|report| without_nameless_origins(&report)).collect::<Vec<_>>().join("\n")
+    let reports = reports.map(|report| without_nameless_origins(&report)).collect::<Vec<_>>().join("\n");
+    // The renderer leaves C1 characters, and some that turn the direction of writing, in the lines that it quotes.
+    visible_between_colours(&reports).into_owned()
 }
 
 /// The renderer announces a piece of a line, whose place is told already, like one from another file without a name.
@@ -141,7 +144,7 @@ fn report<'a>(diagnostic: &'a Diagnostic, source: &'a Source, lines: &Lines) -> 
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = Group::with_title(level.primary_title(visible(&diagnostic.message)));
+    let mut group = Group::with_title(level.primary_title(visible(&diagnostic.message).into_owned()));
     let mut places = Vec::new();
     if let Some(span) = diagnostic.span {
         places.push((span, AnnotationKind::Primary, &diagnostic.label));
@@ -149,7 +152,7 @@ fn report<'a>(diagnostic: &'a Diagnostic, source: &'a Source, lines: &Lines) -> 
     places.extend(diagnostic.also.iter().map(|(span, label)| (*span, AnnotationKind::Context, label)));
     let marks: Vec<_> = places
         .into_iter()
-        .map(|(span, kind, label)| (lines.mark(&source.text, span), kind, visible(label)))
+        .map(|(span, kind, label)| (lines.mark(&source.text, span), kind, visible(label).into_owned()))
         .collect();
     let start = marks.iter().map(|(mark, ..)| mark.start).min().unwrap_or(0);
     let end = marks.iter().map(|(mark, ..)| mark.end).max().unwrap_or(0);
@@ -173,7 +176,7 @@ fn report<'a>(diagnostic: &'a Diagnostic, source: &'a Source, lines: &Lines) -> 
         }
     }
     match &diagnostic.help {
-        Some(help) => group.element(Level::HELP.message(visible(help))),
+        Some(help) => group.element(Level::HELP.message(visible(help).into_owned())),
         None => group,
     }
 }
@@ -192,7 +195,7 @@ fn excerpt<'a>(source: &'a Source, lines: &Lines, marks: Vec<Mark>) -> Snippet<'
     let last = marks.iter().map(|(mark, ..)| lines.number(mark.end)).max().unwrap_or(0);
     let text = lines.starts[first]..lines.end(last, source.text.len());
     let offset = text.start;
-    Snippet::source(&source.text[text]).path(&source.name).line_start(first + 1).annotations(
+    Snippet::source(&source.text[text]).path(visible_line(&source.name)).line_start(first + 1).annotations(
         marks.into_iter().map(|(mark, kind, label)| {
             let annotation = kind.span(mark.start - offset..mark.end - offset);
             if label.is_empty() { annotation } else { annotation.label(label) }
@@ -202,7 +205,7 @@ fn excerpt<'a>(source: &'a Source, lines: &Lines, marks: Vec<Mark>) -> Snippet<'
 
 fn origin(source: &Source, at: usize) -> Origin<'_> {
     let (line, column) = source.line_column(Span::new(at, at).start);
-    Origin::path(&source.name).line(line).char_column(column)
+    Origin::path(visible_line(&source.name)).line(line).char_column(column)
 }
 
 /// The part of a long line that holds a mark.
@@ -255,19 +258,6 @@ impl Lines {
         let line_end = start + line.trim_end_matches(['\n', '\r']).len();
         start..text.floor_char_boundary(span.end as usize).clamp(start, line_end)
     }
-}
-
-/// Text of a user without what would move a terminal's cursor.
-fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() && character != '\n' {
-            shown.extend(character.escape_default());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
 }
 
 /// Longer words are not typing mistakes, and comparing them takes the product of their lengths.

@@ -9,8 +9,9 @@ use super::{Node, Scalar, Source, Span, Style, parse, to_value};
 /// Why a text is no pair.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum PairError {
-    #[error("\"{text}\" is not of the form KEY=VALUE")]
-    NoValue { text: String },
+    /// It may be a secret that lost its key, so it is not quoted.
+    #[error("an entry without \"=\" is not of the form KEY=VALUE")]
+    NoValue,
     #[error("\"{key}\" is no key: a name is missing before or after a dot")]
     NoName { key: String },
     #[error("the value of \"{key}\" begins like YAML but is not: {message}; quote it to mean the text")]
@@ -38,7 +39,7 @@ impl Pair {
 /// with `{{`, which begins nothing in YAML, is text.
 pub(crate) fn pair(text: &str) -> Result<Pair, PairError> {
     let Some((key, value)) = text.split_once('=') else {
-        return Err(PairError::NoValue { text: text.to_owned() });
+        return Err(PairError::NoValue);
     };
     let names = names(key).ok_or_else(|| PairError::NoName { key: key.to_owned() })?;
     Ok(Pair { names, value: typed(key, value)? })
