@@ -13,6 +13,7 @@
 mod archive;
 mod attacker;
 mod bad_input;
+mod batching;
 mod bundles;
 mod crash;
 mod data;
@@ -33,6 +34,7 @@ mod faults;
 mod file_reading;
 mod file_rules;
 mod file_states;
+mod file_strangers;
 mod guides;
 mod lab;
 mod manifest;

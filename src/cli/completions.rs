@@ -1,9 +1,13 @@
 //! `ccm completions` and `ccm man`
 
+use std::{io, path::Path};
+
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use super::{Exit, failure::Failure, output::Output};
+use crate::host::files::{self, Attributes};
 
 pub(super) fn command() -> Command {
     Command::new("completions").about("Prints a completion script for a shell").arg(
@@ -39,8 +43,25 @@ pub(super) fn manual(matches: &ArgMatches) -> Result<Exit, Failure> {
     let Some(folder) = matches.get_one::<std::path::PathBuf>("folder") else {
         return Err(Failure::new("no folder was named"));
     };
-    clap_mangen::generate_to(super::command(), folder).map_err(|error| {
+    write_manual(folder).map_err(|error| {
         Failure::new(format!("cannot write manual pages into {}: {error}", folder.display()))
     })?;
     Ok(Exit::Success)
+}
+
+/// Writes a page for the program and one for each of its commands, each as a whole and through no link.
+fn write_manual(folder: &Path) -> io::Result<()> {
+    let folder = std::path::absolute(folder)?;
+    let mut command = super::command().disable_help_subcommand(true);
+    command.build();
+    let mut ahead = vec![command];
+    while let Some(command) = ahead.pop() {
+        let page = Man::new(command.clone());
+        let mut text = Vec::new();
+        page.render(&mut text)?;
+        files::replace(&folder.join(page.get_filename()), Attributes::own(0o644), |out| out.write_all(&text))
+            .map_err(io::Error::other)?;
+        ahead.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
+    }
+    Ok(())
 }

@@ -13,10 +13,11 @@ use rustix::{
 };
 
 use super::{
-    entry::{Entry, FileKind},
+    entry::{CopyInterrupted, Entry, FileKind},
     error::{FileError, Operation, Problem},
     extended, trust,
     walk::{self, DirHandle},
+    write,
 };
 
 /// Owner, group and permissions (07777) that a file or directory is to have.
@@ -44,42 +45,75 @@ impl Attributes {
     fn fit(self, entry: &Entry) -> bool {
         (self.uid, self.gid, self.mode) == (entry.uid, entry.gid, entry.mode)
     }
+
+    /// Whether a file gets these attributes as a new file in its place, and not in place: because somebody could have
+    /// it open for writing who may not write to it any more, or because owner and mode take two system calls, which a
+    /// crash could come between.
+    pub(crate) fn need_a_new_file(self, found: &Entry) -> bool {
+        let both = (self.uid, self.gid) != (found.uid, found.gid) && self.mode != found.mode;
+        found.kind == FileKind::File && (trust::outlasts(found, self) || (both && found.nlink == 1))
+    }
 }
 
-/// Sets owner, group and mode in place, if the file or directory is still the one that was inspected.
-pub(crate) fn set_attributes(path: &Path, expected: &Entry, attributes: Attributes) -> Result<(), FileError> {
-    let attempt = || {
+/// Sets owner, group and mode of a file or directory, if it is still the one that was inspected. Where
+/// [`Attributes::need_a_new_file`] says so, the bytes of a file are copied into a new one that takes its place; `tick`
+/// is asked meanwhile whether to go on.
+pub(crate) fn set_attributes(
+    path: &Path,
+    expected: &Entry,
+    attributes: Attributes,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
+) -> Result<(), FileError> {
+    let mut attempt = || {
         let (place, name) = walk::reach(path)?;
         place.permits(attributes.uid)?;
-        set(&place, &name, expected, attributes)
+        let (handle, entry) = take(&place, &name, expected)?;
+        if attributes.fit(&entry) {
+            return Ok(());
+        }
+        if !attributes.need_a_new_file(&entry) {
+            return handle.set(&place, &name, &entry, attributes);
+        }
+        match handle {
+            Handle::Open(opened) => write::copy_over(place, name, opened.into(), &entry, attributes, tick),
+            Handle::Unreadable(_) if trust::outlasts(&entry, attributes) => {
+                Err(Problem::from_errno(Errno::ACCESS, &place.at(&name)))
+            }
+            Handle::Unreadable(_) => handle.set(&place, &name, &entry, attributes),
+        }
     };
     attempt().map_err(|problem| FileError::new(Operation::SetAttributes, path, problem))
 }
 
-/// Sets the attributes of an entry of a directory that permits it.
-pub(super) fn set(
+/// Sets the attributes of a directory in one that permits it.
+///
+/// In place, whoever owned it: the kernel checks the rights to a directory each time a name in it is used, so one that
+/// a former owner holds open is of no use to him. What he has put into it stays his, and is judged when it is reached.
+pub(super) fn set_directory(
     place: &DirHandle,
     name: &OsStr,
     expected: &Entry,
     attributes: Attributes,
 ) -> Result<(), Problem> {
+    let (handle, entry) = take(place, name, expected)?;
+    if attributes.fit(&entry) { Ok(()) } else { handle.set(place, name, &entry, attributes) }
+}
+
+/// Takes hold of an entry, if it is still the one that was inspected and has no name that others could have given it.
+fn take(place: &DirHandle, name: &OsStr, expected: &Entry) -> Result<(Handle, Entry), Problem> {
     let (handle, entry) = Handle::open(place, name)?;
     if !entry.is_same_file(expected) {
         return Err(Problem::Changed { at: place.at(name) });
     }
     refuse_hard_links(place, name, &entry)?;
-    if attributes.fit(&entry) {
-        return Ok(());
-    }
-    handle.change(&entry, attributes).map_err(|errno| place.explain(errno, name))?;
-    handle.sync().map_err(|source| Problem::Unsynced { at: place.at(name), source })
+    Ok((handle, entry))
 }
 
 /// A second name may be that of somebody else's file, put here to have it given away.
 pub(super) fn refuse_hard_links(place: &DirHandle, name: &OsStr, entry: &Entry) -> Result<(), Problem> {
     if entry.kind == FileKind::File && entry.nlink > 1 && place.trust().others_can_write() {
         let directory = place.path().to_owned();
-        let (links, owner) = (entry.nlink, place.trust().owner);
+        let (links, owner) = (entry.nlink, place.trust().owner.into());
         return Err(Problem::HardLinked { at: place.at(name), links, directory, owner });
     }
     Ok(())
@@ -93,6 +127,17 @@ enum Handle {
 }
 
 impl Handle {
+    fn set(
+        &self,
+        place: &DirHandle,
+        name: &OsStr,
+        entry: &Entry,
+        attributes: Attributes,
+    ) -> Result<(), Problem> {
+        self.change(entry, attributes).map_err(|errno| place.explain(errno, name))?;
+        self.sync().map_err(|source| Problem::Unsynced { at: place.at(name), source })
+    }
+
     /// Takes hold of an entry that is a file or directory. What it is, is found out before it is opened: that alone can
     /// block on a FIFO or start a device.
     fn open(place: &DirHandle, name: &OsStr) -> Result<(Handle, Entry), Problem> {

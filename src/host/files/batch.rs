@@ -2,8 +2,12 @@
 //!
 //! A file has to be on disk before it gets its name, and the name before anybody acts on it. To bring a hundred files
 //! to disk takes hardly longer than one, so files that are next in turn are made while the first one is, all under
-//! temporary names; one sync is for all of them. Then each gets its name when its turn comes, and the directories are
-//! brought to disk after the last: before anything else happens that might read them.
+//! temporary names; one sync is for all of them. Then each gets its name when its turn comes. Files between them that
+//! need nothing are passed over.
+//!
+//! The names in a directory are brought to disk with the last file of it that is prepared, and with the last but one: it
+//! is not certain before its turn that the last will be written at all, and nothing else may happen before the names are
+//! on disk. So whoever is told that a directory failed has written to it himself.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -14,13 +18,14 @@ use std::{
 
 use rustix::{
     fs::{fstat, fstatfs, syncfs},
+    process::{Resource, getrlimit},
     system::uname,
 };
 
 use super::{
     attributes::Attributes,
     dir_handle::DirSync,
-    error::{FileError, Operation, Problem},
+    error::{FileError, Operation},
     write::TempFile,
 };
 
@@ -48,19 +53,34 @@ struct Ready {
     attributes: Attributes,
     sha256: String,
     draft: TempFile,
+    turn: Turn,
+}
+
+/// Whether the turn of a file has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Ahead,
+    Come,
 }
 
 impl Batch {
-    /// Each file takes two descriptors, of which a process usually has 1024.
-    pub(crate) const MOST: usize = 200;
+    /// As far as the engine looks ahead.
+    const MOST: usize = 256;
     /// To write a larger file takes longer than to sync it.
     pub(crate) const LARGEST: usize = 64 << 10;
     /// With fewer files, a sync of each is as quick.
     pub(crate) const WORTHWHILE: usize = 4;
 
-    /// Whether a file is prepared for this path.
-    pub(crate) fn holds(&self, path: &Path) -> bool {
-        self.ready.iter().any(|ready| ready.path == path)
+    /// Whether nothing is prepared.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// Returns how many files can be prepared at once. Each takes two descriptors, and half of what the process may open
+    /// is left to others.
+    pub(crate) fn room() -> usize {
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        usize::try_from(descriptors / 4).map_or(Self::MOST, |room| room.min(Self::MOST))
     }
 
     /// Makes a file under a temporary name.
@@ -78,7 +98,7 @@ impl Batch {
             Ok(draft)
         };
         let draft = make().map_err(|problem| FileError::new(Operation::Write, path, problem))?;
-        self.ready.push_back(Ready { path: path.to_owned(), attributes, sha256, draft });
+        self.ready.push_back(Ready { path: path.to_owned(), attributes, sha256, draft, turn: Turn::Ahead });
         Ok(())
     }
 
@@ -114,14 +134,19 @@ impl Batch {
         Some(systems)
     }
 
-    /// The turn of a path has come: what was prepared for paths before it is of no use any more, and unless more of the
-    /// same follows, the names are brought to disk.
+    /// Notes that the turn of a path has come: what was prepared for paths before it is of no use any more.
+    ///
+    /// Names that are to be on disk by now, because the files after them in their directory came to nothing, are brought
+    /// there. An error of that belongs to none who can still be told: it is returned for a warning.
     pub(crate) fn turn(&mut self, path: &Path) -> Result<(), FileError> {
-        match self.ready.iter().position(|ready| ready.path == path) {
-            Some(before) => drop(self.ready.drain(..before)),
-            None => self.ready.clear(),
+        let before = self.ready.iter().position(|ready| ready.path == path);
+        let passed =
+            before.unwrap_or_else(|| self.ready.iter().take_while(|ready| ready.turn == Turn::Come).count());
+        drop(self.ready.drain(..passed));
+        if let Some(ready) = self.ready.front_mut().filter(|_| before.is_some()) {
+            ready.turn = Turn::Come;
         }
-        if self.ready.len() > 1 { Ok(()) } else { self.settle() }
+        self.settle_all(|waiting| waiting.iter().all(|ready| ready.turn == Turn::Come))
     }
 
     /// Gives the file that was prepared for a path its name; `None` if there is none with these attributes and content.
@@ -144,15 +169,34 @@ impl Batch {
             draft.appear()
         };
         let appeared = appear().map_err(|problem| FileError::new(Operation::Write, path, problem));
-        Some(appeared.and_then(|()| if self.ready.is_empty() { self.settle() } else { Ok(()) }))
+        let directory = draft.place().path().to_owned();
+        Some(appeared.and_then(|()| self.settle(path, &directory)))
     }
 
-    /// Brings to disk the names that were given.
-    fn settle(&mut self) -> Result<(), FileError> {
+    /// Brings the names in a directory to disk after `path` was written there, if at most one more is to come.
+    fn settle(&mut self, path: &Path, directory: &Path) -> Result<(), FileError> {
+        let to_come = self.ready.iter().filter(|ready| ready.draft.place().path() == directory).count();
+        match self.unsettled.iter().position(|barrier| barrier.path == directory) {
+            Some(at) if to_come <= 1 => {
+                let synced = self.unsettled.swap_remove(at).sync();
+                synced.map_err(|problem| FileError::new(Operation::Write, path, problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings to disk the names in all directories for whose prepared files `is_due` holds.
+    fn settle_all(&mut self, is_due: impl Fn(&[&Ready]) -> bool) -> Result<(), FileError> {
         let mut trouble = Ok(());
-        for barrier in self.unsettled.drain(..) {
+        for barrier in std::mem::take(&mut self.unsettled) {
             let directory = barrier.path.clone();
-            let synced: Result<(), Problem> = barrier.sync();
+            let waiting: Vec<&Ready> =
+                self.ready.iter().filter(|ready| ready.draft.place().path() == directory).collect();
+            if !is_due(&waiting) {
+                self.unsettled.push(barrier);
+                continue;
+            }
+            let synced = barrier.sync();
             let synced = synced.map_err(|problem| FileError::new(Operation::Write, &directory, problem));
             trouble = trouble.and(synced);
         }
@@ -163,7 +207,7 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         // Only a run that was stopped gets here with something to do, and it says that it was.
-        let _ = self.settle();
+        let _ = self.settle_all(|_| true);
     }
 }
 

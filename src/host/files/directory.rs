@@ -38,7 +38,7 @@ pub(crate) fn make_directory(path: &Path, attributes: Attributes, parents: Paren
             Some(entry) => {
                 place.refuse_special(name, &entry)?;
                 match entry.kind {
-                    FileKind::Directory => attributes::set(&place, name, &entry, attributes),
+                    FileKind::Directory => attributes::set_directory(&place, name, &entry, attributes),
                     _ => Err(Problem::NotADirectory { component: place.at(name) }),
                 }
             }

@@ -17,6 +17,7 @@ use rustix::{
 use sha2::{Digest, Sha256};
 
 use super::{
+    copy::CHUNK,
     error::{FileError, Operation, Problem},
     trust, walk,
 };
@@ -88,26 +89,35 @@ pub(crate) fn open_regular(path: &Path) -> Result<Option<(Option<File>, Entry)>,
 }
 
 /// SHA-256 of a regular file; `tick` is asked between chunks whether to go on.
+///
+/// With the size that the file is wanted to have, no more is read than it takes to know whether it has it: the owner of a
+/// file can make it seem terabytes long with one call. A file of another size comes back without a checksum.
 pub(crate) fn digest(
     path: &Path,
+    wanted: Option<u64>,
     tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<Option<Digested>, FileError> {
     let failed = |problem| FileError::new(Operation::Read, path, problem);
-    let Some((file, entry)) = open(path).map_err(failed)? else { return Ok(None) };
-    let sha256 = file.map(|file| hash(file, entry.size, path, tick)).transpose().map_err(failed)?;
+    let Some((file, mut entry)) = open(path).map_err(failed)? else { return Ok(None) };
+    let needs_reading = wanted.is_none_or(|wanted| wanted == entry.size || !entry.has_certain_size());
+    let sha256 = match file.filter(|_| needs_reading) {
+        Some(file) => hash(file, &mut entry, wanted, path, tick).map_err(failed)?,
+        None => None,
+    };
     Ok(Some(Digested { entry, sha256 }))
 }
 
-const CHUNK: usize = 128 * 1024;
-
+/// Reads a file and returns its checksum; `None` when it turns out to be longer than it is wanted to be, which its
+/// entry then shows.
 fn hash(
     mut file: File,
-    size: u64,
+    entry: &mut Entry,
+    wanted: Option<u64>,
     path: &Path,
     tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
-) -> Result<String, Problem> {
+) -> Result<Option<String>, Problem> {
     // One byte more than the file has: a read that fills less of it, and gives all that is there, has come to the end.
-    let room = usize::try_from(size).map_or(CHUNK, |size| CHUNK.min(size + 1));
+    let room = usize::try_from(entry.size).map_or(CHUNK, |size| CHUNK.min(size.saturating_add(1)));
     let mut buffer = vec![0; room.max(512)];
     let mut hasher = Sha256::new();
     let mut read = 0;
@@ -123,11 +133,15 @@ fn hash(
         };
         hasher.update(&buffer[..count]);
         read += count as u64;
-        if read == size && count < buffer.len() {
+        if wanted.is_some_and(|wanted| read > wanted) {
+            entry.size = entry.size.max(read);
+            return Ok(None);
+        }
+        if read == entry.size && count < buffer.len() {
             break;
         }
     }
-    Ok(hex(&hasher.finalize()))
+    Ok(Some(hex(&hasher.finalize())))
 }
 
 /// Bytes as events and states show them.
@@ -154,7 +168,8 @@ pub(super) fn look(path: &Path) -> Result<Option<Entry>, Problem> {
     }
 }
 
-const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+/// To open without waiting: a FIFO may have taken the place of a file.
+pub(super) const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 fn open(path: &Path) -> Result<Option<(Option<File>, Entry)>, Problem> {
     if let Some((file, entry)) = open_plain(path) {
@@ -241,6 +256,11 @@ impl Entry {
     /// reach it under another name.
     pub(crate) fn is_exposed(&self) -> bool {
         !trust::is_ours(self.uid) || self.mode & trust::GROUP_OR_OTHERS_WRITE != 0 || self.nlink > 1
+    }
+
+    /// Whether the size is that of the content. Files of /proc and /sys say 0 or the size of a page, whatever they hold.
+    pub(crate) fn has_certain_size(&self) -> bool {
+        !matches!(self.size, 0 | 4096)
     }
 
     /// Whether both are the same file, whatever its attributes are now.

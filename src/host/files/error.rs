@@ -8,6 +8,8 @@ use std::{error::Error, fmt, io, path::Path, path::PathBuf};
 
 use rustix::io::Errno;
 
+use crate::host::users::Users;
+
 /// An operation on a path that failed, and why. The message says it all; the source is there for its error number.
 #[derive(Debug)]
 pub(crate) struct FileError {
@@ -41,12 +43,12 @@ pub(crate) enum Problem {
     NotADirectory { component: PathBuf },
     #[error("{link:?} is a symbolic link to {target:?}")]
     LinkInTheWay { link: PathBuf, target: PathBuf },
-    #[error("symbolic link {link:?} to {target:?}, owned by uid {owner}, is not safe to follow: {risk}")]
-    UnsafeLink { link: PathBuf, target: PathBuf, owner: u32, risk: LinkRisk },
+    #[error("symbolic link {link:?} to {target:?}, owned by {owner}, is not safe to follow: {risk}")]
+    UnsafeLink { link: PathBuf, target: PathBuf, owner: Party, risk: LinkRisk },
     #[error(
-        "{component:?} belongs to uid {owner}, who could redirect everything below it, and what is asked for would belong to uid {wanted}"
+        "{component:?} belongs to {owner}, who could redirect everything below it, and what is asked for would belong to {wanted}"
     )]
-    UnsafeComponent { component: PathBuf, owner: u32, wanted: u32 },
+    UnsafeComponent { component: PathBuf, owner: Party, wanted: Party },
     #[error(
         "everybody may rename and replace what is in {component:?}: it is world-writable without the sticky bit"
     )]
@@ -69,10 +71,8 @@ pub(crate) enum Problem {
     Unsynced { at: PathBuf, source: Errno },
     #[error("{at:?} was changed by somebody else in the meantime")]
     Changed { at: PathBuf },
-    #[error(
-        "{at:?} has {links} names (hard links), and uid {owner} or others can make them in {directory:?}"
-    )]
-    HardLinked { at: PathBuf, links: u64, directory: PathBuf, owner: u32 },
+    #[error("{at:?} has {links} names (hard links), and {owner} or others can make them in {directory:?}")]
+    HardLinked { at: PathBuf, links: u64, directory: PathBuf, owner: Party },
     #[error("{at:?} is a directory")]
     IsADirectory { at: PathBuf },
     #[error("{at:?} is neither a file nor a directory")]
@@ -93,6 +93,28 @@ pub(crate) enum Problem {
     System { at: PathBuf, source: Errno },
 }
 
+/// A user in a message: by number and, once somebody who knows has been asked, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Party {
+    pub(super) uid: u32,
+    name: Option<String>,
+}
+
+impl From<u32> for Party {
+    fn from(uid: u32) -> Self {
+        Self { uid, name: None }
+    }
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "uid {} ({name})", self.uid),
+            None => write!(f, "uid {}", self.uid),
+        }
+    }
+}
+
 /// Why a symbolic link on the way is not followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LinkRisk {
@@ -102,8 +124,8 @@ pub(crate) enum LinkRisk {
     Directory { directory: PathBuf },
     #[error("it has several names, so anybody may have put it there")]
     HardLinked,
-    #[error("it lies below {component:?}, which belongs to uid {owner}")]
-    Below { component: PathBuf, owner: u32 },
+    #[error("it lies below {component:?}, which belongs to {owner}")]
+    Below { component: PathBuf, owner: Party },
 }
 
 /// An attribute of the file system that keeps even root from changing a file.
@@ -118,6 +140,27 @@ pub(crate) enum Flag {
 impl FileError {
     pub(super) fn new(operation: Operation, path: &Path, problem: Problem) -> Self {
         Self { operation, path: path.to_owned(), problem }
+    }
+
+    /// Names the users in the message.
+    pub(crate) fn naming(mut self, users: &Users) -> Self {
+        let name = |party: &mut Party| {
+            let name = users.user_name(party.uid);
+            // Who has no name is called by his number.
+            party.name = Some(name).filter(|name| *name != party.uid.to_string());
+        };
+        match &mut self.problem {
+            Problem::UnsafeLink { owner, risk, .. } => {
+                name(owner);
+                if let LinkRisk::Below { owner, .. } = risk {
+                    name(owner);
+                }
+            }
+            Problem::UnsafeComponent { owner, wanted, .. } => [owner, wanted].into_iter().for_each(name),
+            Problem::HardLinked { owner, .. } => name(owner),
+            _ => {}
+        }
+        self
     }
 
     /// Whether the caller asked for the end, and nothing is wrong with the file.
@@ -211,7 +254,7 @@ impl Problem {
                 )
             }
             Problem::UnsafeComponent { component, owner, .. } => format!(
-                "let uid {owner} own what is managed below {component:?}, or give {component:?} to root (chown root)"
+                "let {owner} own what is managed below {component:?}, or give {component:?} to root (chown root)"
             ),
             Problem::OpenToAll { component } => {
                 format!("take the right to write from others (chmod o-w), or set the sticky bit (chmod +t) on {component:?}")

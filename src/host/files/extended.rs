@@ -37,6 +37,10 @@ impl Kept {
         attributes: Attributes,
     ) -> Kept {
         let mut kept = Kept { attributes: Vec::new(), access_list: None };
+        // What a former owner wrote down is not carried over to somebody else's file: a list would let him in.
+        if replaced.uid != attributes.uid && !trust::is_ours(replaced.uid) {
+            return kept;
+        }
         let Ok(old) = place.open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) else {
             return kept;
         };
@@ -50,11 +54,7 @@ impl Kept {
                 kept.attributes.push((name, value));
             }
         }
-        // A list that a former owner made is not carried over to somebody else's file: it would let him in.
-        if replaced.uid == attributes.uid || trust::is_ours(replaced.uid) {
-            kept.access_list =
-                value(&old, ACCESS_LIST).ok().and_then(|list| with_mode(list, attributes.mode));
-        }
+        kept.access_list = value(&old, ACCESS_LIST).ok().and_then(|list| with_mode(list, attributes.mode));
         kept
     }
 

@@ -21,11 +21,13 @@
 mod attributes;
 mod batch;
 mod check;
+mod copy;
 mod dir_handle;
 mod directory;
 mod entry;
 mod error;
 mod extended;
+mod follow;
 mod listing;
 mod merge;
 mod prediction;
@@ -44,9 +46,11 @@ pub(crate) use self::{
     attributes::{Attributes, set_attributes},
     batch::Batch,
     check::Intent,
+    copy::{CHUNK, pieces},
     directory::{Parents, make_directory, replace_file_with_directory},
     entry::{CopyInterrupted, Digested, Entry, FileKind, digest, hex, inspect, open_regular},
     error::{FileError, Problem},
+    follow::open_followed,
     listing::names,
     prediction::{Predicted, Prediction, UNKNOWN},
     remove::{remove, remove_tree},

@@ -6,11 +6,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-use super::error::{LinkRisk, Problem};
+use super::{
+    attributes::Attributes,
+    entry::Entry,
+    error::{LinkRisk, Problem},
+};
 
 pub(super) const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
-pub(super) const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
+const GROUP_WRITE: u32 = 0o020;
+pub(super) const GROUP_OR_OTHERS_WRITE: u32 = GROUP_WRITE | OTHERS_WRITE;
 
 /// Whose directories were passed on the way.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +38,17 @@ pub(super) fn is_ours(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw()
 }
 
+/// Whether somebody could have a file open for writing who may not write to it once it has these attributes. Rights are
+/// checked when a file is opened and never again: a descriptor outlasts every change of owner and mode.
+pub(super) fn outlasts(found: &Entry, wanted: Attributes) -> bool {
+    let others = OTHERS_WRITE & wanted.mode != 0;
+    let owner = !is_ours(found.uid) && found.uid != wanted.uid;
+    // An access list shows as the rights of the group, whoever it names.
+    let group = found.mode & GROUP_WRITE != 0 && (wanted.mode & GROUP_WRITE == 0 || found.gid != wanted.gid);
+    let anybody = found.mode & OTHERS_WRITE != 0;
+    !others && (owner || group || anybody)
+}
+
 impl Trust {
     /// Notes what a directory means for everything below it.
     pub(crate) fn pass(&mut self, component: &Path, owner: u32, mode: u32) {
@@ -49,7 +65,7 @@ impl Trust {
     pub(crate) fn risk_of_link(&self, directory: &Path, owner: u32, names: u64) -> Option<LinkRisk> {
         if let Some(stranger) = self.strangers.first() {
             let Stranger { component, owner } = stranger.clone();
-            Some(LinkRisk::Below { component, owner })
+            Some(LinkRisk::Below { component, owner: owner.into() })
         } else if let Some(component) = &self.open_to_all {
             Some(LinkRisk::Directory { directory: component.clone() })
         } else if !is_ours(owner) {
@@ -74,7 +90,7 @@ impl Trust {
         match self.strangers.iter().find(|stranger| stranger.owner != owner).cloned() {
             None => Ok(()),
             Some(Stranger { component, owner: stranger }) => {
-                Err(Problem::UnsafeComponent { component, owner: stranger, wanted: owner })
+                Err(Problem::UnsafeComponent { component, owner: stranger.into(), wanted: owner.into() })
             }
         }
     }

@@ -238,7 +238,9 @@ impl<D> Reached<D> {
             FileKind::Symlink { target } => {
                 let risk = self.trust.risk_of_link(&self.path, entry.uid, entry.nlink);
                 match risk.filter(|_| follow == Links::Trusted) {
-                    Some(risk) => Err(Problem::UnsafeLink { link: at, target, owner: entry.uid, risk }),
+                    Some(risk) => {
+                        Err(Problem::UnsafeLink { link: at, target, owner: entry.uid.into(), risk })
+                    }
                     None => Ok(Step::Link { target }),
                 }
             }

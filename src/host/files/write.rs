@@ -14,6 +14,7 @@ use rustix::{
 
 use super::{
     attributes::Attributes,
+    copy,
     entry::{CopyInterrupted, Entry, FileKind},
     error::{FileError, Operation, Problem},
     extended::Kept,
@@ -35,6 +36,24 @@ pub(crate) fn replace(
         draft.complete(attributes)
     };
     attempt().map_err(|problem| FileError::new(Operation::Write, path, problem))
+}
+
+/// Puts a copy of an open file in its place, with other attributes, if it is still there by then.
+pub(super) fn copy_over(
+    place: DirHandle,
+    name: OsString,
+    mut from: File,
+    expected: &Entry,
+    attributes: Attributes,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
+) -> Result<(), Problem> {
+    let mut draft = TempFile::beside(place, name)?;
+    draft.pour(|out| copy::pieces(&mut from, tick, |piece| out.write_all(piece)).map(drop))?;
+    let (place, name) = (draft.place(), &draft.name);
+    if !place.entry(name)?.is_some_and(|entry| entry.is_same_file(expected)) {
+        return Err(Problem::Changed { at: place.at(name) });
+    }
+    draft.complete(attributes)
 }
 
 /// A file in the making, beside the place it is meant for; gone when dropped before it is published.
@@ -70,9 +89,13 @@ impl TempFile {
     pub(super) fn begin(path: &Path, owner: u32) -> Result<TempFile, Problem> {
         let (place, name) = walk::reach(path)?;
         place.permits(owner)?;
+        Ok(TempFile { path: path.to_owned(), ..Self::beside(place, name)? })
+    }
+
+    fn beside(place: DirHandle, name: OsString) -> Result<TempFile, Problem> {
         place.refuse_own_way(&name)?;
         refuse_directory(&place, &name)?;
-        Ok(TempFile { path: path.to_owned(), name, temporary: temporary::file(place)? })
+        Ok(TempFile { path: place.at(&name), name, temporary: temporary::file(place)? })
     }
 
     pub(super) fn pour(

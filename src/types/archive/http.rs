@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     host::{
-        files::{self, Attributes, TempFile},
+        files::{self, Attributes, CopyInterrupted, TempFile},
         http::Body,
         unpack::{ArchiveFormat, UnpackError},
     },
@@ -62,7 +62,7 @@ impl Http {
                 (Step::Download, Some(target)) => {
                     ready = self.download(want, target, action, cx)?;
                 }
-                (Step::SetAttributes, Some(target)) => set_attributes(want, have, target)?,
+                (Step::SetAttributes, Some(target)) => set_attributes(want, have, target, cx)?,
                 (Step::TakeOver, Some(target)) => take_over(want, have, target, cx)?,
                 (Step::Extract, Some(target)) => extract(want, have, target, ready.take(), cx)?,
                 (_, None) => return Err(ArchiveError::UnknownAttributes.into()),
@@ -241,8 +241,14 @@ fn take_over(want: &Properties, have: &ArchiveState, target: Attributes, cx: &Co
 }
 
 /// Sets owner, group and mode of an archive that is otherwise right.
-fn set_attributes(want: &Properties, have: &ArchiveState, target: Attributes) -> Result<(), Error> {
+fn set_attributes(
+    want: &Properties,
+    have: &ArchiveState,
+    target: Attributes,
+    cx: &Context,
+) -> Result<(), Error> {
     let Some(entry) = &have.entry else { return Err(changed(want)) };
     let mode = want.mode.map_or(entry.mode, Mode::bits);
-    files::set_attributes(want.name.as_path(), entry, Attributes { mode, ..target }).map_err(local)
+    let tick = &mut || cx.tick().map_err(|_| CopyInterrupted);
+    files::set_attributes(want.name.as_path(), entry, Attributes { mode, ..target }, tick).map_err(local)
 }

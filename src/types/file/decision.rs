@@ -2,7 +2,7 @@
 
 use super::{
     Action, Ensure, Properties,
-    state::{Contents, FileState, Found},
+    state::{Comparison, Contents, FileState, Found},
 };
 use crate::resource::{Change, Difference, Error};
 
@@ -37,13 +37,13 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
         (Ensure::Present, Found::File) => {
             let attributes = attribute_differences(want, have);
             let content = Difference::of(if want.source.is_some() { "source" } else { "content" });
-            match (have.checksum_wanted(), &have.metadata.checksum) {
+            match have.content() {
                 // Written anew it can be read; as it is to be, it would be written anew for ever.
-                (Some(_), None) if attributes.is_empty() => Err(unreadable(want)),
-                (Some(wanted), found) if found.as_ref() != Some(wanted) => {
+                Comparison::Impossible if attributes.is_empty() => Err(unreadable(want)),
+                Comparison::Different | Comparison::Impossible => {
                     Ok(update(Action::UpdateFile, [vec![content], attributes].concat()))
                 }
-                _ => Ok(update(Action::SetFileAttributes, attributes)),
+                Comparison::Same | Comparison::NotAsked => Ok(update(Action::SetFileAttributes, attributes)),
             }
         }
         (Ensure::Present, Found::Directory { .. }) => Err(in_the_way(A_DIRECTORY)),

@@ -77,7 +77,7 @@ fn read_old(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// The bytes of a file, unless there are too many.
-fn read_small(file: std::fs::File) -> std::io::Result<Option<Vec<u8>>> {
+fn read_small(file: impl Read) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= LARGEST).then_some(bytes))

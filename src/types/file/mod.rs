@@ -238,7 +238,7 @@ impl ResourceType for File {
     type Provider = Posix;
 
     fn inspect(want: &Properties, on: &Posix, cx: &Context) -> Result<FileState, Error> {
-        on.turn(want)?;
+        on.turn(want, cx);
         posix::inspect(want, cx)
     }
 
@@ -285,12 +285,12 @@ impl ResourceType for File {
     }
 
     fn prepare<'w>(
-        want: &'w Properties,
+        _: &'w Properties,
         next: &mut dyn Iterator<Item = &'w Properties>,
         on: &Posix,
         cx: &Context,
     ) {
-        on.prepare(want, next, cx);
+        on.prepare(next, cx);
     }
 
     fn enact(

@@ -10,20 +10,19 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Action, Ensure, Properties, decision,
-    source::{self, CHUNK, copy},
+    Action, Ensure, Properties, decision, source,
     state::{Contents, FileState, Found, Metadata, Target, special},
 };
 use crate::{
     host::files::{
-        self, Attributes, Batch, CopyInterrupted, Digested, FileError, FileKind, Intent, Parents, Predicted,
-        Problem,
+        self, Attributes, Batch, CHUNK, CopyInterrupted, Digested, FileError, FileKind, Intent, Parents,
+        Predicted, Problem,
     },
-    resource::{Content, Context, Effects, Error, PathEffect},
+    resource::{Content, Context, Effects, Error, PathEffect, RunMode},
 };
 
-/// How many files that need no new content are passed over in search of some that do.
-const PATIENCE: usize = 8;
+/// How many files in a row that need no new content are passed over in search of one that does: each is looked at twice.
+const PATIENCE: usize = 16;
 
 /// A file that will be stored when its turn comes.
 struct Plan<'w> {
@@ -42,10 +41,12 @@ pub(crate) struct Posix {
 
 /// What is at the path, and what the wish comes down to on this machine.
 pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Error> {
-    let target = target(want, cx);
+    let content = WantedContent::of(want, cx);
+    let digested = look(want, content.as_ref().ok().and_then(WantedContent::size), cx)?;
+    let target = content.and_then(|content| target(want, content, digested.as_ref(), cx));
     let mut metadata =
         Metadata { name: want.name.to_string(), provider: "posix".to_owned(), ..Metadata::default() };
-    let Some(Digested { entry, sha256 }) = look(want, cx)? else {
+    let Some(Digested { entry, sha256 }) = digested else {
         return Ok(FileState { metadata, found: Found::Nothing, entry: None, target });
     };
     metadata.describe(&entry, cx);
@@ -59,18 +60,19 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Erro
     Ok(FileState { metadata, found, entry: Some(entry), target })
 }
 
-/// What is at the path. The content is read only where it matters, and may turn out not to be readable.
-fn look(want: &Properties, cx: &Context) -> Result<Option<Digested>, Error> {
+/// What is at the path. The content is read only where it matters, no further than it takes to tell whether it has the
+/// wanted size, and may turn out not to be readable.
+fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Digested>, Error> {
     let path = want.name.as_path();
     let mut changed = None;
-    if let Some(predicted) = cx.prediction.borrow().files.inspect(path)? {
+    if let Some(predicted) = cx.prediction.borrow().files.inspect(path).map_err(|error| blame(error, cx))? {
         match foreseen_as(predicted, want, cx) {
             Some(digested) if digested.is_as_on_disk() => changed = Some(digested),
             other => return Ok(other),
         }
     }
     let digested = if want.content_matters() {
-        match files::digest(path, &mut || stop(cx)) {
+        match files::digest(path, size, &mut || stop(cx)) {
             Err(FileError { problem: Problem::Denied { .. }, .. }) => inspected(path)?,
             digested => digested.map_err(|error| blame(error, cx))?,
         }
@@ -78,7 +80,10 @@ fn look(want: &Properties, cx: &Context) -> Result<Option<Digested>, Error> {
         inspected(path)?
     };
     Ok(match (changed, digested) {
-        (Some(predicted), Some(Digested { sha256, .. })) => Some(Digested { sha256, ..predicted }),
+        (Some(mut predicted), Some(Digested { entry, sha256 })) => {
+            predicted.entry.size = entry.size;
+            Some(Digested { sha256, ..predicted })
+        }
         (_, digested) => digested,
     })
 }
@@ -100,7 +105,12 @@ fn contents(want: &Properties, cx: &Context) -> Result<Contents, Error> {
     Ok(if is_empty { Contents::None } else { Contents::Some })
 }
 
-fn target(want: &Properties, cx: &Context) -> Result<Target, Error> {
+fn target(
+    want: &Properties,
+    content: WantedContent,
+    found: Option<&Digested>,
+    cx: &Context,
+) -> Result<Target, Error> {
     if want.ensure == Ensure::Absent {
         return Ok(Target::default());
     }
@@ -108,14 +118,51 @@ fn target(want: &Properties, cx: &Context) -> Result<Target, Error> {
     if let Some(attributes) = attributes.filter(|_| want.manages_content()) {
         must_be_readable(attributes)?;
     }
-    Ok(Target { attributes, checksum: wanted_checksum(want, cx)? })
+    let size = content.size();
+    Ok(Target { attributes, size, checksum: content.checksum(found, cx)? })
 }
 
-fn wanted_checksum(want: &Properties, cx: &Context) -> Result<Option<String>, Error> {
-    match (&want.content, &want.source) {
-        (Some(content), _) => Ok(Some(files::hex(&Sha256::digest(content.as_bytes())))),
-        (None, Some(source)) => source::checksum(source, cx).map(Some),
-        (None, None) => Ok(None),
+/// The content that a file is to have.
+enum WantedContent<'w> {
+    NotManaged,
+    Text(&'w str),
+    /// A copy, with the size of the original where that is certain.
+    Copy {
+        source: &'w str,
+        size: Option<u64>,
+    },
+}
+
+impl<'w> WantedContent<'w> {
+    fn of(want: &'w Properties, cx: &Context) -> Result<Self, Error> {
+        match (&want.content, &want.source) {
+            _ if want.ensure != Ensure::Present => Ok(Self::NotManaged),
+            (Some(content), _) => Ok(Self::Text(content)),
+            (None, Some(source)) => Ok(Self::Copy { source, size: source::size(source, cx)? }),
+            (None, None) => Ok(Self::NotManaged),
+        }
+    }
+
+    fn size(&self) -> Option<u64> {
+        match self {
+            Self::NotManaged => None,
+            Self::Text(content) => Some(content.len() as u64),
+            Self::Copy { size, .. } => *size,
+        }
+    }
+
+    /// Works out the checksum, unless what was found cannot have it. A dry run needs it for those who come after.
+    fn checksum(&self, found: Option<&Digested>, cx: &Context) -> Result<Option<String>, Error> {
+        let may_fit = |size: u64| {
+            let fits = |found: &Digested| found.entry.kind == FileKind::File && found.entry.size == size;
+            cx.mode() == RunMode::Noop || found.is_some_and(fits)
+        };
+        match self {
+            Self::NotManaged => Ok(None),
+            Self::Text(content) => Ok(Some(files::hex(&Sha256::digest(content.as_bytes())))),
+            Self::Copy { size: Some(size), .. } if !may_fit(*size) => Ok(None),
+            Self::Copy { source, .. } => source::checksum(source, cx).map(Some),
+        }
     }
 }
 
@@ -153,31 +200,33 @@ pub(super) fn only_foresees(want: &Properties, cx: &Context) -> bool {
 }
 
 impl Posix {
-    /// The turn of a resource has come.
-    pub(super) fn turn(&self, want: &Properties) -> Result<(), Error> {
-        Ok(self.batch().turn(want.name.as_path())?)
+    /// Notes that the turn of a resource has come.
+    pub(super) fn turn(&self, want: &Properties, cx: &Context) {
+        if let Err(error) = self.batch().turn(want.name.as_path()) {
+            cx.warn(format!(
+                "{error}; files that were written there before may be gone after a power failure"
+            ));
+        }
     }
 
     /// Makes the files that come after this one, so that they reach the disk together. What is wrong with one of them
     /// is told when its turn comes.
-    pub(super) fn prepare(
-        &self,
-        want: &Properties,
-        next: &mut dyn Iterator<Item = &Properties>,
-        cx: &Context,
-    ) {
+    pub(super) fn prepare(&self, next: &mut dyn Iterator<Item = &Properties>, cx: &Context) {
         let mut batch = self.batch();
-        if batch.holds(want.name.as_path()) {
+        if !batch.is_empty() {
             return;
         }
-        let mut patience = PATIENCE;
+        let (room, mut patience) = (Batch::room(), PATIENCE);
         let mut plans = Vec::new();
         while patience > 0
-            && plans.len() < Batch::MOST
+            && plans.len() < room
             && let Some(next) = next.next()
         {
             match plan(next, cx) {
-                Some(plan) => plans.push(plan),
+                Some(plan) => {
+                    plans.push(plan);
+                    patience = PATIENCE;
+                }
                 None => patience -= 1,
             }
         }
@@ -208,15 +257,16 @@ impl Posix {
             (action, Some(attributes), _) if action.stores() => {
                 let sha256 = have.checksum_wanted().map_or("", String::as_str);
                 let prepared = self.batch().publish(path, attributes, sha256);
-                return prepared.map_or_else(|| store(want, attributes, cx), |done| Ok(done?));
+                return prepared.map_or_else(
+                    || store(want, attributes, cx),
+                    |done| done.map_err(|error| blame(error, cx)),
+                );
             }
-            (Action::SetFileAttributes, Some(attributes), Some(entry)) => {
-                // Owner and mode take two system calls: together they are set on a copy that then appears at once.
-                let owner = (entry.uid, entry.gid) != (attributes.uid, attributes.gid);
-                if owner && entry.mode != attributes.mode && entry.nlink == 1 {
-                    return store_again(path, attributes, cx);
-                }
-                files::set_attributes(path, entry, attributes)
+            // What is in the file by now need not be what was seen in it.
+            (Action::SetFileAttributes, Some(attributes), Some(entry))
+                if want.manages_content() && attributes.need_a_new_file(entry) =>
+            {
+                return store(want, attributes, cx);
             }
             (Action::CreateDirectory, Some(attributes), _) => {
                 files::make_directory(path, attributes, Parents::Make)
@@ -224,8 +274,8 @@ impl Posix {
             (Action::ReplaceFileWithDirectory, Some(attributes), _) => {
                 files::replace_file_with_directory(path, attributes)
             }
-            (Action::SetDirectoryAttributes, Some(attributes), Some(entry)) => {
-                files::set_attributes(path, entry, attributes)
+            (Action::SetFileAttributes | Action::SetDirectoryAttributes, Some(attributes), Some(entry)) => {
+                files::set_attributes(path, entry, attributes, &mut || stop(cx))
             }
             _ => return Err(unknown_attributes()),
         };
@@ -245,7 +295,7 @@ fn plan<'w>(want: &'w Properties, cx: &Context) -> Option<Plan<'w>> {
     }
     let have = inspect(want, cx).ok()?;
     let action = decision::compare(want, &have).ok()??.action;
-    let Target { attributes, checksum } = have.target.ok()?;
+    let Target { attributes, checksum, .. } = have.target.ok()?;
     action.stores().then_some(Plan {
         path: want.name.as_path(),
         content,
@@ -276,7 +326,14 @@ fn intent(have: &FileState, action: Action) -> Option<Intent> {
         // Whether it has to be empty was decided on what is predicted in it.
         Action::RemoveDirectory => Some(Intent::RemoveTree),
         Action::CreateFile | Action::UpdateFile | Action::ReplaceLink => attributes.map(Intent::Write),
-        Action::SetFileAttributes | Action::SetDirectoryAttributes => attributes.map(Intent::SetAttributes),
+        Action::SetFileAttributes | Action::SetDirectoryAttributes => {
+            let is_replaced =
+                |wanted: &Attributes| have.entry.as_ref().is_some_and(|entry| wanted.need_a_new_file(entry));
+            attributes.map(|wanted| match is_replaced(&wanted) {
+                true => Intent::Write(wanted),
+                false => Intent::SetAttributes(wanted),
+            })
+        }
         Action::CreateDirectory | Action::ReplaceFileWithDirectory => {
             attributes.map(|attributes| Intent::MakeDirectory(attributes, Parents::Make))
         }
@@ -318,19 +375,12 @@ fn store(want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), 
     let source = want.source.as_ref().map(|source| source::open(source, cx)).transpose()?;
     let stored = files::replace(want.name.as_path(), attributes, |out| match (&want.content, source) {
         (Some(content), _) => content.as_bytes().chunks(CHUNK).try_for_each(|piece| write(out, piece, cx)),
-        (None, Some(file)) => copy(file, cx, |piece| out.write_all(piece)),
+        (None, Some(mut file)) => {
+            files::pieces(&mut file, &mut || stop(cx), |piece| out.write_all(piece)).map(drop)
+        }
         (None, None) => Ok(()),
     });
     stored.map_err(|error| blame(error, cx))
-}
-
-/// Writes the content that is there once more, under new attributes.
-fn store_again(path: &Path, attributes: Attributes, cx: &Context) -> Result<(), Error> {
-    let Some((Some(file), _)) = files::open_regular(path)? else {
-        return Err(Error::new(format!("{} was changed by somebody else meanwhile", path.display())));
-    };
-    files::replace(path, attributes, |out| copy(file, cx, |piece| out.write_all(piece)))
-        .map_err(|error| blame(error, cx))
 }
 
 fn write(out: &mut dyn Write, piece: &[u8], cx: &Context) -> io::Result<()> {
@@ -344,5 +394,5 @@ pub(super) fn stop(cx: &Context) -> Result<(), CopyInterrupted> {
 
 /// The error of a file operation, or why the operation was stopped.
 fn blame(error: FileError, cx: &Context) -> Error {
-    cx.tick().err().unwrap_or_else(|| error.into())
+    cx.tick().err().unwrap_or_else(|| error.naming(&cx.host.users).into())
 }

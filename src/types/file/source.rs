@@ -3,20 +3,24 @@
 use std::{
     fs,
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
 };
 
-use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 use super::posix::stop;
 use crate::{
-    host::files::{self, Digested, Predicted, UNKNOWN},
+    host::files::{self, Digested, Entry, FileError, Predicted, Problem, UNKNOWN},
     resource::{Context, Error},
 };
 
-/// Content is read and written in pieces of this size, with a look at the clock in between.
-pub(super) const CHUNK: usize = 128 * 1024;
+/// The size of what would be copied by now; `None` where that cannot be told without reading it.
+pub(super) fn size(source: &str, cx: &Context) -> Result<Option<u64>, Error> {
+    match cx.prediction.borrow().files.follow(&cx.resolve(source))? {
+        None => Ok(open(source, cx)?.certain_size()),
+        Some(_) => Ok(None),
+    }
+}
 
 /// The checksum of what would be copied by now.
 pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
@@ -24,65 +28,73 @@ pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
         None => {}
         Some(Predicted::Entry(digested)) if digested.is_as_on_disk() => {}
         Some(Predicted::Entry(Digested { sha256: Some(sha256), .. })) => return Ok(sha256),
-        Some(Predicted::Entry(_)) => return Err(failure(&not_regular(), source, cx)),
-        Some(Predicted::Nothing) => {
-            return Err(failure(&io::ErrorKind::NotFound.into(), source, cx));
-        }
+        Some(Predicted::Entry(_)) => return Err(failure(NOT_REGULAR, source, cx)),
+        Some(Predicted::Nothing) => return Err(failure("it does not exist", source, cx)),
         Some(Predicted::Something { .. } | Predicted::Perhaps) => return Ok(UNKNOWN.to_owned()),
     }
     let mut hash = Sha256::new();
-    copy(open(source, cx)?, cx, |piece| {
+    files::pieces(&mut open(source, cx)?, &mut || stop(cx), |piece| {
         hash.update(piece);
         Ok(())
     })
-    .map_err(|error| failure(&error, source, cx))?;
+    .map_err(|error| failure(&error.to_string(), source, cx))?;
     Ok(files::hex(&hash.finalize()))
 }
 
-/// Opens the file to copy from. It is the user's own choice, so links in its path are followed.
-pub(super) fn open(source: &str, cx: &Context) -> Result<fs::File, Error> {
+/// A file to copy from, open. What is added to it from now on is not read.
+pub(super) struct Source {
+    file: io::Take<fs::File>,
+    size: Option<u64>,
+}
+
+impl Source {
+    fn new(file: fs::File, entry: &Entry) -> Self {
+        let size = entry.has_certain_size().then_some(entry.size);
+        Self { file: file.take(size.unwrap_or(u64::MAX)), size }
+    }
+
+    /// Its size, where that is certain.
+    fn certain_size(&self) -> Option<u64> {
+        self.size
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer)
+    }
+}
+
+/// Opens the file to copy from.
+pub(super) fn open(source: &str, cx: &Context) -> Result<Source, Error> {
+    match files::open_followed(&path(source, cx)) {
+        Ok(Some((file, entry))) => Ok(Source::new(file, &entry)),
+        Ok(None) => Err(failure("it does not exist", source, cx)),
+        Err(FileError { problem: Problem::Denied { .. }, .. }) => {
+            Err(failure("permission denied", source, cx))
+        }
+        Err(FileError { problem: Problem::IsADirectory { .. } | Problem::Special { .. }, .. }) => {
+            Err(failure(NOT_REGULAR, source, cx))
+        }
+        Err(error) => {
+            let error = error.naming(&cx.host.users);
+            let help = error.hint();
+            Err(Error { help, ..failure(&error.problem.to_string(), source, cx) })
+        }
+    }
+}
+
+const NOT_REGULAR: &str = "it is not a regular file";
+
+/// The path with nothing left that depends on where the program runs.
+fn path(source: &str, cx: &Context) -> PathBuf {
     let path = cx.resolve(source);
-    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let opened = || {
-        let file = fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(&path)?;
-        let regular = file.metadata()?.is_file();
-        if regular { Ok(file) } else { Err(not_regular()) }
-    };
-    opened().map_err(|error| failure(&error, source, cx))
+    std::path::absolute(&path).unwrap_or(path)
 }
 
-fn not_regular() -> io::Error {
-    io::Error::other("it is not a regular file")
-}
-
-fn failure(error: &io::Error, source: &str, cx: &Context) -> Error {
+fn failure(reason: &str, source: &str, cx: &Context) -> Error {
     if let Err(stopped) = cx.tick() {
         return stopped;
     }
-    Error::new(format!("cannot read source {}: {}", cx.resolve(source).display(), reason(error))).on("source")
-}
-
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "it does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-pub(super) fn copy(
-    mut from: fs::File,
-    cx: &Context,
-    mut take: impl FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        stop(cx).map_err(io::Error::other)?;
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => take(&buffer[..count])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    Error::new(format!("cannot read source {}: {reason}", cx.resolve(source).display())).on("source")
 }

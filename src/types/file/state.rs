@@ -31,6 +31,21 @@ impl FileState {
         self.target.as_ref().ok()?.attributes
     }
 
+    /// Compares the content with what it is wanted to be.
+    pub(super) fn content(&self) -> Comparison {
+        let Ok(Target { checksum, size, .. }) = &self.target else { return Comparison::Impossible };
+        match (checksum, &self.metadata.checksum) {
+            (Some(wanted), Some(found)) if wanted == found => Comparison::Same,
+            (Some(_), Some(_)) => Comparison::Different,
+            (None, _) if size.is_none() => Comparison::NotAsked,
+            // Compared by its size, it was not read any further.
+            _ if size.zip(self.metadata.size).is_some_and(|(wanted, found)| wanted != found) => {
+                Comparison::Different
+            }
+            _ => Comparison::Impossible,
+        }
+    }
+
     pub(super) fn checksum_wanted(&self) -> Option<&String> {
         self.target.as_ref().ok()?.checksum.as_ref()
     }
@@ -90,11 +105,25 @@ pub(super) enum Contents {
     NotAsked,
 }
 
+/// What became of comparing the content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Same,
+    Different,
+    /// Only existence and attributes are managed.
+    NotAsked,
+    /// The file cannot be read.
+    Impossible,
+}
+
 /// What the user's wish comes down to: numbers for names, and the content's checksum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) attributes: Option<Attributes>,
+    /// The content's checksum. Not worked out where the size tells already that the content differs.
     pub(super) checksum: Option<String>,
+    /// The content's size, where it is known before reading it.
+    pub(super) size: Option<u64>,
 }
 
 impl Metadata {

@@ -7,9 +7,7 @@ use std::{
 };
 
 use super::*;
-use crate::host::files::{
-    Parents, make_directory, remove, remove_tree, replace_file_with_directory, set_attributes, sweep,
-};
+use crate::host::files::{Parents, make_directory, remove, remove_tree, replace_file_with_directory, sweep};
 
 const ROUNDS: usize = 1_000;
 
@@ -133,7 +131,7 @@ fn work(field: &Field) -> usize {
         for path in [base.join("f"), base.join("d/f"), base.join("d/new")] {
             count(put(&path, wanted, "written").is_ok());
             if let Ok(Some(found)) = inspect(&path) {
-                count(set_attributes(&path, &found, wanted).is_ok());
+                count(set(&path, &found, wanted).is_ok());
             }
             count(replace_file_with_directory(&path, wanted).is_ok());
             count(remove(&path).is_ok());

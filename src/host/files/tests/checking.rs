@@ -5,7 +5,6 @@ use std::fs;
 use super::*;
 use crate::host::files::{
     FileKind, Intent, Parents, check, make_directory, remove, remove_tree, replace_file_with_directory,
-    set_attributes,
 };
 
 /// Every intent on every kind of entry in every kind of directory: the check and the deed agree, in words.
@@ -70,7 +69,7 @@ fn perform(path: &Path, intent: Intent) -> Result<(), String> {
     let done = match intent {
         Intent::Write(wanted) => put(path, wanted, "new"),
         Intent::SetAttributes(wanted) => match &found {
-            Some(found) => set_attributes(path, found, wanted),
+            Some(found) => set(path, found, wanted),
             // There is nothing to do it to: what a check says then is all there is.
             None => check(path, intent),
         },

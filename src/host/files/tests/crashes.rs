@@ -6,8 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
 use crate::host::files::{
-    FileKind, Parents, make_directory, remove, remove_tree, replace_file_with_directory, set_attributes,
-    sweep,
+    FileKind, Parents, make_directory, remove, remove_tree, replace_file_with_directory, sweep,
 };
 
 /// The system calls that change something, and the lock.
@@ -51,7 +50,7 @@ fn deed() {
         "write_long" => replace(&path, mine(0o640), |file| {
             (0..10).try_for_each(|_| file.write_all(NEW.repeat(1000).as_bytes()))
         }),
-        "attributes" => set_attributes(&path, &entry(&path), of(BOB, 0o640)),
+        "attributes" => set(&path, &entry(&path), of(BOB, 0o640)),
         "directory" => make_directory(&path, mine(0o750), Parents::Expect),
         "exchange" => replace_file_with_directory(&path, mine(0o750)),
         "remove" => remove(&path),

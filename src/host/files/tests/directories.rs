@@ -55,7 +55,10 @@ fn parents_in_a_strangers_directory_belong_to_the_stranger() {
     make_directory(&scratch.at("trusted/b"), of(BOB, 0o700), Parents::Make).unwrap();
     assert_eq!(owner_and_mode(&scratch.at("trusted")), (0, 0, 0o755));
     let error = make_directory(&scratch.at("bobs/c/d"), of(0, 0o700), Parents::Make).unwrap_err();
-    assert!(matches!(error.problem, Problem::UnsafeComponent { owner: BOB, .. }), "{error}");
+    assert!(
+        matches!(error.problem, Problem::UnsafeComponent { owner: Party { uid: BOB, .. }, .. }),
+        "{error}"
+    );
     assert!(!scratch.at("bobs/c").exists());
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use super::*;
 use crate::host::files::{
     FileError, Intent, Parents, Problem, check, error::Flag, make_directory, open_regular, remove,
-    remove_tree, replace_file_with_directory, set_attributes,
+    remove_tree, replace_file_with_directory,
 };
 
 /// What is under a path before and after a refused operation.
@@ -77,7 +77,7 @@ fn nothing_is_changed_on_a_read_only_file_system() {
     };
     is_read_only(predicted(&path, Intent::Write(all), || put(&path, all, "new")));
     is_read_only(predicted(&new, Intent::Write(all), || put(&new, all, "new")));
-    is_read_only(predicted(&path, Intent::SetAttributes(all), || set_attributes(&path, &entry(&path), all)));
+    is_read_only(predicted(&path, Intent::SetAttributes(all), || set(&path, &entry(&path), all)));
     is_read_only(predicted(&path, Intent::Remove, || remove(&path)));
     is_read_only(predicted(&directory, Intent::RemoveTree, || remove_tree(&directory, &mut never_stop)));
     for (path, parents) in
@@ -129,9 +129,7 @@ fn a_protected_file_is_named_as_such() {
         };
         is_protected(predicted(&path, Intent::Write(all), || put(&path, all, "new")));
         is_protected(predicted(&path, Intent::Remove, || remove(&path)));
-        is_protected(predicted(&path, Intent::SetAttributes(all), || {
-            set_attributes(&path, &entry(&path), all)
-        }));
+        is_protected(predicted(&path, Intent::SetAttributes(all), || set(&path, &entry(&path), all)));
         is_protected(predicted(&path, Intent::MakeDirectory(all, Parents::Expect), || {
             replace_file_with_directory(&path, all)
         }));
@@ -215,9 +213,7 @@ fn act_without_privileges() {
     is_denied(predicted(&roots, Intent::Write(mine(0o644)), || put(&roots, mine(0o644), "")), &base);
     is_denied(predicted(&roots, Intent::Remove, || remove(&roots)), &base);
     is_denied(
-        predicted(&roots, Intent::SetAttributes(mine(0o644)), || {
-            set_attributes(&roots, &entry(&roots), mine(0o644))
-        }),
+        predicted(&roots, Intent::SetAttributes(mine(0o644)), || set(&roots, &entry(&roots), mine(0o644))),
         &roots,
     );
     let secret = base.join("secret");
@@ -227,10 +223,7 @@ fn act_without_privileges() {
     is_denied(predicted(&sticky, Intent::Remove, || remove(&sticky)), &sticky);
     for given in [Attributes { uid: BOB, ..mine(0o644) }, Attributes { gid: BOB, ..mine(0o644) }] {
         is_denied(predicted(&own, Intent::Write(given), || put(&own, given, "")), &own);
-        is_denied(
-            predicted(&own, Intent::SetAttributes(given), || set_attributes(&own, &entry(&own), given)),
-            &own,
-        );
+        is_denied(predicted(&own, Intent::SetAttributes(given), || set(&own, &entry(&own), given)), &own);
     }
     let deep = base.join("own/a/b");
     let given = Attributes { uid: BOB, ..mine(0o755) };
@@ -242,7 +235,7 @@ fn act_without_privileges() {
     );
     put(&own, mine(0o400), "new").unwrap();
     put(&base.join("sticky/own"), mine(0o000), "new").unwrap();
-    set_attributes(&base.join("sticky/own"), &entry(&base.join("sticky/own")), mine(0o200)).unwrap();
+    set(&base.join("sticky/own"), &entry(&base.join("sticky/own")), mine(0o200)).unwrap();
     make_directory(&base.join("own/a/b"), mine(0o700), Parents::Make).unwrap();
     remove_tree(&base.join("own/a"), &mut never_stop).unwrap();
 }

@@ -50,10 +50,15 @@ fn a_link_that_others_could_have_made_is_not_followed() {
         let ours = inspect(&scratch.at(directory).join("link/f"));
         assert_eq!(ours.is_ok(), ["sticky", "mine"].contains(&directory), "{directory}: {ours:?}");
         let error = inspect(&scratch.at(directory).join("theirs/f")).unwrap_err();
-        assert!(matches!(error.problem, Problem::UnsafeLink { owner: NOBODY, .. }), "{error}");
+        assert!(
+            matches!(error.problem, Problem::UnsafeLink { owner: Party { uid: NOBODY, .. }, .. }),
+            "{error}"
+        );
     }
     let error = put(&theirs.join("f"), of(0, 0o644), "x").unwrap_err();
-    let Problem::UnsafeLink { link, target, owner: NOBODY, risk: LinkRisk::Owner } = &error.problem else {
+    let Problem::UnsafeLink { link, target, owner: Party { uid: NOBODY, .. }, risk: LinkRisk::Owner } =
+        &error.problem
+    else {
         panic!("{error}")
     };
     assert_eq!((link.as_path(), target.as_path()), (theirs.as_path(), Path::new("real")));
@@ -72,7 +77,10 @@ fn a_link_of_ours_that_a_stranger_could_have_moved_is_not_followed() {
     scratch.link("bobs/roots/link", scratch.at("real"));
     let refused = problem(&scratch.at("bobs/roots/link/f"), of(BOB, 0o644));
     assert!(
-        matches!(&refused, Problem::UnsafeLink { risk: LinkRisk::Below { owner: BOB, .. }, .. }),
+        matches!(
+            &refused,
+            Problem::UnsafeLink { risk: LinkRisk::Below { owner: Party { uid: BOB, .. }, .. }, .. }
+        ),
         "{refused}"
     );
 }

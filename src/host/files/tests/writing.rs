@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::*;
-use crate::host::files::{FileKind, Problem, set_attributes};
+use crate::host::files::{FileKind, Problem};
 
 #[test]
 fn a_file_gets_its_content_owner_and_mode() {
@@ -210,7 +210,7 @@ fn an_access_list_of_a_former_owner_goes_with_him() {
     }
     put(&scratch.at("replaced"), of(0, 0o660), "secret").unwrap();
     let path = scratch.at("in_place");
-    set_attributes(&path, &entry(&path), of(0, 0o660)).unwrap();
+    set(&path, &entry(&path), of(0, 0o660)).unwrap();
     for name in ["replaced", "in_place"] {
         assert_eq!(xattr(&scratch.at(name), ACL), None, "{name}");
         assert_eq!(owner_and_mode(&scratch.at(name)), (0, 0, 0o660));
@@ -229,7 +229,7 @@ fn a_directory_does_not_hand_its_access_list_to_a_file_that_had_none() {
 }
 
 #[test]
-fn attributes_are_set_in_place() {
+fn attributes_are_set_in_place_or_on_a_copy() {
     if !is_root() {
         return;
     }
@@ -243,11 +243,33 @@ fn attributes_are_set_in_place() {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
         for path in [file, directory] {
             let before = entry(&path);
-            set_attributes(&path, &before, of(wanted_uid, wanted_mode)).unwrap();
+            set(&path, &before, of(wanted_uid, wanted_mode)).unwrap();
             assert_eq!(owner_and_mode(&path), (wanted_uid, wanted_uid, wanted_mode));
-            assert_eq!(entry(&path).ino, before.ino);
+            let stays = before.kind == FileKind::Directory || uid == wanted_uid;
+            assert_eq!(entry(&path).ino == before.ino, stays, "{before:?}");
         }
     }
+}
+
+#[test]
+fn a_file_that_took_the_place_of_the_inspected_one_is_neither_copied_nor_given_away() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.directory("theirs", BOB, 0o755);
+    let (secret, path) = (scratch.file("theirs/secret", "root's"), scratch.at("theirs/x"));
+    put(&path, of(BOB, 0o666), "bob's").unwrap();
+    let before = entry(&path);
+    // It is moved in whole, or a name of it is put there.
+    fs::rename(&secret, &path).unwrap();
+    let error = set(&path, &before, of(BOB, 0o640)).unwrap_err();
+    assert!(matches!(error.problem, Problem::Changed { .. }), "{error}");
+    fs::hard_link(&path, &secret).unwrap();
+    let error = set(&path, &entry(&path), of(BOB, 0o640)).unwrap_err();
+    assert!(matches!(error.problem, Problem::HardLinked { .. }), "{error}");
+    assert_eq!((owner_and_mode(&path).0, fs::read_to_string(&path).unwrap()), (0, "root's".to_owned()));
+    assert!(fs::read_dir(scratch.at("theirs")).unwrap().count() == 2, "nothing is left behind");
 }
 
 #[test]
@@ -256,12 +278,12 @@ fn attributes_are_set_on_what_was_inspected_only() {
     let path = scratch.file("f", "one");
     let before = entry(&path);
     put(&path, mine(0o644), "two").unwrap();
-    let error = set_attributes(&path, &before, mine(0o600)).unwrap_err();
+    let error = set(&path, &before, mine(0o600)).unwrap_err();
     assert!(matches!(error.problem, Problem::Changed { .. }), "{error}");
     fs::remove_file(&path).unwrap();
     let target = scratch.file("target", "");
     scratch.link("f", &target);
-    let error = set_attributes(&path, &entry(&path), mine(0o600)).unwrap_err();
+    let error = set(&path, &entry(&path), mine(0o600)).unwrap_err();
     assert!(
         matches!(&error.problem, Problem::LinkInTheWay { target: named, .. } if *named == target),
         "{error}"
@@ -279,12 +301,12 @@ fn a_planted_hard_link_is_not_given_away() {
     for (directory, uid, mode) in [("bobs", BOB, 0o755), ("sticky", 0, 0o1777), ("group", 0, 0o775)] {
         let path = scratch.directory(directory, uid, mode).join("f");
         fs::hard_link(&treasure, &path).unwrap();
-        let error = set_attributes(&path, &entry(&path), of(BOB, 0o666)).unwrap_err();
+        let error = set(&path, &entry(&path), of(BOB, 0o666)).unwrap_err();
         assert!(matches!(&error.problem, Problem::HardLinked { at, .. } if *at == path), "{error}");
     }
     let trusted = scratch.directory("trusted", 0, 0o755).join("f");
     fs::hard_link(&treasure, &trusted).unwrap();
     assert_eq!(owner_and_mode(&treasure), (0, 0, 0o644));
-    set_attributes(&trusted, &entry(&trusted), of(0, 0o600)).unwrap();
+    set(&trusted, &entry(&trusted), of(0, 0o600)).unwrap();
     assert_eq!(owner_and_mode(&treasure), (0, 0, 0o600));
 }

@@ -1,0 +1,31 @@
+//! Reading to the end, with a stop on the way.
+
+use std::io::{self, Read};
+
+use super::entry::CopyInterrupted;
+
+/// How much is read at once, with a look at the clock in between.
+pub(crate) const CHUNK: usize = 128 * 1024;
+
+/// Reads to the end and hands on each piece; returns how much that was. `tick` is asked before each piece whether to go
+/// on: when it says no, the error is `io::Error::other(CopyInterrupted)`.
+pub(crate) fn pieces(
+    from: &mut dyn Read,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut buffer = vec![0; CHUNK];
+    let mut read = 0;
+    loop {
+        tick().map_err(io::Error::other)?;
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(read),
+            Ok(count) => {
+                take(&buffer[..count])?;
+                read += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
