@@ -25,7 +25,11 @@ use super::{
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
     engine::{Detail, Diffs, Engine, Exclusion, Observer, OnFailure, Report, RunMode, Settings, Site},
-    host::{Host, interrupt::Stdin, process::close_inherited},
+    host::{
+        Host,
+        interrupt::{Interrupt, Stdin},
+        process::close_inherited,
+    },
     resource::{self, AnyType, Completeness, Declaration, Resource},
     session::Event,
     state::{Memory, Patience},
@@ -108,6 +112,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
 
 /// Where requests are answered, one after the other, in one session.
 struct ApiServer<'h> {
+    interrupt: &'h Interrupt,
     memory: &'h Memory,
     progress: Rc<Progress>,
     engine: Engine<'h>,
@@ -134,6 +139,7 @@ impl<'h> ApiServer<'h> {
             exclusion: Exclusion::WhileChanging(Patience::Wait),
         };
         Ok(Self {
+            interrupt: &host.interrupt,
             scope: heed(load_inputs::load_inputs(matches)?.without_manifest(&folder, host, memory)?),
             memory,
             progress: Rc::clone(&output.progress),
@@ -154,7 +160,7 @@ impl<'h> ApiServer<'h> {
     fn ensure(&mut self, request: Vec<u8>) -> Result<Event, String> {
         let (source, resource) = requested(request)?;
         if self.mode == RunMode::Real {
-            self.memory.write_journal.recover();
+            self.memory.write_journal.recover(self.interrupt);
         }
         let refresh_store = refresh_store_for(&resource, self.engine.session(), &self.memory.directory);
         let site = Site {

@@ -137,7 +137,7 @@ impl Run<'_> {
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if !noop {
-            memory.write_journal.recover();
+            memory.write_journal.recover(&host.interrupt);
         }
         let finished = Engine::new(host, memory, settings, session).apply(site, refresh_store, &mut printer);
         progress.end();

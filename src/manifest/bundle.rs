@@ -46,7 +46,7 @@ impl Bundle {
         memory: &Memory,
     ) -> Result<Self, Unreadable> {
         let folder = folder(memory, url.to_string())?;
-        memory.write_journal.note(&folder);
+        memory.write_journal.note(&folder, &host.interrupt);
         let broken = |reason: String| Unreadable::Bundle { name: url.to_string(), reason };
         // It never gets its name: it is read through its descriptor and gone with it.
         let begun = files::make_directory(&folder, Attributes::own(0o700), Parents::Make)
@@ -77,7 +77,7 @@ impl Bundle {
     ) -> Result<Self, Unreadable> {
         let refused = |reason: String| Unreadable::Bundle { name: name.to_owned(), reason };
         let folder = folder(memory, name.to_owned())?;
-        memory.write_journal.note(&folder);
+        memory.write_journal.note(&folder, &host.interrupt);
         let mut staging = Staging::new(&folder.join("unpacked"), Attributes::own(0o700))
             .map_err(|error| refused(error.to_string()))?;
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());

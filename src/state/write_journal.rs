@@ -13,7 +13,10 @@ use std::{
 };
 
 use super::{StateDirectory, make_private};
-use crate::host::files;
+use crate::host::{
+    files::{self, CopyInterrupted, FileError},
+    interrupt::Interrupt,
+};
 
 /// The directories that this run writes in.
 pub(crate) struct WriteJournal {
@@ -40,12 +43,12 @@ impl WriteJournal {
     ///
     /// It is kept as well as the state directory allows: when it cannot be kept, a kill leaves at most a temporary name
     /// behind, and that is swept when the next thing is made in the same directory.
-    pub(crate) fn note(&self, directory: &Path) {
+    pub(crate) fn note(&self, directory: &Path, interrupt: &Interrupt) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if !open.noted.insert(directory.to_owned()) {
             return;
         }
-        let _ = files::sweep(directory);
+        let _ = sweep(directory, interrupt);
         if open.list.is_none() {
             open.list = self.begin().ok();
         }
@@ -57,8 +60,8 @@ impl WriteJournal {
 
     /// Makes sure that nothing was left in a directory whose work is done. What cannot be removed now is owed to the next
     /// run.
-    pub(crate) fn settle(&self, directory: &Path) {
-        if files::sweep(directory).is_err() {
+    pub(crate) fn settle(&self, directory: &Path, interrupt: &Interrupt) {
+        if sweep(directory, interrupt).is_err() {
             self.open.lock().unwrap_or_else(PoisonError::into_inner).is_owed = true;
         }
     }
@@ -75,9 +78,9 @@ impl WriteJournal {
     }
 
     /// Cleans up after runs that did not come to their end.
-    pub(crate) fn recover(&self) {
+    pub(crate) fn recover(&self, interrupt: &Interrupt) {
         if let Some(state) = self.lists.parent() {
-            let _ = files::sweep(state);
+            let _ = sweep(state, interrupt);
         }
         for entry in fs::read_dir(&self.lists).into_iter().flatten().flatten() {
             let Ok(mut list) = File::open(entry.path()) else { continue };
@@ -88,12 +91,21 @@ impl WriteJournal {
             if list.read_to_string(&mut text).is_ok() {
                 // The last line may be torn: then nothing had been made in that directory yet.
                 for directory in text.lines().filter_map(|line| serde_json::from_str::<PathBuf>(line).ok()) {
-                    let _ = files::sweep(&directory);
+                    let _ = sweep(&directory, interrupt);
                 }
+            }
+            // What a signal kept from being swept is left to the next run.
+            if interrupt.requested().is_some() {
+                return;
             }
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Removes what killed runs left in a directory, unless a signal asks for the end.
+fn sweep(directory: &Path, interrupt: &Interrupt) -> Result<usize, FileError> {
+    files::sweep(directory, &mut || interrupt.requested().map_or(Ok(()), |_| Err(CopyInterrupted)))
 }
 
 impl Drop for WriteJournal {

@@ -110,7 +110,7 @@ fn prepare<'p>(
     name: &OsStr,
     attributes: Attributes,
 ) -> Result<Temporary<&'p DirHandle, OwnedFd>, Problem> {
-    let made = temporary::directory(place)?;
+    let made = temporary::directory(place, attributes.uid)?;
     let dressed = || {
         let (uid, gid) = attributes.owner();
         fchown(&made.descriptor, uid, gid)?;

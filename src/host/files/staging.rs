@@ -57,7 +57,7 @@ impl Staging {
                     (directory::make_parents(walked, root, Parents::Make)?, Ground::Beside(name))
                 }
             };
-            let temporary = temporary::directory(place)?;
+            let temporary = temporary::directory(place, root.uid)?;
             let root = temporary.descriptor.try_clone().map_err(|_| Errno::MFILE);
             let root = root.map_err(|errno| Problem::from_errno(errno, target))?;
             Ok(Staging {

@@ -22,10 +22,10 @@ use rustix::{
 
 use super::{
     dir_handle::DirSync,
-    entry::{CopyInterrupted, Entry, FileKind},
+    entry::{CopyInterrupted, Entry, FileKind, READ},
     error::{FileError, Operation, Problem},
     listing::list,
-    remove,
+    remove, trust,
     walk::{self, DirHandle},
 };
 
@@ -44,6 +44,28 @@ pub(super) struct Temporary<P: AsRef<DirHandle>, D> {
     pub(super) descriptor: D,
     name: OsString,
     remains: Remains,
+    shelter: Option<Shelter>,
+}
+
+/// A private directory around something that is to belong to somebody else, in a directory that others can write to.
+///
+/// Between the change of its owner and its rename such a thing looks like one that its new owner made himself, and
+/// [`sweep`] removes only what is ours: here it lies in something that is.
+#[derive(Debug)]
+struct Shelter {
+    directory: OwnedFd,
+    name: OsString,
+}
+
+impl Shelter {
+    /// Makes one, if a thing of `owner` needs it there.
+    fn for_owner(place: &DirHandle, owner: u32) -> Result<Option<Shelter>, Problem> {
+        if trust::is_ours(owner) || !place.trust().others_can_write() {
+            return Ok(None);
+        }
+        let (name, directory) = make_directory(place, place.directory())?;
+        Ok(Some(Shelter { directory, name }))
+    }
 }
 
 /// What is under the temporary name when the work ends.
@@ -54,50 +76,81 @@ enum Remains {
     Nothing,
 }
 
-/// Makes an empty file that only its owner may open, whatever the umask.
-pub(super) fn file<P: AsRef<DirHandle>>(place: P) -> Result<Temporary<P, File>, Problem> {
+/// Makes an empty file that only we may open, whatever the umask, and that is to belong to `owner`.
+pub(super) fn file<P: AsRef<DirHandle>>(place: P, owner: u32) -> Result<Temporary<P, File>, Problem> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let at = place.as_ref();
+    let shelter = Shelter::for_owner(at, owner)?;
+    let inside = shelter.as_ref().map_or(at.directory(), |shelter| &shelter.directory);
     for _ in 0..ATTEMPTS {
         let name = random_name().map_err(|errno| at.explain_new(errno))?;
-        match openat(at.directory(), &name, flags, Mode::RUSR | Mode::WUSR) {
+        match openat(inside, &name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(made) if is_locked_and_linked(&made) => {
                 let descriptor = File::from(made);
-                return Ok(Temporary { place, descriptor, name, remains: Remains::File });
+                return Ok(Temporary { place, descriptor, name, remains: Remains::File, shelter });
             }
             Ok(_) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(at.explain_new(errno)),
+            Err(errno) => {
+                let problem = at.explain_new(errno);
+                leave(at, shelter);
+                return Err(problem);
+            }
         }
     }
-    Err(Problem::Changed { at: at.path().to_owned() })
+    let changed = Problem::Changed { at: at.path().to_owned() };
+    leave(at, shelter);
+    Err(changed)
 }
 
-/// Makes an empty directory that only its owner may enter.
-pub(super) fn directory<P: AsRef<DirHandle>>(place: P) -> Result<Temporary<P, OwnedFd>, Problem> {
+/// Makes an empty directory that only we may enter, and that is to belong to `owner`.
+pub(super) fn directory<P: AsRef<DirHandle>>(place: P, owner: u32) -> Result<Temporary<P, OwnedFd>, Problem> {
     let at = place.as_ref();
+    let shelter = Shelter::for_owner(at, owner)?;
+    let inside = shelter.as_ref().map_or(at.directory(), |shelter| &shelter.directory);
+    match make_directory(at, inside) {
+        Ok((name, descriptor)) => {
+            Ok(Temporary { place, descriptor, name, remains: Remains::Directory, shelter })
+        }
+        Err(problem) => {
+            leave(at, shelter);
+            Err(problem)
+        }
+    }
+}
+
+/// Removes an empty shelter. Nothing better can be done about a failure: the next run's sweep tries again.
+fn leave(place: &DirHandle, shelter: Option<Shelter>) {
+    if let Some(Shelter { name, .. }) = shelter {
+        let _ = unlinkat(place.directory(), &name, AtFlags::REMOVEDIR);
+    }
+}
+
+/// Makes a private directory in one at or below `place`.
+fn make_directory(place: &DirHandle, inside: &OwnedFd) -> Result<(OsString, OwnedFd), Problem> {
     for _ in 0..ATTEMPTS {
-        let name = random_name().map_err(|errno| at.explain_new(errno))?;
-        match mkdirat(at.directory(), &name, Mode::RWXU) {
+        let name = random_name().map_err(|errno| place.explain_new(errno))?;
+        match mkdirat(inside, &name, Mode::RWXU) {
             Ok(()) => {}
             Err(Errno::EXIST) => continue,
-            Err(errno) => return Err(at.explain_new(errno)),
+            Err(errno) => return Err(place.explain_new(errno)),
         }
-        let opened = open_made_directory(at, &name);
+        let opened = open_made_directory(inside, &name);
         if let Ok(Some(descriptor)) = opened {
-            return Ok(Temporary { place, descriptor, name, remains: Remains::Directory });
+            return Ok((name, descriptor));
         }
         // Whatever is there now is of no use, and stays only if it is not empty.
-        let _ = unlinkat(at.directory(), &name, AtFlags::REMOVEDIR);
-        opened.map_err(|errno| at.explain_new(errno))?;
+        let _ = unlinkat(inside, &name, AtFlags::REMOVEDIR);
+        opened.map_err(|errno| place.explain_new(errno))?;
     }
-    Err(Problem::Changed { at: at.path().to_owned() })
+    Err(Problem::Changed { at: place.path().to_owned() })
 }
 
 /// Opens a directory just made. A stranger who may write here could have moved another directory of ours to its name,
 /// to have that one given away; an empty one that only we can enter is as good as the one that was made. `None` for
 /// any other.
-fn open_made_directory(place: &DirHandle, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {
-    let made = match place.open(name, OFlags::RDONLY | OFlags::DIRECTORY) {
+fn open_made_directory(inside: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = match openat(inside, name, flags, Mode::empty()) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
         opened => opened?,
     };
@@ -122,31 +175,41 @@ fn is_free(descriptor: &OwnedFd) -> bool {
 impl<P: AsRef<DirHandle>, D> Temporary<P, D> {
     /// Puts it in its place.
     pub(super) fn rename(&mut self, name: &OsStr, flags: RenameFlags) -> Result<(), Errno> {
-        let directory = self.place.as_ref().directory();
+        let (from, to) = (self.inside(), self.place.as_ref().directory());
         if flags.is_empty() {
-            renameat(directory, &self.name, directory, name)?;
+            renameat(from, &self.name, to, name)?;
         } else {
-            renameat_with(directory, &self.name, directory, name, flags)?;
+            renameat_with(from, &self.name, to, name, flags)?;
         }
         self.remains = Remains::Nothing;
+        leave(self.place.as_ref(), self.shelter.take());
         Ok(())
+    }
+
+    /// The directory that it is in for now.
+    fn inside(&self) -> &OwnedFd {
+        self.shelter.as_ref().map_or(self.place.as_ref().directory(), |shelter| &shelter.directory)
     }
 
     /// Where it is for now.
     pub(super) fn path(&self) -> PathBuf {
-        self.place.as_ref().at(&self.name)
+        let place = self.place.as_ref();
+        self.shelter
+            .as_ref()
+            .map_or(place.path().to_owned(), |shelter| place.at(&shelter.name))
+            .join(&self.name)
     }
 
     /// Trades places with the file under `name`, then removes that.
     pub(super) fn trade_with_file(&mut self, name: &OsStr) -> Result<(), Errno> {
-        let directory = self.place.as_ref().directory();
-        renameat_with(directory, &self.name, directory, name, RenameFlags::EXCHANGE)?;
-        let removed = unlinkat(directory, &self.name, AtFlags::empty());
+        let (from, to) = (self.inside(), self.place.as_ref().directory());
+        renameat_with(from, &self.name, to, name, RenameFlags::EXCHANGE)?;
+        let removed = unlinkat(from, &self.name, AtFlags::empty());
         if removed.is_ok() {
             self.remains = Remains::Nothing;
         } else {
             // What came back is no file, or cannot be removed: things go back to where they were.
-            renameat_with(directory, &self.name, directory, name, RenameFlags::EXCHANGE)?;
+            renameat_with(from, &self.name, to, name, RenameFlags::EXCHANGE)?;
         }
         removed
     }
@@ -154,18 +217,19 @@ impl<P: AsRef<DirHandle>, D> Temporary<P, D> {
 
 impl<P: AsRef<DirHandle>, D> Drop for Temporary<P, D> {
     fn drop(&mut self) {
-        let place = self.place.as_ref();
         // Nothing better can be done about a failure here: the next run's sweep tries again.
         match self.remains {
-            Remains::File => drop(unlinkat(place.directory(), &self.name, AtFlags::empty())),
+            Remains::File => drop(unlinkat(self.inside(), &self.name, AtFlags::empty())),
             Remains::Directory => {
-                let removed = unlinkat(place.directory(), &self.name, AtFlags::REMOVEDIR);
+                let removed = unlinkat(self.inside(), &self.name, AtFlags::REMOVEDIR);
                 if removed == Err(Errno::NOTEMPTY) {
-                    let _ = remove::tree(place, &self.name, &mut || Ok(()));
+                    let top = self.shelter.as_ref().map_or(&self.name, |shelter| &shelter.name);
+                    let _ = remove::tree(self.place.as_ref(), top, &mut || Ok(()));
                 }
             }
             Remains::Nothing => {}
         }
+        leave(self.place.as_ref(), self.shelter.take());
     }
 }
 
@@ -187,9 +251,12 @@ fn random_name() -> Result<OsString, Errno> {
     Ok(OsString::from_vec(name))
 }
 
-/// Removes what killed runs left in `directory`; gives how many. One that cannot be removed does not keep the others,
-/// and is the error in the end.
-pub(crate) fn sweep(directory: &Path) -> Result<usize, FileError> {
+/// Removes what killed runs of our own left in `directory`; gives how many. One that cannot be removed does not keep the
+/// others, and is the error in the end. `tick` is asked between entries whether to go on.
+pub(crate) fn sweep(
+    directory: &Path,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
+) -> Result<usize, FileError> {
     let failed = |problem| FileError::new(Operation::Sweep, directory, problem);
     let place = match walk::reach_directory(directory) {
         Ok(place) => place,
@@ -201,8 +268,9 @@ pub(crate) fn sweep(directory: &Path) -> Result<usize, FileError> {
     let mut trouble = None;
     for name in names {
         let Some(_lock) = lock_abandoned(&place, &name) else { continue };
-        match remove::tree(&place, &name, &mut || Ok::<(), CopyInterrupted>(())) {
+        match remove::tree(&place, &name, tick) {
             Ok(()) => swept += 1,
+            Err(Problem::CopyInterrupted) => return Err(failed(Problem::CopyInterrupted)),
             Err(problem) => trouble = trouble.or(Some(problem)),
         }
     }
@@ -223,12 +291,15 @@ fn left_over_names(place: &DirHandle) -> Result<Vec<OsString>, Errno> {
     Ok(names)
 }
 
-/// Takes the lock of a file or directory that nobody is working on. Anything that cannot be told stays; so does what
-/// this module never makes.
+/// Takes the lock of a file or directory of ours that nobody is working on. Anything that cannot be told stays; so does
+/// what this module never makes, and what others may have made.
 fn lock_abandoned(place: &DirHandle, name: &OsStr) -> Option<OwnedFd> {
-    let Ok(Some(Entry { kind: FileKind::File | FileKind::Directory, .. })) = place.entry(name) else {
-        return None;
+    let is_ours = |entry: &Entry| {
+        let kind = matches!(entry.kind, FileKind::File | FileKind::Directory);
+        kind && (entry.uid == geteuid().as_raw() || !place.trust().others_can_write())
     };
-    let opened = place.open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
-    is_free(&opened).then_some(opened)
+    place.entry(name).ok()?.filter(is_ours)?;
+    let opened = place.open(name, READ).ok()?;
+    (Entry::of(&opened, place.path()).is_ok_and(|entry| is_ours(&entry)) && is_free(&opened))
+        .then_some(opened)
 }

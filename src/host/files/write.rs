@@ -47,7 +47,7 @@ pub(super) fn copy_over(
     attributes: Attributes,
     tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<(), Problem> {
-    let mut draft = TempFile::beside(place, name)?;
+    let mut draft = TempFile::beside(place, name, attributes.uid)?;
     draft.pour(|out| copy::pieces(&mut from, tick, |piece| out.write_all(piece)).map(drop))?;
     let (place, name) = (draft.place(), &draft.name);
     if !place.entry(name)?.is_some_and(|entry| entry.is_same_file(expected)) {
@@ -89,13 +89,13 @@ impl TempFile {
     pub(super) fn begin(path: &Path, owner: u32) -> Result<TempFile, Problem> {
         let (place, name) = walk::reach(path)?;
         place.permits(owner)?;
-        Ok(TempFile { path: path.to_owned(), ..Self::beside(place, name)? })
+        Ok(TempFile { path: path.to_owned(), ..Self::beside(place, name, owner)? })
     }
 
-    fn beside(place: DirHandle, name: OsString) -> Result<TempFile, Problem> {
+    fn beside(place: DirHandle, name: OsString, owner: u32) -> Result<TempFile, Problem> {
         place.refuse_own_way(&name)?;
         refuse_directory(&place, &name)?;
-        Ok(TempFile { path: place.at(&name), name, temporary: temporary::file(place)? })
+        Ok(TempFile { path: place.at(&name), name, temporary: temporary::file(place, owner)? })
     }
 
     pub(super) fn pour(

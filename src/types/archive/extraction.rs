@@ -87,7 +87,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
 
     fn stage(&self) -> Result<Staging, UnpackError> {
         for above in self.unpacking.target.ancestors() {
-            self.cx.memory.write_journal.note(above);
+            self.cx.memory.write_journal.note(above, self.cx.interrupt());
             if matches!(files::inspect(above), Ok(Some(_))) {
                 break;
             }

@@ -43,7 +43,8 @@ impl Http {
         let done = self.take_steps(want, have, action, cx);
         let target = want.extract_parent.as_ref().map(AbsolutePath::as_path);
         let written = [want.name.as_path().parent(), target, target.and_then(Path::parent)];
-        written.into_iter().flatten().for_each(|directory| cx.memory.write_journal.settle(directory));
+        let settle = |directory| cx.memory.write_journal.settle(directory, cx.interrupt());
+        written.into_iter().flatten().for_each(settle);
         done
     }
 
@@ -83,7 +84,7 @@ impl Http {
         let order = Order::of(want, target, cx)?;
         let wanted = order.checksum()?;
         if let Some(directory) = path.parent() {
-            cx.memory.write_journal.note(directory);
+            cx.memory.write_journal.note(directory, cx.interrupt());
         }
         let partial = self.partial().remove(path);
         let (draft, part) = order.begin(partial)?;

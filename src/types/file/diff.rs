@@ -1,12 +1,12 @@
 //! The change of a file's content for people to read.
 
-use std::{borrow::Cow, io::Read, path::Path, time::Duration};
+use std::{borrow::Cow, fs::File, io::Read, path::Path, time::Duration};
 
 use similar::{Algorithm, TextDiff};
 
-use super::{Action, Properties, source, state::FileState};
+use super::{Action, Properties, source};
 use crate::{
-    host::files,
+    host::files::{self, Entry, FileError, Problem},
     resource::{Context, Error},
 };
 
@@ -16,21 +16,18 @@ const LARGEST: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The unified diff between what is on disk and what is wanted.
-pub(super) fn preview(
-    want: &Properties,
-    have: &FileState,
-    action: Action,
-    cx: &Context,
-) -> Result<Option<String>, Error> {
+pub(super) fn preview(want: &Properties, action: Action, cx: &Context) -> Result<Option<String>, Error> {
     let old = match action {
         Action::CreateFile | Action::ReplaceLink => Some(Vec::new()),
-        Action::UpdateFile if have.metadata.checksum.is_none() => {
-            let path = &want.name;
-            return Ok(Some(format!(
-                "--- {path}\n+++ {path}\nthe files differ; the old one cannot be read\n"
-            )));
-        }
-        Action::UpdateFile => read_old(want.name.as_path())?,
+        Action::UpdateFile => match files::open_regular(want.name.as_path()) {
+            Err(FileError { problem: Problem::Denied { .. }, .. }) => {
+                let path = &want.name;
+                return Ok(Some(format!(
+                    "--- {path}\n+++ {path}\nthe files differ; the old one cannot be read\n"
+                )));
+            }
+            opened => read_old(opened?, want.name.as_path())?,
+        },
         _ => return Ok(None),
     };
     let new = match (&want.content, &want.source) {
@@ -67,8 +64,8 @@ fn lines(text: &str) -> Vec<Cow<'_, str>> {
     whole.collect()
 }
 
-fn read_old(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match files::open_regular(path)? {
+fn read_old(opened: Option<(Option<File>, Entry)>, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match opened {
         Some((Some(file), _)) => {
             read_small(file).map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))
         }

@@ -248,7 +248,7 @@ impl ResourceType for File {
 
     fn preview(
         want: &Properties,
-        have: &FileState,
+        _: &FileState,
         action: &Action,
         _: &Posix,
         cx: &Context,
@@ -256,7 +256,7 @@ impl ResourceType for File {
         if posix::only_foresees(want, cx) {
             return Ok(None);
         }
-        diff::preview(want, have, *action, cx)
+        diff::preview(want, *action, cx)
     }
 
     fn simulate(

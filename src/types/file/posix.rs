@@ -312,7 +312,7 @@ fn note(path: &Path, action: Action, cx: &Context) {
     }
     let makes_parents = action == Action::CreateDirectory;
     for above in path.ancestors().skip(1) {
-        cx.memory.write_journal.note(above);
+        cx.memory.write_journal.note(above, cx.interrupt());
         if !makes_parents || matches!(files::inspect(above), Ok(Some(_))) {
             break;
         }

@@ -110,7 +110,7 @@ fn whatever_kills_it_the_old_or_the_new_state_is_there_and_the_next_run_finishes
                     return;
                 };
                 let during = state(&path);
-                sweep(&scratch.0).unwrap();
+                sweep(&scratch.0, &mut never_stop).unwrap();
                 assert_eq!(scratch.temporaries(), Vec::<PathBuf>::new());
                 // The next run: with nothing in its way, from where the killed one left off.
                 if during == before {

@@ -38,11 +38,11 @@ fn a_killed_writers_file_is_swept_and_a_living_ones_is_not() {
         output.read_exact(&mut byte).unwrap();
         seen.push(byte[0]);
     }
-    assert_eq!((sweep(&scratch.0).unwrap(), scratch.temporaries().len()), (0, 1));
+    assert_eq!((sweep(&scratch.0, &mut never_stop).unwrap(), scratch.temporaries().len()), (0, 1));
     writer.kill().unwrap();
     writer.wait().unwrap();
     assert_eq!(scratch.temporaries().len(), 1);
-    assert_eq!((sweep(&scratch.0).unwrap(), scratch.temporaries().len()), (1, 0));
+    assert_eq!((sweep(&scratch.0, &mut never_stop).unwrap(), scratch.temporaries().len()), (1, 0));
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
 }
 
@@ -68,7 +68,70 @@ fn directories_are_swept_with_their_content_and_the_rest_stays() {
     let target = scratch.file("target", "");
     let link = scratch.link(".ccm-bbbbbbbbbbbb.tmp", &target);
     let other = scratch.file(".ccm-cccc.tmp", "");
-    assert_eq!(sweep(&scratch.0).unwrap(), 1);
+    assert_eq!(sweep(&scratch.0, &mut never_stop).unwrap(), 1);
     assert!(link.is_symlink() && target.exists() && other.exists());
-    assert_eq!(sweep(&scratch.at("no/such")).unwrap(), 0);
+    assert_eq!(sweep(&scratch.at("no/such"), &mut never_stop).unwrap(), 0);
+}
+
+#[test]
+fn only_what_is_ours_is_swept_where_others_can_write() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    // Who owns the folder, its mode, who made the thing in it, and whether it is swept.
+    let cases = [
+        (0, 0o755, NOBODY, true),
+        (0, 0o1777, NOBODY, false),
+        (0, 0o1777, 0, true),
+        (NOBODY, 0o755, NOBODY, false),
+        (NOBODY, 0o755, 0, true),
+    ];
+    for (number, (owner, mode, maker, is_swept)) in cases.into_iter().enumerate() {
+        let folder = scratch.directory(&format!("d{number}"), owner, mode);
+        let file = scratch.file(&format!("d{number}/.ccm-aaaaaaaaaaaa.tmp"), "");
+        own(&file, maker);
+        scratch.directory(&format!("d{number}/.ccm-bbbbbbbbbbbb.tmp"), maker, 0o700);
+        let expected = if is_swept { 2 } else { 0 };
+        assert_eq!(sweep(&folder, &mut never_stop).unwrap(), expected, "case {number}");
+    }
+}
+
+#[test]
+fn a_sweep_and_a_removal_can_be_stopped() {
+    let scratch = Scratch::new();
+    scratch.directory(".ccm-aaaaaaaaaaaa.tmp", 0, 0o700);
+    for number in 0..100 {
+        scratch.file(&format!(".ccm-aaaaaaaaaaaa.tmp/{number}"), "");
+    }
+    let mut steps = 0;
+    let mut stop = || {
+        steps += 1;
+        if steps > 10 { Err(CopyInterrupted) } else { Ok(()) }
+    };
+    let error = sweep(&scratch.0, &mut stop).unwrap_err();
+    assert!(error.is_stopped(), "{error}");
+    assert_eq!(fs::read_dir(scratch.at(".ccm-aaaaaaaaaaaa.tmp")).unwrap().count(), 90);
+}
+
+#[test]
+fn what_is_to_belong_to_somebody_else_is_swept_although_it_belongs_to_him_already() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let folder = scratch.directory("theirs", NOBODY, 0o755);
+    let path = folder.join("f");
+    replace(&path, of(NOBODY, 0o640), |file| {
+        file.write_all(b"new")?;
+        let [shelter] = &fs::read_dir(&folder)?.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()[..]
+        else {
+            panic!("one name");
+        };
+        assert_eq!(owner_and_mode(shelter), (0, 0, 0o700));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(owner_and_mode(&path), (NOBODY, NOBODY, 0o640));
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
