@@ -10,7 +10,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::{host::http::Audience, visible::visible_line, vocabulary::Url};
+use crate::{host::http::ProgressListener, visible::visible_line, vocabulary::Url};
 
 /// What is over sooner needs no line about how far it has come.
 const LONG: Duration = Duration::from_secs(1);
@@ -143,7 +143,7 @@ impl Line {
     }
 }
 
-impl Audience for Progress {
+impl ProgressListener for Progress {
     fn received(&self, from: &Url, so_far: u64, total: Option<u64>) {
         if self.visibility == Visibility::Nothing {
             return;

@@ -88,7 +88,7 @@ impl Bundle {
         Ok(Self(staging))
     }
 
-    /// The folder in it that holds the manifest: its root, or the only folder there.
+    /// Returns the folder in it that holds the manifest: its root, or the only folder there.
     pub(super) fn folder(&self) -> io::Result<Option<PathBuf>> {
         let root = self.0.path();
         if root.join(IN_A_FOLDER).is_file() {
@@ -100,7 +100,7 @@ impl Bundle {
     }
 }
 
-/// Where bundles are unpacked.
+/// Returns where bundles are unpacked.
 fn folder(memory: &Memory, name: String) -> Result<PathBuf, Unreadable> {
     if memory.directory.is_nowhere() {
         let reason = "no state directory to unpack it in: set HOME, XDG_STATE_HOME or --state-dir".to_owned();

@@ -92,28 +92,29 @@ impl Url {
         &self.host
     }
 
-    /// The port, or the one that the scheme has when none is given.
+    /// Returns the port, or the one that the scheme has when none is given.
     pub(crate) fn port(&self) -> u16 {
         self.port.unwrap_or(self.scheme.port())
     }
 
-    /// The path without the query.
+    /// Returns the path without the query.
     pub(crate) fn path(&self) -> &str {
         self.path.split('?').next().unwrap_or_default()
     }
 
-    /// The last part of the path, with `%` escapes resolved.
+    /// Returns the last part of the path, with `%` escapes resolved.
     pub(crate) fn file_name(&self) -> String {
         let last = self.path().rsplit('/').next().unwrap_or_default();
         String::from_utf8_lossy(&unescape(last)).into_owned()
     }
 
-    /// Whether both are served by the same server under the same scheme: what is meant for one may be told the other.
+    /// Returns whether both are served by the same server under the same scheme: what is meant for one may be told the
+    /// other.
     pub(crate) fn is_same_origin(&self, other: &Self) -> bool {
         (self.scheme, &self.host, self.port()) == (other.scheme, &other.host, other.port())
     }
 
-    /// The user and password in the URL.
+    /// Returns the user and password in the URL.
     pub(crate) fn login(&self) -> Option<Login> {
         let credentials = self.credentials.as_ref()?.reveal();
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
@@ -130,12 +131,12 @@ impl Url {
         sent.chain(written.chain(query).map(str::to_owned)).collect()
     }
 
-    /// The address as a request needs it: without user and password.
+    /// Returns the address as a request needs it: without user and password.
     pub(crate) fn bare(&self) -> String {
         self.written("", &self.path)
     }
 
-    /// The URL that a reference found at this one leads to. Nothing secret is carried over.
+    /// Returns the URL that a reference found at this one leads to. Nothing secret is carried over.
     pub(crate) fn join(&self, reference: &str) -> Result<Self, NotAWord> {
         let scheme = self.scheme.word();
         let address = if reference.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
@@ -193,7 +194,7 @@ pub(crate) fn has_scheme(text: &str) -> bool {
     text.split_once("://").is_some_and(is_address) || begins("http:") || begins("https:")
 }
 
-/// Whether a text may hold an address with a user, password or query in it, well-formed or not.
+/// Returns whether a text may hold an address with a user, password or query in it, well-formed or not.
 pub(crate) fn holds_secrets(text: &str) -> bool {
     let has_query =
         |rest: &str| rest.split(char::is_whitespace).next().is_some_and(|word| word.contains('?'));
@@ -208,7 +209,8 @@ fn is_scheme(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// Why a URL leads nowhere. What stands before an `@` may be a password, also where it seems to be a host or port.
+/// Returns why a URL leads nowhere. What stands before an `@` may be a password, also where it seems to be a host or
+/// port.
 fn unusable((what, found): (&str, &str), text: &str) -> NotAWord {
     NotAWord(if text.contains('@') {
         format!("the URL has no usable {what}: write `/`, `#` and `?` in a password as %2F, %23 and %3F")
@@ -217,7 +219,7 @@ fn unusable((what, found): (&str, &str), text: &str) -> NotAWord {
     })
 }
 
-/// The host and the port, or which of them is not usable.
+/// Returns the host and the port, or which of them is not usable.
 fn split_port(text: &str) -> Result<(&str, Option<u16>), (&'static str, &str)> {
     let end_of_address = text.rfind(']').map_or(0, |at| at + 1);
     let (host, port) = match text[end_of_address..].split_once(':') {
@@ -235,7 +237,7 @@ fn split_port(text: &str) -> Result<(&str, Option<u16>), (&'static str, &str)> {
     }
 }
 
-/// The bytes behind `%` escapes.
+/// Returns the bytes behind `%` escapes.
 fn unescape(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

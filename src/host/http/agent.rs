@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// What a connection is to be like.
-pub(super) struct Wishes<'a> {
+pub(super) struct ConnectionOptions<'a> {
     pub(super) url: &'a Url,
     pub(super) proxy: Option<&'a Proxy>,
     pub(super) ca_file: Option<&'a Path>,
@@ -38,12 +38,12 @@ pub(super) struct Wishes<'a> {
     pub(super) stall: Duration,
 }
 
-pub(super) fn agent(wishes: &Wishes, authorities: &Authorities) -> Result<Agent, HttpError> {
+pub(super) fn agent(options: &ConnectionOptions, authorities: &Authorities) -> Result<Agent, HttpError> {
     // Also the way to the proxy may be over TLS.
-    let is_secure = wishes.url.scheme() == Scheme::Https || wishes.proxy.is_some_and(Proxy::is_secure);
-    let tls = Tls(is_secure.then(|| authorities.trusting(wishes.ca_file, wishes.url)).transpose()?);
+    let is_secure = options.url.scheme() == Scheme::Https || options.proxy.is_some_and(Proxy::is_secure);
+    let tls = Tls(is_secure.then(|| authorities.trusting(options.ca_file, options.url)).transpose()?);
     let config = Agent::config_builder()
-        .proxy(wishes.proxy.map(Proxy::route))
+        .proxy(options.proxy.map(Proxy::route))
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
@@ -54,10 +54,10 @@ pub(super) fn agent(wishes: &Wishes, authorities: &Authorities) -> Result<Agent,
         .input_buffer_size(128 * 1024)
         .timeout_resolve(Some(CONNECT))
         .timeout_connect(Some(CONNECT))
-        .timeout_recv_response(Some(wishes.stall))
-        .timeout_per_read(Some(wishes.stall))
-        .timeout_per_write(Some(wishes.stall))
-        .timeout_global(wishes.time_left)
+        .timeout_recv_response(Some(options.stall))
+        .timeout_per_read(Some(options.stall))
+        .timeout_per_write(Some(options.stall))
+        .timeout_global(options.time_left)
         .build();
     let connector = Forward(tls.clone())
         .chain(ConnectProxyConnector::default())

@@ -10,7 +10,7 @@ use ureq::{
     http::{HeaderMap, Response, header},
 };
 
-use super::{Audience, Client, HttpError, Part, Request, agent::Watch};
+use super::{Client, HttpError, Part, ProgressListener, Request, agent::Watch};
 use crate::{host::interrupt::Interrupt, vocabulary::Url};
 
 /// The body of an answer. Its end is its end only if as much came as was announced.
@@ -19,7 +19,7 @@ pub(crate) struct Body {
     reader: BodyReader<'static>,
     _watch: Watch,
     interrupt: Interrupt,
-    audience: Rc<dyn Audience>,
+    listener: Rc<dyn ProgressListener>,
     /// Where in the file the body begins: 0, or the length of the part that was there.
     start: u64,
     /// How long the whole file is, if the server said so.
@@ -65,7 +65,7 @@ impl Body {
             reader,
             _watch: watch,
             interrupt: client.interrupt.clone(),
-            audience: Rc::clone(&client.audience),
+            listener: Rc::clone(&client.listener),
             start,
             total,
             limit,
@@ -74,17 +74,17 @@ impl Body {
         })
     }
 
-    /// Where in the file the body begins.
+    /// Returns where in the file the body begins.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// How long the whole file is, if the server said so.
+    /// Returns how long the whole file is, if the server said so.
     pub(crate) fn total(&self) -> Option<u64> {
         self.total
     }
 
-    /// What the server calls this version of the file; with it, a broken transfer can be taken up again.
+    /// Returns what the server calls this version of the file; with it, a broken transfer can be taken up again.
     pub(crate) fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
@@ -118,7 +118,7 @@ impl Body {
             }
             Ok(count) => {
                 self.received += count as u64;
-                self.audience.received(&self.url, self.start + self.received, self.total());
+                self.listener.received(&self.url, self.start + self.received, self.total());
                 Ok(count)
             }
             Err(error) => Err(match HttpError::from_io(error, &self.url) {
@@ -145,11 +145,11 @@ impl Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        self.audience.ended();
+        self.listener.ended();
     }
 }
 
-/// A strong entity tag, or a date of change: what `If-Range` accepts.
+/// Returns a strong entity tag, or a date of change: what `If-Range` accepts.
 fn version(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let takes_ranges = text(header::ACCEPT_RANGES).is_none_or(|unit| unit.eq_ignore_ascii_case("bytes"));
@@ -157,7 +157,7 @@ fn version(headers: &HeaderMap) -> Option<String> {
     strong.or_else(|| text(header::LAST_MODIFIED)).filter(|_| takes_ranges).map(str::to_owned)
 }
 
-/// Whether what a server sends goes on where a part ends, and is of the same version as far as it says.
+/// Returns whether what a server sends goes on where a part ends, and is of the same version as far as it says.
 fn continues(part: &Part, headers: &HeaderMap) -> bool {
     let Some(range) = range(headers) else { return false };
     let name = if part.version.starts_with('"') { header::ETAG } else { header::LAST_MODIFIED };

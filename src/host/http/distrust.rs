@@ -48,7 +48,7 @@ impl Distrust {
         }
     }
 
-    /// What the administrator could do about it.
+    /// Returns what the administrator could do about it.
     pub(super) fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::UnknownAuthority => {

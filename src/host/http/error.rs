@@ -57,7 +57,7 @@ fn phrase(status: u16) -> String {
 }
 
 impl HttpError {
-    /// Whether another attempt could go better.
+    /// Returns whether another attempt could go better.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..),
@@ -82,7 +82,7 @@ impl HttpError {
         }
     }
 
-    /// What the administrator could do about it.
+    /// Returns what the administrator could do about it.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Status { status: 401 | 403, .. } => {
@@ -103,7 +103,7 @@ impl HttpError {
         })
     }
 
-    /// What an error of the transport stands for. It is never quoted where it could hold an address.
+    /// Returns what an error of the transport stands for. It is never quoted where it could hold an address.
     pub(super) fn from_transport(error: ureq::Error, address: &Url) -> Self {
         let url = address.to_string();
         match error {

@@ -36,12 +36,12 @@ pub(crate) enum HeaderFault {
     Long(String),
 }
 
-/// Whether a header can be given by its name.
+/// Returns whether a header can be given by its name.
 pub(crate) fn check_name(name: &str) -> Result<(), HeaderFault> {
     parse_name(name).map(drop)
 }
 
-/// Whether a header can have a value.
+/// Returns whether a header can have a value.
 pub(crate) fn check_value(name: &str, value: &str) -> Result<(), HeaderFault> {
     parse_value(name, value).map(drop)
 }

@@ -25,7 +25,7 @@ use std::{
 use ureq::http::{HeaderMap, HeaderValue, StatusCode, header as names};
 
 use self::{
-    agent::{Watch, Wishes},
+    agent::{ConnectionOptions, Watch},
     tls::Authorities,
 };
 pub(crate) use self::{
@@ -49,16 +49,16 @@ pub(crate) struct Client {
     proxies: Proxies,
     interrupt: Interrupt,
     authorities: Authorities,
-    audience: Rc<dyn Audience>,
+    listener: Rc<dyn ProgressListener>,
     /// A server that sends nothing for this long has stalled.
     stall: Duration,
 }
 
 /// Is told how far a download has come.
-pub(crate) trait Audience {
-    /// So much has come of a file of that size, if the size is known.
+pub(crate) trait ProgressListener {
+    /// Is told that so much has come of a file of that size, if the size is known.
     fn received(&self, from: &Url, so_far: u64, total: Option<u64>);
-    /// No more will come.
+    /// Is told that no more will come.
     fn ended(&self);
 }
 
@@ -108,8 +108,8 @@ impl<'a> Request<'a> {
 }
 
 impl Client {
-    pub(crate) fn new(proxies: Proxies, interrupt: Interrupt, audience: Rc<dyn Audience>) -> Self {
-        Self { proxies, interrupt, authorities: Authorities::default(), audience, stall: STALL }
+    pub(crate) fn new(proxies: Proxies, interrupt: Interrupt, listener: Rc<dyn ProgressListener>) -> Self {
+        Self { proxies, interrupt, authorities: Authorities::default(), listener, stall: STALL }
     }
 
     /// Asks for a file and gives its body, of which nothing has been read yet.
@@ -145,14 +145,14 @@ impl Client {
             return Err(HttpError::Interrupted);
         }
         let proxy = self.proxies.of(url)?;
-        let wishes = Wishes {
+        let options = ConnectionOptions {
             url,
             proxy: proxy.as_ref(),
             ca_file: request.ca_file,
             time_left: request.time_left(),
             stall: self.stall,
         };
-        let agent = agent::agent(&wishes, &self.authorities)?;
+        let agent = agent::agent(&options, &self.authorities)?;
         let watch = Watch::over(&agent, &self.interrupt)
             .map_err(|error| HttpError::Unreachable { url: url.to_string(), reason: error.to_string() })?;
         let mut asked = agent.get(url.bare());
@@ -191,7 +191,7 @@ fn fill(headers: &mut HeaderMap, request: &Request, server: Server) -> Result<()
     Ok(())
 }
 
-/// Says who we are, in letters that every header may hold.
+/// Adds a header for basic authentication.
 fn log_in(headers: &mut HeaderMap, name: names::HeaderName, login: Option<Login>) {
     let Some(Login { user, password }) = login else { return };
     let both = format!("{}:{}", user.reveal(), password.reveal());
@@ -218,7 +218,7 @@ fn follow(from: &Url, headers: &HeaderMap) -> Result<Url, HttpError> {
     }
 }
 
-/// Base 64, for the one header that needs it.
+/// Encodes bytes in base 64, for the one header that needs it.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -31,7 +31,7 @@ impl Proxies {
         }
     }
 
-    /// The proxy to reach an address through.
+    /// Returns the proxy to reach an address through.
     pub(super) fn of(&self, url: &Url) -> Result<Option<Proxy>, HttpError> {
         self.address(url).map(|address| Proxy::new(address, url)).transpose()
     }
@@ -71,13 +71,13 @@ impl Proxy {
         self.route.uri().scheme_str() == Some("https")
     }
 
-    /// The user and password in its address.
+    /// Returns the user and password in its address.
     pub(super) fn login(&self) -> Option<Login> {
         let user = Secret::new(self.route.username()?);
         Some(Login { user, password: Secret::new(self.route.password().unwrap_or_default()) })
     }
 
-    /// Nobody but the proxy was talked to: if that failed, it is its fault. Its name is told without its password.
+    /// Turns a failed connection into one of the proxy, which was the only one talked to. The proxy is named without its password.
     pub(super) fn blame(&self, error: HttpError) -> HttpError {
         let scheme = self.route.uri().scheme_str().unwrap_or("http");
         let (proxy, url) =

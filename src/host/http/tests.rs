@@ -21,7 +21,7 @@ const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog.";
 
 struct Nobody;
 
-impl Audience for Nobody {
+impl ProgressListener for Nobody {
     fn received(&self, _: &Url, _: u64, _: Option<u64>) {}
     fn ended(&self) {}
 }

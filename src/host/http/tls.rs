@@ -37,7 +37,7 @@ impl Authorities {
         self.0.get_or_init(|| rustls_native_certs::load_native_certs().certs)
     }
 
-    /// How to talk to servers that these authorities, or those in a file, vouch for.
+    /// Returns how to talk to servers that these authorities, or those in a file, vouch for.
     pub(super) fn trusting(&self, file: Option<&Path>, url: &Url) -> Result<Arc<ClientConfig>, HttpError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -57,7 +57,7 @@ impl Authorities {
     }
 }
 
-/// The certificates in a file.
+/// Reads the certificates in a file.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> {
     let text = fs::read(path).map_err(|error| unusable(path, error.to_string()))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();

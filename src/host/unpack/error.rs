@@ -74,7 +74,7 @@ pub(crate) enum Offence {
 }
 
 impl Offence {
-    /// The refusal of the archive for this reason.
+    /// Returns the refusal of the archive for this reason.
     pub(super) fn at(self, entry: impl Into<Vec<u8>>) -> UnpackError {
         UnpackError::Entry { entry: OsString::from_vec(entry.into()), offence: self }
     }
@@ -85,7 +85,7 @@ impl Offence {
 }
 
 impl UnpackError {
-    /// What an error of reading the archive means.
+    /// Returns what an error of reading the archive means.
     pub(super) fn from_read(error: io::Error) -> Self {
         let error = match error.downcast::<Breach>() {
             Ok(breach) => return breach.into(),
@@ -113,7 +113,7 @@ impl UnpackError {
         self
     }
 
-    /// What the administrator could do about it.
+    /// Returns what the administrator could do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Breach { breach, .. } => {

@@ -37,7 +37,7 @@ const ENDINGS: [(&str, ArchiveFormat); 10] = [
 pub(super) const MAGIC: usize = 512;
 
 impl ArchiveFormat {
-    /// The kind that a file name speaks of.
+    /// Returns the kind that a file name speaks of.
     pub(crate) fn of(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         // A name that is nothing but an ending names no archive.
@@ -47,12 +47,12 @@ impl ArchiveFormat {
         ENDINGS.iter().find(|(ending, _)| fits(ending)).map(|(_, kind)| *kind)
     }
 
-    /// The endings for a sentence.
+    /// Returns the endings for a sentence.
     pub(crate) fn endings() -> String {
         ENDINGS.map(|(ending, _)| ending).join(" ")
     }
 
-    /// Whether the first bytes of a file are those of this kind.
+    /// Returns whether the first bytes of a file are those of this kind.
     pub(super) fn is_confirmed_by(self, start: &[u8]) -> bool {
         match self {
             Self::Tar(Compression::Gzip) => start.starts_with(&[0x1f, 0x8b]),

@@ -25,7 +25,7 @@ impl Default for Limits {
     }
 }
 
-/// Small archives may be as dense as they like: this much harms nobody.
+/// Up to this many bytes, an archive may unpack to any multiple of its size.
 const HARMLESS: u64 = 64 << 20;
 
 /// How much of an archive may be read before something comes out of it: more than any decompressor needs, less than a
@@ -123,12 +123,12 @@ impl Meter {
         }
     }
 
-    /// The archive, counted as it is read.
+    /// Wraps the archive, which is counted as it is read.
     pub(super) fn before<R: Read>(&self, reader: R) -> Before<R> {
         Before { reader, meter: self.clone() }
     }
 
-    /// What comes out of it, counted and limited.
+    /// Wraps what comes out of the archive, which is counted and limited.
     pub(super) fn after<R: Read>(&self, reader: R) -> After<R> {
         After { reader, meter: self.clone() }
     }

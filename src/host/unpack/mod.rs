@@ -1,6 +1,6 @@
 //! Unpacks archives that are not trusted.
 //!
-//! An archive is a program for writing files, written by somebody else. It is unpacked into a private directory, entry by
+//! Whoever made an archive decides which files are written. It is unpacked into a private directory, entry by
 //! entry through descriptors; the first thing in it that is out of order refuses it whole, and nothing of it was ever
 //! visible. Nothing it holds can name a place outside, lead there by a link, be a device, carry set-id bits, be there
 //! twice, or take more room than it is allowed.
@@ -186,7 +186,7 @@ fn end_frame<R: BufRead>(frame: StreamingDecoder<R, FrameDecoder>) -> io::Result
     Ok(rest)
 }
 
-/// A frame that holds no data of the file: a magic number of four bytes, a length of four, and as much as that.
+/// Skips a frame that holds no data of the file: a magic number of four bytes, a length of four, and as much as that.
 fn skip_frame(archive: &mut impl BufRead) -> io::Result<()> {
     let mut header = [0; 8];
     archive.read_exact(&mut header)?;

@@ -15,7 +15,7 @@ pub(super) const DEEPEST: usize = 128;
 const LONGEST_NAME: usize = 255;
 const LONGEST_PATH: usize = 4095;
 
-/// The path of an entry below the target, without its first components; empty when nothing is left of it.
+/// Returns the path of an entry below the target, without its first components; empty when nothing is left of it.
 pub(super) fn locate(raw: &[u8], strip_components: usize) -> Result<PathBuf, Offence> {
     if raw.contains(&0) {
         return Err(Offence::NullByte);

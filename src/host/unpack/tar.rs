@@ -103,7 +103,7 @@ fn entry(
     }
 }
 
-/// The next header; `None` at the end mark.
+/// Reads the next header; `None` at the end mark.
 fn next_header(archive: &mut dyn Read) -> Result<Option<Header>, UnpackError> {
     let mut header = Header::new_old();
     let block = header.as_mut_bytes();
@@ -117,7 +117,7 @@ fn next_header(archive: &mut dyn Read) -> Result<Option<Header>, UnpackError> {
     Ok(Some(header))
 }
 
-/// Whether the checksum in a block is that of the block.
+/// Returns whether the checksum in a block is that of the block.
 pub(super) fn is_header(block: &[u8]) -> bool {
     let Ok(bytes) = <&[u8; BLOCK]>::try_from(block) else { return false };
     let sum = |field: &[u8]| field.iter().map(|byte| u32::from(*byte)).sum::<u32>();
@@ -140,7 +140,7 @@ fn skip_padding(archive: &mut dyn Read, size: u64) -> Result<(), UnpackError> {
     archive.read_exact(&mut [0; BLOCK][..padding]).map_err(UnpackError::from_read)
 }
 
-/// The content of a header that speaks of the next entry.
+/// Reads the content of a header that speaks of the next entry.
 fn content(archive: &mut dyn Read, header: &Header, size: u64, limit: u64) -> Result<Vec<u8>, UnpackError> {
     if size > limit {
         return Err(malformed(header, "what is said of it is too long"));
@@ -154,7 +154,7 @@ fn content(archive: &mut dyn Read, header: &Header, size: u64, limit: u64) -> Re
     Ok(bytes)
 }
 
-/// A long name: it ends with a null byte, and nothing may come after that.
+/// Reads a long name, which ends with a null byte; anything after that is refused.
 fn text(archive: &mut dyn Read, header: &Header, size: u64) -> Result<Vec<u8>, UnpackError> {
     let mut bytes = content(archive, header, size, LONGEST_NAME)?;
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -184,7 +184,7 @@ fn parse_records(mut bytes: &[u8]) -> Option<Vec<Record>> {
     Some(records)
 }
 
-/// What is said of all entries may be a comment, but not their name or size.
+/// Refuses a global header that gives a name or size to all entries; a comment is fine.
 fn refuse_names(records: &[Record], header: &Header) -> Result<(), UnpackError> {
     let is_name = |(key, _): &Record| matches!(key.as_slice(), b"path" | b"linkpath" | b"size");
     if records.iter().any(is_name) {

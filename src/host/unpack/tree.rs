@@ -99,7 +99,7 @@ impl<'a> Tree<'a> {
         name.clone_into(&mut self.current);
     }
 
-    /// The name of the entry in hand, for what is found wrong meanwhile.
+    /// Returns the name of the entry in hand, for what is found wrong meanwhile.
     pub(super) fn current(&self) -> &[u8] {
         &self.current
     }
@@ -204,7 +204,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Where something goes that must not be there yet, and is no directory.
+    /// Returns where something goes that must not be there yet, and is no directory.
     fn new_place(&mut self, name: &[u8]) -> Result<Option<PathBuf>, UnpackError> {
         match self.place(name)? {
             Some(path) if self.nodes.contains_key(&path) => Err(Offence::Duplicate.at(name)),
@@ -215,7 +215,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Where an entry goes, with the directories above it made; `None` when it is the target itself or stripped away.
+    /// Returns where an entry goes, with the directories above it made; `None` when it is the target itself or stripped
+    /// away.
     fn place(&mut self, name: &[u8]) -> Result<Option<PathBuf>, UnpackError> {
         (self.tick)()?;
         self.meter.entry()?;
@@ -263,8 +264,8 @@ impl<'a> Tree<'a> {
         Ok(self.nodes.into_iter().map(|(path, node)| Extracted { path, what: node.into() }).collect())
     }
 
-    /// Whether a link leads to somewhere in the target, by the links that the archive itself holds. What the archive
-    /// does not hold may be there or not, but cannot be used to step back from: it could be a link by then.
+    /// Returns whether a link leads to somewhere in the target, by the links that the archive itself holds. What the
+    /// archive does not hold may be there or not, but cannot be used to step back from: it could be a link by then.
     fn stays_inside(&self, link: &Path, target: &Path) -> bool {
         let mut at: PathBuf = link.parent().unwrap_or(Path::new("")).to_owned();
         let mut ahead: Vec<PathBuf> = vec![target.to_owned()];

@@ -93,7 +93,7 @@ fn entry<R: Read + Seek>(
     }
 }
 
-/// More entries than are allowed; the first that is too many is named.
+/// Refuses more entries than are allowed, and names the first that is too many.
 fn refuse_number<R: Read + Seek>(archive: &mut ZipArchive<R>, tree: &Tree) -> Result<(), UnpackError> {
     let Err(breach) = tree.meter.entries_allowed(archive.len() as u64) else { return Ok(()) };
     let limit = usize::try_from(tree.meter.most_entries()).unwrap_or(usize::MAX);
@@ -101,7 +101,7 @@ fn refuse_number<R: Read + Seek>(archive: &mut ZipArchive<R>, tree: &Tree) -> Re
     Err(UnpackError::from(breach).at(entry.name_raw()))
 }
 
-/// Entries that share bytes let a small archive unpack to anything.
+/// Refuses entries that share bytes, with which a small archive could unpack to anything.
 fn refuse_overlap<R: Read + Seek>(archive: &mut ZipArchive<R>) -> Result<(), UnpackError> {
     let mut spans = Vec::with_capacity(archive.len());
     for index in 0..archive.len() {
@@ -123,7 +123,7 @@ fn refuse_overlap<R: Read + Seek>(archive: &mut ZipArchive<R>) -> Result<(), Unp
     }
 }
 
-/// The name that the directory holds twice: the reader keeps only the last of equal ones.
+/// Finds the name that the directory holds twice: the reader keeps only the last of equal ones.
 fn duplicate<R: Read + Seek>(archive: ZipArchive<R>) -> UnpackError {
     let start = archive.central_directory_start();
     let mut file = archive.into_inner();
@@ -148,7 +148,7 @@ fn duplicate<R: Read + Seek>(archive: ZipArchive<R>) -> UnpackError {
     }
 }
 
-/// The entry that has another name in the directory than in front of its content.
+/// Finds the entry that has another name in the directory than in front of its content.
 fn contradiction<R: Read + Seek>(archive: ZipArchive<R>) -> Option<UnpackError> {
     let mut named = Vec::with_capacity(archive.len());
     for index in 0..archive.len() {
@@ -168,7 +168,7 @@ fn contradiction<R: Read + Seek>(archive: ZipArchive<R>) -> Option<UnpackError> 
     None
 }
 
-/// The reader makes room for as many entries as the archive claims to have: more than are allowed are refused before.
+/// Refuses an archive that claims to have more entries than are allowed: the reader would make room for all of them.
 fn refuse_claims<R: Read + Seek>(file: &mut R, size: u64, tree: &Tree) -> Result<(), UnpackError> {
     const TAIL: u64 = 128 * 1024;
     const LOCATOR: &[u8] = b"PK\x06\x07";

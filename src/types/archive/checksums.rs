@@ -2,7 +2,7 @@
 
 use crate::vocabulary::Checksum;
 
-/// The checksum of a file in a list as `sha256sum`, `shasum` or BSD's `sha256` write it, or one that stands alone.
+/// Finds the checksum of a file in a list as `sha256sum`, `shasum` or BSD's `sha256` write it, or one that stands alone.
 pub(super) fn find(text: &str, names: &[&str]) -> Option<Checksum> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let listed = names.iter().find_map(|name| lines().find_map(|line| of_line(line, name)));
@@ -26,7 +26,7 @@ fn of_line(line: &str, name: &str) -> Option<Checksum> {
     is_name(listed, name).then(|| Checksum::from_digits(digits)).flatten()
 }
 
-/// Lists may name files by a path.
+/// Returns whether a list means this file; lists may name files by a path.
 fn is_name(listed: &str, name: &str) -> bool {
     listed.rsplit('/').next() == Some(name)
 }

@@ -116,7 +116,7 @@ fn wanted_archive(want: &Properties, have: &ArchiveState) -> Match {
     }
 }
 
-/// Why the archive has to be unpacked although what it creates is there.
+/// Returns why the archive has to be unpacked although what it creates is there.
 pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) -> Option<Difference> {
     let ExtractionRecord { fetched, progress, .. } = have.extraction.as_ref()?;
     if *progress == Progress::WriteJournal {
@@ -147,7 +147,7 @@ pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) ->
     }
 }
 
-/// Whether the file at the path was unpacked into the target, as far as is remembered.
+/// Returns whether the file at the path was unpacked into the target, as far as is remembered.
 fn is_extracted(have: &ArchiveState) -> bool {
     have.extraction.as_ref().is_some_and(|ExtractionRecord { fetched, progress, .. }| {
         *progress == Progress::Complete && have.checksums.first().is_some_and(|checksum| fetched.is(checksum))

@@ -30,7 +30,7 @@ pub(super) struct Partial {
 }
 
 /// A download in progress: what comes in is written, hashed and handed on.
-pub(super) struct Feed<'a, 'c> {
+pub(super) struct HashedDownload<'a, 'c> {
     draft: &'a TempFile,
     body: Body,
     /// How much is still to be read from what an earlier attempt left.
@@ -50,7 +50,7 @@ enum Failure {
 }
 
 /// Who is asked for what, with which secrets.
-pub(super) struct Order<'a, 'c> {
+pub(super) struct DownloadRequest<'a, 'c> {
     pub(super) want: &'a Properties,
     /// Owner, group and mode of the archive.
     pub(super) target: Attributes,
@@ -61,7 +61,7 @@ pub(super) struct Order<'a, 'c> {
     deadline: Option<Instant>,
 }
 
-impl<'a, 'c> Order<'a, 'c> {
+impl<'a, 'c> DownloadRequest<'a, 'c> {
     pub(super) fn of(want: &'a Properties, target: Attributes, cx: &'a Context<'c>) -> Result<Self, Error> {
         let url = want.url.as_ref().ok_or(ArchiveError::Missing { property: "url" })?;
         let headers = want.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -85,7 +85,7 @@ impl<'a, 'c> Order<'a, 'c> {
         }
     }
 
-    /// What the download has to hash to.
+    /// Returns what the download has to hash to.
     pub(super) fn checksum(&self) -> Result<Option<Checksum>, Error> {
         let Some(url) = &self.want.checksum_url else { return Ok(self.want.checksum.clone()) };
         let mut request = Request { url, ..self.request(None) };
@@ -100,7 +100,7 @@ impl<'a, 'c> Order<'a, 'c> {
         found.map(Some).ok_or_else(|| ArchiveError::NotListed { url: url.clone(), file: remote }.into())
     }
 
-    /// Where the download is written to, and what an earlier attempt left there.
+    /// Returns where the download is written to, and what an earlier attempt left there.
     pub(super) fn begin(&self, partial: Option<Partial>) -> Result<(TempFile, Option<Part>), Error> {
         match partial.filter(|partial| partial.url == *self.url) {
             Some(Partial { draft, part, .. }) => Ok((draft, Some(part))),
@@ -109,26 +109,26 @@ impl<'a, 'c> Order<'a, 'c> {
     }
 
     /// Asks for the file, or for what is still missing of it.
-    pub(super) fn ask(&self, part: Option<&Part>) -> Result<Body, Broken> {
+    pub(super) fn ask(&self, part: Option<&Part>) -> Result<Body, BrokenDownload> {
         let get = |part| self.cx.host.http.get(&self.request(part));
         let answer = match (get(part), part) {
             // The server cannot go on from there.
             (Err(HttpError::WrongRange { .. }), Some(_)) => get(None),
             (answer, _) => answer,
         };
-        answer.map_err(|error| Broken {
+        answer.map_err(|error| BrokenDownload {
             part: part.cloned().filter(|_| error.is_passing()),
             error: refusal(error, "url", self.cx),
         })
     }
 
-    /// What is kept of a download that broke off.
+    /// Returns what is kept of a download that broke off.
     pub(super) fn keep(&self, draft: TempFile, part: Part) -> Partial {
         Partial { url: self.url.clone(), draft, part }
     }
 }
 
-impl<'a, 'c> Feed<'a, 'c> {
+impl<'a, 'c> HashedDownload<'a, 'c> {
     pub(super) fn new(
         draft: &'a TempFile,
         body: Body,
@@ -144,7 +144,7 @@ impl<'a, 'c> Feed<'a, 'c> {
     }
 
     /// Reads what is left and gives the checksums of all.
-    pub(super) fn finish(mut self) -> Result<Vec<Checksum>, Broken> {
+    pub(super) fn finish(mut self) -> Result<Vec<Checksum>, BrokenDownload> {
         let mut buffer = vec![0; CHUNK];
         loop {
             match self.read(&mut buffer) {
@@ -159,8 +159,8 @@ impl<'a, 'c> Feed<'a, 'c> {
         self.failure.is_some()
     }
 
-    /// Why it broke off, and what can be kept.
-    pub(super) fn broken(self) -> Broken {
+    /// Returns why it broke off, and what can be kept.
+    pub(super) fn broken(self) -> BrokenDownload {
         let part = self.part();
         let (error, is_passing) = match self.failure {
             Some(Failure::Http(error)) => {
@@ -171,10 +171,10 @@ impl<'a, 'c> Feed<'a, 'c> {
             Some(Failure::Stopped(error)) => (error, true),
             None => (Error::new("the download broke off"), false),
         };
-        Broken { error, part: part.filter(|_| is_passing) }
+        BrokenDownload { error, part: part.filter(|_| is_passing) }
     }
 
-    /// What there is of the file, if the server can be asked for the rest.
+    /// Returns what there is of the file, if the server can be asked for the rest.
     fn part(&self) -> Option<Part> {
         let version = self.body.version().filter(|_| self.length > 0)?.to_owned();
         Some(Part { length: self.length, version, total: self.body.total() })
@@ -201,26 +201,26 @@ impl<'a, 'c> Feed<'a, 'c> {
 }
 
 /// A download that broke off.
-pub(super) struct Broken {
+pub(super) struct BrokenDownload {
     pub(super) error: Error,
     /// What can be kept of it.
     pub(super) part: Option<Part>,
 }
 
-impl From<Error> for Broken {
-    /// Nothing of the download is worth keeping.
+impl From<Error> for BrokenDownload {
+    /// Keeps nothing of the download.
     fn from(error: Error) -> Self {
         Self { error, part: None }
     }
 }
 
-impl From<FileError> for Broken {
+impl From<FileError> for BrokenDownload {
     fn from(error: FileError) -> Self {
         local(error).into()
     }
 }
 
-impl Read for Feed<'_, '_> {
+impl Read for HashedDownload<'_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.step(buffer).map_err(|failure| {
             self.failure = Some(failure);

@@ -95,7 +95,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         Ok(Staging::new(self.unpacking.target, self.root)?)
     }
 
-    /// The refusal of an archive as the user sees it.
+    /// Returns the refusal of an archive as the user sees it.
     pub(super) fn refusal(&self, error: UnpackError) -> Error {
         if let Err(stopped) = self.cx.tick() {
             return stopped;
@@ -146,8 +146,8 @@ impl<'a, 'c> Extraction<'a, 'c> {
         Ok(())
     }
 
-    /// Whether what is at a path of the target may make room for something of another kind: it came from an earlier
-    /// version and nobody has changed it, nor put anything into it.
+    /// Returns whether what is at a path of the target may make room for something of another kind: it came from an
+    /// earlier version and nobody has changed it, nor put anything into it.
     fn yields(&self, obsolete: &Obsolete, path: &Path) -> bool {
         let Some(versions) = obsolete.get(path) else { return false };
         let at = self.unpacking.target.join(path);
@@ -161,7 +161,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         })
     }
 
-    /// What earlier versions unpacked here, apart from what is the same kind of thing again.
+    /// Returns what earlier versions unpacked here, apart from what is the same kind of thing again.
     fn obsolete(&self, files: &[Extracted]) -> Obsolete {
         let earlier = self.cx.memory.directory.extracted_before(self.unpacking).unwrap_or_else(|error| {
             self.cx.warn(format!("{error}; files that the archive no longer has are not known and stay"));
@@ -204,7 +204,8 @@ impl<'a, 'c> Extraction<'a, 'c> {
         Ok(())
     }
 
-    /// Whether a path of the target leads through nothing but directories. What a link leads to never came from here.
+    /// Returns whether a path of the target leads through nothing but directories. What a link leads to never came from
+    /// here.
     fn lies_in_directories(&self, relative: &Path) -> bool {
         let is_directory = |above: &Path| {
             let found = files::inspect(&self.unpacking.target.join(above));
@@ -214,7 +215,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
     }
 }
 
-/// What is at a path of an archive, whose files are in the order of their paths.
+/// Returns what is at a path of an archive, whose files are in the order of their paths.
 fn find<'f>(files: &'f [Extracted], path: &Path) -> Option<&'f Extracted> {
     files.binary_search_by(|file| file.path.as_path().cmp(path)).ok().map(|at| &files[at])
 }

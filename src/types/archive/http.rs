@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Action, Properties, Step,
-    download::{Broken, Feed, Order, Partial},
+    download::{BrokenDownload, DownloadRequest, HashedDownload, Partial},
     error::{ArchiveError, local},
     extraction::{Extraction, Ready, Unpacked},
     hashing::HashedFile,
@@ -81,7 +81,7 @@ impl Http {
         cx: &Context,
     ) -> Result<Option<(Ready, Fetched)>, Error> {
         let path = want.name.as_path();
-        let order = Order::of(want, target, cx)?;
+        let order = DownloadRequest::of(want, target, cx)?;
         let wanted = order.checksum()?;
         if let Some(directory) = path.parent() {
             cx.memory.write_journal.note(directory, cx.interrupt());
@@ -97,7 +97,7 @@ impl Http {
         let (checksums, unpacked) =
             match body.and_then(|body| fetch(&order, &draft, body, wanted.as_ref(), extraction.as_ref())) {
                 Ok(fetched) => fetched,
-                Err(Broken { error, part }) => {
+                Err(BrokenDownload { error, part }) => {
                     let partial = part.map(|part| (path.to_owned(), order.keep(draft, part)));
                     self.partial().extend(partial);
                     return Err(error);
@@ -123,14 +123,14 @@ impl Http {
 
 /// Fetches the archive into its draft and checks it, unpacking it on the way where its kind allows that.
 fn fetch(
-    order: &Order,
+    order: &DownloadRequest,
     draft: &TempFile,
     body: Body,
     wanted: Option<&Checksum>,
     extraction: Option<&(Extraction, ArchiveFormat)>,
-) -> Result<(Vec<Checksum>, Option<Unpacked>), Broken> {
+) -> Result<(Vec<Checksum>, Option<Unpacked>), BrokenDownload> {
     let algorithm = wanted.map_or(Algorithm::Sha256, Checksum::algorithm);
-    let mut feed = Feed::new(draft, body, algorithm, order.cx)?;
+    let mut feed = HashedDownload::new(draft, body, algorithm, order.cx)?;
     let verified = |feed| verified(feed, wanted, order.cx);
     let Some((extraction, kind)) = extraction else {
         return Ok((verified(feed)?, None));
@@ -151,8 +151,12 @@ fn fetch(
     Ok((checksums, Some(extraction.of_file(draft.file(), *kind).map_err(refusal)?)))
 }
 
-/// The checksums of the whole download, if it is what it should be.
-fn verified(feed: Feed, wanted: Option<&Checksum>, cx: &Context) -> Result<Vec<Checksum>, Broken> {
+/// Returns the checksums of the whole download, if it is what it should be.
+fn verified(
+    feed: HashedDownload,
+    wanted: Option<&Checksum>,
+    cx: &Context,
+) -> Result<Vec<Checksum>, BrokenDownload> {
     let checksums = feed.finish()?;
     let Some(wanted) = wanted.filter(|wanted| !checksums.contains(wanted)) else { return Ok(checksums) };
     Err(Error::from(match checksums.last() {

@@ -217,7 +217,7 @@ impl Properties {
         problems
     }
 
-    /// The archive and where it is unpacked, if it is.
+    /// Returns the archive and where it is unpacked, if it is.
     fn unpacking(&self) -> Option<Unpacking<'_>> {
         let target = self.extract_parent.as_ref()?.as_path();
         let creates = self.creates.as_ref().map(AbsolutePath::as_path);

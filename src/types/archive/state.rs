@@ -180,7 +180,8 @@ impl Metadata {
     }
 }
 
-/// What earlier runs did. Damaged memory is said and set aside: it may cost a download, never correctness.
+/// Returns what earlier runs did. Where that cannot be read, a warning says so, and the archive may be downloaded
+/// again.
 fn recall<T>(found: Result<Option<T>, StateError>, cx: &Context) -> Option<T> {
     found.unwrap_or_else(|error| {
         cx.warn(format!("{error}; what was unpacked earlier is not known"));
@@ -198,7 +199,7 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Err
     Ok(Some(Attributes { uid, gid, mode }))
 }
 
-/// The umask of this process. Asking the kernel for it would mean to change it.
+/// Returns the umask of this process. Asking the kernel for it would mean to change it.
 fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -209,12 +210,12 @@ pub(super) fn stop(cx: &Context) -> Result<(), CopyInterrupted> {
     cx.tick().map_err(|_| CopyInterrupted)
 }
 
-/// The error of a file operation, or why the operation was stopped.
+/// Returns the error of a file operation, or why the operation was stopped.
 pub(super) fn blame(error: FileError, cx: &Context) -> Error {
     cx.tick().err().unwrap_or_else(|| local(error))
 }
 
-/// A path below the extraction's target, if it is one.
+/// Returns a path below the extraction's target, if it is one.
 pub(super) fn below(path: &Path, target: &Path) -> Option<PathBuf> {
     path.strip_prefix(target).ok().map(Path::to_owned)
 }

@@ -43,7 +43,7 @@ impl ArchiveState {
     }
 }
 
-/// The first few of the unpacked files that are missing or differ.
+/// Returns the first few of the unpacked files that are missing or differ.
 fn tampered(
     target: &Path,
     list: &[Extracted],
@@ -66,7 +66,7 @@ fn tampered(
     Ok(tampered)
 }
 
-/// Whether nobody has changed what something is and holds.
+/// Returns whether nobody has changed what something is and holds.
 pub(super) fn is_untouched(path: &Path, what: &What, cx: &Context) -> Result<bool, Error> {
     Ok(look(path, what, cx)?.is_some_and(|found| is_as_unpacked(&found, what)))
 }
@@ -88,8 +88,8 @@ fn is_as_unpacked(found: &Digested, what: &What) -> bool {
     }
 }
 
-/// Whether something belongs to whom it was unpacked for, with the mode that it was given. A directory may have been
-/// there before, and then kept its own.
+/// Returns whether something belongs to whom it was unpacked for, with the mode that it was given. A directory may have
+/// been there before, and then kept its own.
 fn has_attributes(found: &Entry, what: &What, owner: Attributes) -> bool {
     let is_owned = (found.uid, found.gid) == (owner.uid, owner.gid);
     match what {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::resource::{Change, Difference, Error, Trigger};
 
-/// The verbs that bring the service to what is wanted, running first and enabling second, or why none can.
+/// Returns the verbs that bring the service to what is wanted, running first and enabling second, or why none can.
 pub(super) fn compare(
     want: &Properties,
     have: &ServiceState,

@@ -19,7 +19,7 @@ const LINES: usize = 5;
 pub(super) struct LastLines(Vec<String>);
 
 impl LastLines {
-    /// What the unit said since a moment.
+    /// Returns what the unit said since a moment.
     pub(super) fn of(name: &str, since: SystemTime, cx: &Context) -> Self {
         if cx.sensitive {
             return Self(Vec::new());
@@ -30,8 +30,8 @@ impl LastLines {
         Self(lines[last..].iter().map(|&line| line.to_owned()).collect())
     }
 
-    /// Whether systemd says that it did not start the unit because a condition is not met. It remembers that in no other
-    /// way: a unit that does not run and that nobody refers to is forgotten.
+    /// Returns whether systemd says that it did not start the unit because a condition is not met. It remembers that in
+    /// no other way: a unit that does not run and that nobody refers to is forgotten.
     pub(super) fn tell_of_a_condition(&self) -> bool {
         self.0
             .iter()
@@ -50,7 +50,7 @@ impl LastLines {
     }
 }
 
-/// Everything that the unit said since a moment, or the end of it.
+/// Returns everything that the unit said since a moment, or the end of it.
 fn said(name: &str, since: SystemTime, cx: &Context) -> Option<String> {
     let journalctl = |arguments: &[&str]| {
         let command = Command::new("journalctl").arguments(arguments).timeout(PATIENCE);

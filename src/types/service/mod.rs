@@ -3,7 +3,6 @@
 mod decision;
 mod error;
 mod journal;
-mod memory;
 mod name;
 mod prediction;
 mod reload_tracker;
@@ -14,6 +13,7 @@ mod systemd;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod unit_cache;
 mod words;
 
 use std::fmt;

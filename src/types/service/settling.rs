@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Properties, error::ServiceError, journal::LastLines, memory::Memory, systemctl, unit::Unit,
+    Properties, error::ServiceError, journal::LastLines, systemctl, unit::Unit, unit_cache::UnitCache,
     words::Activity,
 };
 use crate::resource::{Context, Error};
@@ -18,17 +18,17 @@ const TO_JUDGE: Duration = Duration::from_secs(1);
 pub(super) fn settle(
     want: &Properties,
     since: SystemTime,
-    memory: &mut Memory,
+    units: &mut UnitCache,
     cx: &Context,
 ) -> Result<(), Error> {
     let name = want.name.as_str();
-    let up = wait_until_started(name, since, memory, cx)?;
+    let up = wait_until_started(name, since, units, cx)?;
     if want.settle.as_std().is_zero() {
         return Ok(());
     }
     let left = cx.time_left().map_or(Duration::MAX, |left| left.saturating_sub(TO_JUDGE.min(left / 2)));
     cx.pause(want.settle.as_std().min(left))?;
-    let later = memory.unit_now(name, cx)?;
+    let later = units.unit_now(name, cx)?;
     if later.activity()? == Activity::Running && later.restarts == up.restarts {
         return Ok(());
     }
@@ -38,14 +38,14 @@ pub(super) fn settle(
 fn wait_until_started(
     name: &str,
     since: SystemTime,
-    memory: &mut Memory,
+    units: &mut UnitCache,
     cx: &Context,
 ) -> Result<Unit, Error> {
     let begun = Instant::now();
     let patience = cx.time_left().unwrap_or(systemctl::START);
     let (mut pause, longest) = LOOK_AGAIN;
     loop {
-        let unit = memory.unit_now(name, cx)?;
+        let unit = units.unit_now(name, cx)?;
         if unit.activity()? == Activity::Running {
             return Ok(unit);
         }

@@ -42,7 +42,7 @@ pub(crate) struct Metadata {
 }
 
 impl ServiceState {
-    /// What a unit is in the terms of the type.
+    /// Returns what a unit is in the terms of the type.
     pub(super) fn of(want: &Properties, unit: &Unit) -> Result<Self, ServiceError> {
         let activity = unit.activity()?;
         let enablement = Enablement::from_word(&unit.boot)?;

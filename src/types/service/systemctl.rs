@@ -52,7 +52,7 @@ impl Verb {
     }
 }
 
-/// The units with these names, in this order; `None` from a systemctl that cannot describe them.
+/// Returns the units with these names, in this order; `None` from a systemctl that cannot describe them.
 pub(super) fn show(names: &[String], cx: &Context) -> Result<Option<Vec<Unit>>, ServiceError> {
     let finished = systemctl(&[&["show", "--system", PROPERTIES], &*borrowed(names)].concat(), ANSWER, cx)?;
     let units = Unit::read_all(&finished.stdout.text());
@@ -61,7 +61,7 @@ pub(super) fn show(names: &[String], cx: &Context) -> Result<Option<Vec<Unit>>, 
     Ok(is_answer.then_some(units))
 }
 
-/// What `systemctl is-active` says about one unit, which is all that is then known of it.
+/// Returns what `systemctl is-active` says about one unit, which is all that is then known of it.
 pub(super) fn is_active(name: &str, cx: &Context) -> Result<Unit, ServiceError> {
     let finished = systemctl(&["is-active", "--system", name], ANSWER, cx)?;
     let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
@@ -71,8 +71,8 @@ pub(super) fn is_active(name: &str, cx: &Context) -> Result<Unit, ServiceError> 
     }
 }
 
-/// What `systemctl is-enabled` prints for these units, in this order. Nothing for one that has to be asked about alone:
-/// at a unit that it cannot read, it stops.
+/// Returns what `systemctl is-enabled` prints for these units, in this order. Nothing for one that has to be asked
+/// about alone: at a unit that it cannot read, it stops.
 pub(super) fn are_enabled(names: &[String], cx: &Context) -> Result<Vec<Option<String>>, ServiceError> {
     let mut answers = Vec::new();
     while answers.len() < names.len() {
@@ -92,14 +92,14 @@ pub(super) fn are_enabled(names: &[String], cx: &Context) -> Result<Vec<Option<S
     Ok(answers)
 }
 
-/// What `systemctl is-enabled` says about one unit; `None` when it knows no file of it.
+/// Returns what `systemctl is-enabled` says about one unit; `None` when it knows no file of it.
 pub(super) fn is_enabled(name: &str, cx: &Context) -> Result<Option<String>, ServiceError> {
     let finished = systemctl(&["is-enabled", "--system", name], ANSWER, cx)?;
     enablement_word(&finished.stdout.text(), &finished.stderr.text(), name)
 }
 
-/// The word that `systemctl is-enabled` answers with. Before systemd 253 it has none for a unit that does not exist, only
-/// a message.
+/// Returns the word that `systemctl is-enabled` answers with. Before systemd 253 it has none for a unit that does not
+/// exist, only a message.
 pub(super) fn enablement_word(
     stdout: &str,
     stderr: &str,

@@ -19,13 +19,13 @@ use std::{
 
 use super::{
     Properties, Verb,
-    memory::Memory,
     prediction::predict,
     reload_tracker::{Invalidation, ReloadTracker},
     settling::settle,
     state::ServiceState,
     systemctl,
     unit::{Unit, unit_name},
+    unit_cache::UnitCache,
     words::{Enablement, NOT_FOUND},
 };
 use crate::{
@@ -41,29 +41,29 @@ pub(crate) struct Systemd {
 /// systemd, and what is known about it.
 #[derive(Default)]
 struct Manager {
-    memory: Memory,
+    units: UnitCache,
     reload_tracker: ReloadTracker,
     /// The service that was last asked about.
     asked: Option<String>,
 }
 
 impl Systemd {
-    /// The provider, or why this machine cannot have it.
+    /// Makes the provider, or says why this machine cannot have it.
     pub(super) fn new() -> Result<Self, String> {
         process::locate("systemctl").map_err(|error| error.to_string())?;
         Ok(Self { manager: Mutex::default() })
     }
 
     pub(super) fn expect(&self, wants: &[&Properties]) {
-        self.manager().memory.expect(wants.iter().map(|want| want.name.to_string()).collect());
+        self.manager().units.expect(wants.iter().map(|want| want.name.to_string()).collect());
     }
 
-    /// What the service is doing and whether it starts at boot.
+    /// Returns what the service is doing and whether it starts at boot.
     pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<ServiceState, Error> {
         let (mut manager, name) = (self.manager(), want.name.as_str());
         if manager.asked.as_deref() == Some(name) {
             // Who asks twice wants to know what has changed since.
-            manager.memory.forget(name);
+            manager.units.forget(name);
         }
         manager.asked = Some(name.to_owned());
         let unit = manager.find(name, cx)?.ok_or_else(|| systemctl::not_found(name))?;
@@ -86,9 +86,9 @@ impl Systemd {
                 manager.perform(rest, want, cx)?;
             }
         }
-        if !manager.memory.knows(name) {
+        if !manager.units.knows(name) {
             // The others are not asked about before their turn.
-            manager.memory.unit_now(name, cx)?;
+            manager.units.unit_now(name, cx)?;
         }
         let takes_away = |verb| matches!(verb, &Verb::Stop | &Verb::Disable | &Verb::DisableForNow);
         let unit = match manager.look(name, cx)? {
@@ -105,7 +105,7 @@ impl Systemd {
 }
 
 impl Manager {
-    /// The unit with this name as it is now; in a dry run, as it would be.
+    /// Returns the unit with this name as it is now; in a dry run, as it would be.
     fn find(&mut self, name: &str, cx: &Context) -> Result<Option<Unit>, Error> {
         if cx.mode() == RunMode::Noop {
             return Ok(predict(self.look(name, cx)?, name, cx));
@@ -126,14 +126,14 @@ impl Manager {
         }
     }
 
-    /// The unit with this name as it is now; `None` when systemd knows none.
+    /// Returns the unit with this name as it is now; `None` when systemd knows none.
     fn look(&mut self, name: &str, cx: &Context) -> Result<Option<Unit>, Error> {
-        let mut unit = self.memory.unit(name, cx)?;
+        let mut unit = self.units.unit(name, cx)?;
         if unit.stale && cx.mode() == RunMode::Real {
             self.reload(cx)?;
-            unit = self.memory.unit(name, cx)?;
+            unit = self.units.unit(name, cx)?;
         }
-        let boot = self.memory.boot(name, cx)?;
+        let boot = self.units.boot(name, cx)?;
         let boot = boot.or_else(|| unit.is_alive().then(|| NOT_FOUND.to_owned()));
         Ok(boot.map(|boot| Unit { boot, ..unit }))
     }
@@ -142,10 +142,10 @@ impl Manager {
     fn catch_up(&mut self, cx: &Context) -> Result<(), Error> {
         match self.reload_tracker.invalidation(cx) {
             Invalidation::None => {}
-            Invalidation::Activity => self.memory.forget_activity(),
-            Invalidation::Anything => self.memory.forget_all(),
+            Invalidation::Activity => self.units.forget_activity(),
+            Invalidation::Anything => self.units.forget_all(),
             Invalidation::Files => {
-                self.memory.forget_all();
+                self.units.forget_all();
                 self.reload(cx)?;
             }
         }
@@ -154,7 +154,7 @@ impl Manager {
     }
 
     fn reload(&mut self, cx: &Context) -> Result<(), Error> {
-        self.memory.refresh();
+        self.units.refresh();
         systemctl::daemon_reload(cx)?;
         self.reload_tracker.note_reload(cx);
         Ok(())
@@ -166,28 +166,28 @@ impl Manager {
         }
         let (name, started) = (want.name.as_str(), SystemTime::now());
         match verb {
-            Verb::Start | Verb::Stop | Verb::Restart | Verb::Reload => self.memory.forget_activity(),
-            Verb::Enable => self.memory.forget_all_but(name),
-            Verb::Disable | Verb::DisableForNow => self.memory.forget_all(),
+            Verb::Start | Verb::Stop | Verb::Restart | Verb::Reload => self.units.forget_activity(),
+            Verb::Enable => self.units.forget_all_but(name),
+            Verb::Disable | Verb::DisableForNow => self.units.forget_all(),
         }
         systemctl::perform(verb, name, cx)?;
         // What it did to the directories of units, it has told systemd.
         self.reload_tracker.note(cx);
         match verb {
-            Verb::Start | Verb::Restart | Verb::Reload => settle(want, started, &mut self.memory, cx),
+            Verb::Start | Verb::Restart | Verb::Reload => settle(want, started, &mut self.units, cx),
             Verb::Stop | Verb::Enable | Verb::Disable | Verb::DisableForNow => Ok(()),
         }
     }
 
-    /// What is left to do after a verb. Of a unit that is enabled both for good and until the next boot, systemctl tells
-    /// and undoes one at a time.
+    /// Returns what is left to do after a verb. Of a unit that is enabled both for good and until the next boot,
+    /// systemctl tells and undoes one at a time.
     fn undone(&mut self, verb: Verb, name: &str, cx: &Context) -> Result<Option<Verb>, Error> {
         let (word, rest) = match verb {
             Verb::Disable => ("enabled-runtime", Verb::DisableForNow),
             Verb::DisableForNow => ("enabled", Verb::Disable),
             Verb::Start | Verb::Stop | Verb::Restart | Verb::Reload | Verb::Enable => return Ok(None),
         };
-        Ok((self.memory.boot(name, cx)?.as_deref() == Some(word)).then_some(rest))
+        Ok((self.units.boot(name, cx)?.as_deref() == Some(word)).then_some(rest))
     }
 }
 

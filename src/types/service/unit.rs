@@ -29,7 +29,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// The units in an output of `systemctl show`, in the order in which they were asked for.
+    /// Returns the units in an output of `systemctl show`, in the order in which they were asked for.
     pub(super) fn read_all(output: &str) -> Vec<Self> {
         let mut units = Vec::new();
         let mut lines = output.lines().peekable();
@@ -61,24 +61,24 @@ impl Unit {
         unit
     }
 
-    /// The unit of a service of which only the word of `systemctl is-active` is known.
+    /// Returns the unit of a service of which only the word of `systemctl is-active` is known.
     pub(super) fn of_word(name: &str, active: &str) -> Self {
         Self { id: unit_name(name), active: active.to_owned(), ..Self::default() }
     }
 
-    /// A unit that neither runs nor starts at boot.
+    /// Returns a unit that neither runs nor starts at boot.
     pub(super) fn idle(name: &str) -> Self {
         let word = str::to_owned;
         Self { load: word("loaded"), boot: word("disabled"), ..Self::of_word(name, "inactive") }
     }
 
-    /// Returns a unit that does not run and has no file: what is left of one that was there only for as long as it ran, or
-    /// as long as somebody linked to it.
+    /// Returns a unit that does not run and has no file: what is left of one that was there only for as long as it ran,
+    /// or as long as somebody linked to it.
     pub(super) fn gone(name: &str) -> Self {
         Self { load: NOT_FOUND.to_owned(), boot: NOT_FOUND.to_owned(), ..Self::of_word(name, "inactive") }
     }
 
-    /// Whether more is known of it than a word.
+    /// Returns whether more is known of it than a word.
     pub(super) fn is_described(&self) -> bool {
         !self.load.is_empty() && !self.active.is_empty()
     }
@@ -87,12 +87,12 @@ impl Unit {
         self.load == NOT_FOUND
     }
 
-    /// Whether systemd holds on to it, with or without a file.
+    /// Returns whether systemd holds on to it, with or without a file.
     pub(super) fn is_alive(&self) -> bool {
         self.is_described() && !matches!(self.active.as_str(), "inactive" | "failed")
     }
 
-    /// What it is doing. The word `activating` alone counts as stopped.
+    /// Returns what it is doing. The word `activating` alone counts as stopped.
     pub(super) fn activity(&self) -> Result<Activity, ServiceError> {
         match Activity::from_word(&self.active)? {
             Activity::Starting if !self.is_described() => Ok(Activity::Stopped),
@@ -100,14 +100,14 @@ impl Unit {
         }
     }
 
-    /// Whether it is on its way up for the first time; one that died and is tried again is not.
+    /// Returns whether it is on its way up for the first time; one that died and is tried again is not.
     pub(super) fn is_starting(&self) -> bool {
         self.active == "activating" && !self.sub.starts_with("auto-restart")
     }
 }
 
-/// The unit that systemctl takes a name for: a service unless the name says otherwise, with the signs that a unit's name
-/// cannot have written as numbers.
+/// Returns the unit that systemctl takes a name for: a service unless the name says otherwise, with the signs that a
+/// unit's name cannot have written as numbers.
 pub(super) fn unit_name(name: &str) -> String {
     const KINDS: [&str; 11] = [
         "service",

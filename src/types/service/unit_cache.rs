@@ -22,11 +22,11 @@ const GROWTH: usize = 4;
 
 /// What systemctl has said, as far as it still holds.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct UnitCache {
     /// The services that the run will come to, in its order.
     expected: Vec<String>,
-    /// This systemctl has a word for each unit, and no more.
-    laconic: bool,
+    /// Whether this systemctl cannot describe units, and has only words for them.
+    has_only_words: bool,
     /// How many services the next look takes in; not known before the first, which takes in all.
     ahead: Option<usize>,
     /// Units as `systemctl show` describes them.
@@ -35,12 +35,12 @@ pub(super) struct Memory {
     words: BTreeMap<String, Option<String>>,
 }
 
-impl Memory {
+impl UnitCache {
     pub(super) fn expect(&mut self, names: Vec<String>) {
         self.expected = names;
     }
 
-    /// What a unit is doing.
+    /// Returns what a unit is doing.
     pub(super) fn unit(&mut self, name: &str, cx: &Context) -> Result<Unit, Error> {
         if let Some(unit) = self.shown.get(name) {
             return Ok(unit.clone());
@@ -58,25 +58,25 @@ impl Memory {
         self.shown.contains_key(name)
     }
 
-    /// What a unit is doing at this moment.
+    /// Returns what a unit is doing at this moment.
     pub(super) fn unit_now(&mut self, name: &str, cx: &Context) -> Result<Unit, Error> {
         self.read(vec![name.to_owned()], cx)
     }
 
     /// Reads these units and gives the first.
     fn read(&mut self, names: Vec<String>, cx: &Context) -> Result<Unit, Error> {
-        let described = if self.laconic { None } else { systemctl::show(&names, cx)? };
+        let described = if self.has_only_words { None } else { systemctl::show(&names, cx)? };
         let units = match described {
             Some(units) => units,
             None => vec![systemctl::is_active(&names[0], cx)?],
         };
         let first = units[0].clone();
-        self.laconic = !first.is_described();
+        self.has_only_words = !first.is_described();
         self.shown.extend(names.into_iter().zip(units));
         Ok(first)
     }
 
-    /// Whether a unit starts at boot, in the word of `systemctl is-enabled`; `None` when it has no file.
+    /// Returns whether a unit starts at boot, in the word of `systemctl is-enabled`; `None` when it has no file.
     pub(super) fn boot(&mut self, name: &str, cx: &Context) -> Result<Option<String>, Error> {
         match self.shown.get(name) {
             Some(unit) if unit.has_no_file() => return Ok(None),
@@ -108,32 +108,32 @@ impl Memory {
         Ok(())
     }
 
-    /// Something has happened that could have changed what any unit is doing.
+    /// Forgets what units are doing, after something that could have started or stopped any of them.
     pub(super) fn forget_activity(&mut self) {
         self.shown.clear();
         self.ahead = self.ahead.and(Some(1));
     }
 
-    /// Something has happened that could have changed anything.
+    /// Forgets everything, after something that could have changed anything.
     pub(super) fn forget_all(&mut self) {
         self.forget_activity();
         self.words.clear();
     }
 
-    /// A unit was enabled, and others perhaps along with it. That is no news about what it is doing.
+    /// Forgets everything but what this unit is doing: enabling it may have enabled others along with it.
     pub(super) fn forget_all_but(&mut self, name: &str) {
         let own = self.shown.remove_entry(name);
         self.forget_all();
         self.shown.extend(own);
     }
 
-    /// Units were read from disk again: what they are doing is the same, but not what is known of them.
+    /// Forgets what is known of units, after systemd has read their files again.
     pub(super) fn refresh(&mut self) {
         self.shown.clear();
         self.words.clear();
     }
 
-    /// What is known of this one is to be asked again.
+    /// Forgets what is known of this unit.
     pub(super) fn forget(&mut self, name: &str) {
         self.shown.remove(name);
         self.words.remove(name);
