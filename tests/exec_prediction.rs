@@ -120,6 +120,11 @@ fn a_guard_that_needs_what_is_not_there_yet_is_not_asked() {
             .says("so the command is taken to be needed");
         foretold(&world, &[Changed, Changed]);
     }
+    // Nothing that came before can bring this one: it fails, as it will.
+    for guard in ["onlyif: no-such-program", "onlyif: no-such-program, provider: shell"] {
+        let entries = format!("file $W/other: {{ $FILE }}\nexec a: {{ command: touch $W/ran, {guard} }}");
+        foretold(&site(&entries), &[Changed, Failed]);
+    }
     // The other guard still has a say, and so has `refresh_only`.
     let dir = "file $W/n: { ensure: directory, $FILE }\n";
     foretold(

@@ -40,11 +40,12 @@ fn stubborn(script: &str, more: &str) -> World {
 /// The processes that left their number and still run.
 fn running(world: &World) -> Vec<String> {
     let pids = fs::read_to_string(world.path("pids")).expect("the script came to its point");
-    let runs = |pid: &&str| {
-        // A process that has ended and is only waited for by nobody is no longer a concern of ours.
-        fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-    };
-    pids.lines().filter(runs).map(str::to_owned).collect()
+    pids.lines().filter(|pid| is_running(pid)).map(str::to_owned).collect()
+}
+
+fn is_running(pid: &str) -> bool {
+    // A process that has ended and is only waited for by nobody is no longer a concern of ours.
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn a_timeout_ends_everything_also_where_the_session_began_outside_of_the_contain
     for (name, script) in STUBBORN.into_iter().filter(|(name, _)| ["setsid", "daemon"].contains(name)) {
         let world = stubborn(script, "timeout: 1s");
         let manifest = fs::read_to_string(world.base().join("site.yaml")).unwrap();
-        let look = "    - c: { command: \"sh -c 'cat /proc/[0-9]*/comm > $W/left'\" }\n";
+        let look = "    - c: { command: \"sh -c 'cat /proc/[0-9]*/comm > $W/left 2> /dev/null; true'\" }\n";
         let world = world.manifest(&(manifest + look));
         let outcome = world.ccm(["apply", "site.yaml"]).under(wrapper).run();
         outcome.exits(1).counts([2, 0, 1, 0]).says("all of it was ended");
@@ -103,6 +104,156 @@ fn a_signal_ends_the_command_and_the_report_is_printed() {
     }
 }
 
+/// A daemon that, once it is told to, starts a worker that has lost its parents and has a session of its own.
+const DAEMON: &str = "
+    setsid sh -c '
+        echo $$ >> $W/pids
+        while [ ! -e $W/go ]; do sleep 0.02; done
+        (setsid sh -c \"echo \\$\\$ >> $W/pids; exec sleep 1000\" &)
+        exec sleep 1000
+    ' > /dev/null 2>&1 < /dev/null &
+    while [ ! -s $W/pids ]; do sleep 0.02; done
+";
+
+/// Ends what a test has left running, and lets the program remove the cgroups that it was in.
+fn clean_up(world: &World) {
+    for pid in running(world) {
+        crate::support::sh(&format!("kill -KILL {pid}"), world.base());
+    }
+    wait_until("they are dead", || running(world).is_empty());
+    world.ccm(["ensure", "exec", "true"]).run().exits(0);
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_mins(1), "never happened: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_timeout_of_a_command_does_not_concern_workers_of_a_daemon_that_an_earlier_one_left() {
+    let world = commands(
+        "a: { command: sh $W/daemon }\nb: { command: \"sh -c 'touch $W/go; exec sleep 1000'\", timeout: 1500ms }",
+    );
+    let daemon = world.fill(DAEMON);
+    let world = world.file("daemon", daemon);
+    let outcome = world.apply();
+    outcome.exits(1).counts([1, 0, 1, 0]).says("the command \"sh\" timed out after 1.5s");
+    assert_eq!(running(&world).len(), 2);
+    clean_up(&world);
+}
+
+/// Twenty processes, each of which starts the next in a new session and ends at once.
+const HOPPER: &str =
+    "trap '' TERM HUP\necho x >> $W/marks\n[ $1 -gt 5000 ] || setsid sh $W/hop $(($1 + 1)) &\n";
+
+fn hoppers() -> World {
+    let line = "for _ in $(seq 20); do sh $W/hop 0 & done; sleep 1000";
+    let world = commands(&format!("a: {{ command: \"{line}\", provider: shell, timeout: 1s }}"));
+    let hopper = world.fill(HOPPER);
+    world.file("hop", hopper)
+}
+
+/// Whether one of them hops on. They use so many numbers that those come to mean other processes.
+fn is_hopping(world: &World) -> bool {
+    let script = world.fill("$W/hop");
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    let mut seen = lines.filter(|line| String::from_utf8_lossy(line).contains(&script));
+    // One that was hopping while this looked may have been missed, but not the marks that they all leave.
+    let count = || fs::metadata(world.path("marks")).unwrap().len();
+    let before = count();
+    seen.next().is_some() || count() > before
+}
+
+#[test]
+fn twenty_processes_that_fork_and_exit_in_a_loop_are_ended() {
+    if !is_root() {
+        return;
+    }
+    let world = hoppers();
+    world.apply().exits(1).says("timed out after 1s").says("all of it was ended");
+    assert!(!is_hopping(&world));
+}
+
+#[test]
+fn without_cgroups_nobody_says_that_hoppers_were_ended_who_were_not() {
+    if !is_root() {
+        return;
+    }
+    // A read-only cgroup file system, as most containers have.
+    let script = "for m in $(awk '$3 == \"cgroup2\" { print $2 }' /proc/mounts); do mount -o remount,bind,ro $m; done; exec \"$@\"";
+    let world = hoppers();
+    let outcome =
+        world.ccm(["apply", "site.yaml"]).under(["unshare", "--mount", "sh", "-c", script, "sh"]).run();
+    outcome.exits(1).says("timed out after 1s");
+    let escaped = is_hopping(&world);
+    assert!(!(escaped && outcome.stdout.contains("all of it was ended")), "{}", outcome.stdout);
+    if escaped {
+        outcome.says("could not ");
+        crate::support::sh("echo exit > hop.new && mv hop.new hop", &world.path(""));
+    }
+    wait_until("they have ended", || !is_hopping(&world));
+}
+
+#[test]
+fn a_run_ends_the_command_that_a_killed_one_had_in_hand_and_nothing_else() {
+    if !is_root() {
+        return;
+    }
+    let world = commands(
+        "a: { command: sh $W/daemon }\nb: { command: \"sh -c '(setsid sh -c \\\"echo \\\\$\\\\$ >> $W/hand; exec sleep 1000\\\" &); echo $$ >> $W/hand; sleep 1000; true'\" }",
+    );
+    let daemon = world.fill(DAEMON);
+    let world = world.file("daemon", daemon);
+    let mut child = world.ccm(["apply", "site.yaml"]).start();
+    wait_until("the command is in hand", || {
+        fs::read_to_string(world.path("hand")).is_ok_and(|text| text.lines().count() == 2)
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let hand = world.path("hand");
+    let in_hand = || -> Vec<String> {
+        let hand = fs::read_to_string(&hand).unwrap();
+        hand.lines().filter(|pid| is_running(pid)).map(str::to_owned).collect()
+    };
+    assert_eq!(in_hand().len(), 2, "a killed run ends nothing");
+    // A dry run changes nothing.
+    let world = world.manifest("- exec: [{ look: { command: \"sh -c 'cat $W/hand > $W/then'\" } }]\n");
+    world.apply_with(&["--noop"]).exits(0);
+    assert_eq!(in_hand().len(), 2);
+    let outcome = world.apply();
+    outcome.exits(0);
+    outcome.complains("ended a command that a run that was killed had left running: ");
+    assert_eq!(in_hand(), [""; 0]);
+    assert_eq!(running(&world).len(), 1, "the daemon of a command that had ended lives on");
+    assert!(fs::read_dir(world.state().join("commands")).unwrap().next().is_none());
+    fs::write(world.path("go"), "").unwrap();
+    wait_until("the daemon has a worker", || running(&world).len() == 2);
+    clean_up(&world);
+}
+
+#[test]
+fn a_second_interrupt_ends_the_program_and_its_command_at_once() {
+    let world = stubborn(
+        "trap 'touch $W/asked' TERM; echo $$ >> $W/pids; while true; do sleep 0.1; done",
+        "tries: 3",
+    );
+    let mut child = world.ccm(["apply", "site.yaml"]).start();
+    wait_for(&world, "pids");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    // It has asked the command to end, and waits.
+    wait_for(&world, "asked");
+    // Two that come in a row count as one.
+    thread::sleep(Duration::from_millis(100));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(2), "{status}");
+    wait_until("the command is dead", || running(&world).is_empty());
+}
+
 #[test]
 fn what_a_command_leaves_in_the_background_lives_on_and_nobody_waits_for_it() {
     let world = commands("a: { command: \"sh -c 'sleep 1000 & echo $! > $W/pids'\" }");
@@ -111,7 +262,7 @@ fn what_a_command_leaves_in_the_background_lives_on_and_nobody_waits_for_it() {
     assert!(started.elapsed() < Duration::from_secs(10));
     let left = running(&world);
     assert_eq!(left.len(), 1);
-    crate::support::sh(&format!("kill {}", left[0]), world.base());
+    clean_up(&world);
 }
 
 #[test]
@@ -154,7 +305,7 @@ fn commands_get_no_descriptors_and_leave_none() {
         (0..20).map(|n| format!("a{n}: {{ command: \"{count}\", stdin: x, onlyif: \"true\" }}")).collect();
     let world = commands(&items.join("\n"));
     // Whoever starts the program may have left something open.
-    let wrapper = ["sh", "-c", "exec 7< /dev/null 8< /dev/null; exec \"$@\"", "sh"];
+    let wrapper = ["sh", "-c", "exec 3< /dev/null 7< /dev/null 8< /dev/null; exec \"$@\"", "sh"];
     let outcome = world.ccm(["apply", "site.yaml"]).under(wrapper).run();
     outcome.exits(0).counts([20, 0, 0, 0]);
     let own = world.read("own");

@@ -35,6 +35,23 @@ fn a_change_of_a_subscribed_resource_runs_the_command_whatever_else_is_said() {
 }
 
 #[test]
+fn a_refresh_does_not_wait_for_a_guard_that_hangs_or_mind_what_cannot_be_looked_at() {
+    for more in [
+        "onlyif: sleep 1000",
+        "unless: sleep 1000",
+        "{ onlyif: sleep 1000, timeout: 1m }",
+        "onlyif: \"sh -c 'kill -KILL $$'\"",
+        "creates: $W/conf/below",
+    ] {
+        let more = more.trim_matches(['{', '}']).trim().replace(", ", "\n        ");
+        let world = World::new().manifest(&site("one", "", RELOAD, &more));
+        world.apply_with(&["--noop"]).says("Would have executed via subscribe");
+        world.apply().exits(0).reports("INFO", "exec#reload", "executed via subscribe");
+        assert_eq!(runs(&world), 1, "{more}");
+    }
+}
+
+#[test]
 fn without_a_change_a_subscriber_is_like_any_other_command() {
     let world = World::new().manifest(&site("one", "", RELOAD, "refresh_only: true"));
     world.apply().exits(0).counts([2, 0, 0, 0]);

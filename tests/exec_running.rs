@@ -255,3 +255,92 @@ fn the_example_is_stable_the_second_time() {
     second.exits(0).says("0 changed, ").says(" 0 failed, 0 skipped");
     assert_eq!(world.tree(), tree);
 }
+
+#[test]
+fn the_time_limit_is_for_each_guard_and_for_the_command_and_the_message_says_which() {
+    let slow = "onlyif: sleep 1.2, unless: \"sh -c 'sleep 1.2; exit 1'\", command: sleep 1.2";
+    let world = commands(&format!("a: {{ {slow}, timeout: 2s }}"));
+    world.apply().exits(0).counts([1, 0, 0, 0]);
+    fails(
+        "a: { $RUN, onlyif: sleep 1000, timeout: 500ms }",
+        &["onlyif gave no answer: \"sleep\" timed out after 500ms", "all of it was ended"],
+    );
+    fails(
+        "a: { $RUN, unless: sleep 1000, timeout: 500ms }",
+        &["unless gave no answer: \"sleep\" timed out after 500ms"],
+    );
+    fails("a: { command: sleep 1000, timeout: 500ms }", &["the command \"sleep\" timed out after 500ms"]);
+}
+
+#[test]
+fn a_guard_for_the_shell_that_says_127_without_a_word_says_no() {
+    for (guard, ran) in [
+        ("unless: command -v no-such-program", 1),
+        ("onlyif: command -v no-such-program", 0),
+        ("unless: exit 127", 1),
+        ("onlyif: exit 126", 0),
+    ] {
+        let world = commands(&format!("a: {{ $RUN, {guard}, provider: shell }}"));
+        world.apply_with(&["--noop"]).exits(0);
+        world.apply().exits(0).counts([ran, 1 - ran, 0, 0]);
+        assert_eq!(runs(&world), ran, "{guard}");
+    }
+    for guard in ["onlyif: no-such-program", "unless: no-such-program"] {
+        fails(&format!("a: {{ $RUN, {guard}, provider: shell }}"), &[" gave no answer: ", "exit code 127"]);
+    }
+    fails("a: { $RUN, onlyif: \"sh -c 'exit 127'\" }", &["onlyif gave no answer: "]);
+}
+
+#[test]
+fn a_command_of_another_user_finds_what_a_login_has_and_nothing_of_ours() {
+    if !is_root() {
+        return;
+    }
+    let print = "sh -c 'env | grep -v ^PWD= | sort > $W/env; true'";
+    let run = |more: &str| {
+        let world = commands(&format!("a: {{ command: \"{print}\", user: nobody, {more} }}"));
+        let world = world.owner("", crate::support::NOBODY, crate::support::NOBODY);
+        let ours = [("TOKEN", "secret"), ("LANG", "C.UTF-8"), ("TZ", "UTC"), ("no_proxy", "local")];
+        let call = world.ccm(["apply", "site.yaml"]).env("SHELL", "/bin/ours").env("USER", "root");
+        ours.iter().fold(call, |call, (name, value)| call.env(name, *value)).run().exits(0);
+        world.read("env").replace(&std::env::var("PATH").unwrap(), "OURS")
+    };
+    let passwd = fs::read_to_string("/etc/passwd").unwrap();
+    let entry = passwd.lines().find(|line| line.starts_with("nobody:")).unwrap();
+    let fields: Vec<&str> = entry.split(':').collect();
+    let login = |more: &[&str]| {
+        let mut lines = vec![
+            format!("HOME={}", fields[5]),
+            format!("SHELL={}", fields[6]),
+            "LANG=C.UTF-8".to_owned(),
+            "LOGNAME=nobody".to_owned(),
+            "TZ=UTC".to_owned(),
+            "USER=nobody".to_owned(),
+            "no_proxy=local".to_owned(),
+        ];
+        lines.extend(more.iter().map(|line| (*line).to_owned()));
+        lines.sort();
+        lines
+    };
+    let lines = |text: String| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(lines(run("returns: [0]")), login(&["PATH=OURS"]));
+    assert_eq!(lines(run("path: \"/usr/bin:/bin\"")), login(&["PATH=/usr/bin:/bin"]));
+    assert_eq!(
+        lines(run("environment: [TZ=CET, MORE=1]")),
+        login(&["PATH=OURS", "MORE=1"])
+            .iter()
+            .map(|line| line.replace("TZ=UTC", "TZ=CET"))
+            .collect::<Vec<_>>()
+    );
+    // A guard finds the same.
+    let guard = "onlyif: \"sh -c 'test -z $TOKEN && test $USER = nobody'\"";
+    assert!(run(guard).contains("USER=nobody"));
+    let inherited = run("inherit_environment: true");
+    for line in ["TOKEN=secret", "SHELL=/bin/ours", "USER=nobody", "LOGNAME=nobody"] {
+        assert!(inherited.lines().any(|found| found == line), "{line} is missing in\n{inherited}");
+    }
+}

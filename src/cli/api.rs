@@ -19,17 +19,14 @@ use super::{
     host, load_inputs, memory,
     output::Output,
     progress::Progress,
+    recover,
     report::{Aside, Format},
     session, switch,
 };
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
     engine::{Detail, Diffs, Engine, Exclusion, Observer, OnFailure, Report, RunMode, Settings, Site},
-    host::{
-        Host,
-        interrupt::{Interrupt, Stdin},
-        process::close_inherited,
-    },
+    host::{Host, interrupt::Stdin, process::close_inherited},
     resource::{self, AnyType, Completeness, Declaration, Resource},
     session::Event,
     state::{Memory, Patience},
@@ -112,7 +109,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
 
 /// Where requests are answered, one after the other, in one session.
 struct ApiServer<'h> {
-    interrupt: &'h Interrupt,
+    host: &'h Host,
     memory: &'h Memory,
     progress: Rc<Progress>,
     engine: Engine<'h>,
@@ -139,8 +136,8 @@ impl<'h> ApiServer<'h> {
             exclusion: Exclusion::WhileChanging(Patience::Wait),
         };
         Ok(Self {
-            interrupt: &host.interrupt,
             scope: heed(load_inputs::load_inputs(matches)?.without_manifest(&folder, host, memory)?),
+            host,
             memory,
             progress: Rc::clone(&output.progress),
             engine: Engine::new(host, memory, settings, session::selected(matches)?),
@@ -160,7 +157,7 @@ impl<'h> ApiServer<'h> {
     fn ensure(&mut self, request: Vec<u8>) -> Result<Event, String> {
         let (source, resource) = requested(request)?;
         if self.mode == RunMode::Real {
-            self.memory.write_journal.recover(self.interrupt);
+            recover(self.host, self.memory);
         }
         let refresh_store = refresh_store_for(&resource, self.engine.session(), &self.memory.directory);
         let site = Site {

@@ -10,6 +10,7 @@ use super::{
     failure::{Failure, heed, warn},
     host, load_inputs, memory,
     output::Output,
+    recover,
     report::{Format, Printer},
     switch,
 };
@@ -137,7 +138,7 @@ impl Run<'_> {
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if !noop {
-            memory.write_journal.recover(&host.interrupt);
+            recover(host, memory);
         }
         let finished = Engine::new(host, memory, settings, session).apply(site, refresh_store, &mut printer);
         progress.end();

@@ -35,6 +35,7 @@ use crate::{
         Host,
         http::{Client, Proxies},
         interrupt::Interrupt,
+        process::{Recovered, Runner},
         users::Users,
     },
     state::{Memory, StateDirectory},
@@ -134,7 +135,19 @@ fn host(progress: &Rc<Progress>) -> Result<Host, Failure> {
         Interrupt::install().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let proxies = Proxies::from_environment(|name| env::var(name).ok());
     let http = Client::new(proxies, interrupt.clone(), Rc::clone(progress) as Rc<_>);
-    Ok(Host { interrupt, users: Users::default(), http })
+    Ok(Host { interrupt, runner: Runner::default(), users: Users::default(), http })
+}
+
+/// Cleans up after runs that were killed, and from now on writes down which commands this one has in hand.
+fn recover(host: &Host, memory: &Memory) {
+    memory.write_journal.recover(&host.interrupt);
+    let journal = memory.directory.command_journal();
+    journal
+        .recover(&host.interrupt)
+        .iter()
+        .filter_map(Recovered::warning)
+        .for_each(|text| failure::warn(&text));
+    host.runner.record_in(journal);
 }
 
 /// Returns what the program remembers, in the directory that the flags name.

@@ -154,7 +154,8 @@ impl Attempts<'_> {
             common.timeout.map(TimeLimit::as_std),
             &mut listener,
         )
-        .within(self.settings.mode, self.history);
+        .within(self.settings.mode, self.history)
+        .triggered_by(self.trigger());
         cx.sensitive = common.sensitive;
         cx.redactor = outcome.redactor.clone();
         let result = self.converge(&cx, outcome, shared);

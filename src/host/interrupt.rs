@@ -2,20 +2,27 @@
 //!
 //! A signal only leaves a mark here. Whoever runs for long looks at the mark between two steps, or waits on the
 //! descriptor next to what it is waiting for, and then stops at a point that is safe for its work.
+//!
+//! Somebody who presses Ctrl-C once more does not want to wait for that: a second SIGINT ends the program at once,
+//! whatever it is doing, and before that kills what it is running. A thread sees to it, because the others may be blocked.
 
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::low_level::{pipe, unregister};
+use signal_hook::low_level::{emulate_default_handler, pipe, unregister};
+
+/// Two signals that are closer together than this are one request: `timeout` signals a process and then its group.
+const ONE_REQUEST: Duration = Duration::from_millis(50);
 
 /// A signal that asks the program to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,10 +64,9 @@ impl fmt::Display for Signal {
 }
 
 /// Tells whether the program was asked to stop. Clones share the same mark.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Interrupt(Arc<Shared>);
 
-#[derive(Debug)]
 struct Shared {
     mark: Arc<AtomicUsize>,
     /// Readable from the first signal on: what is in it is never read.
@@ -68,6 +74,23 @@ struct Shared {
     /// Held so that `wake` does not look closed, and therefore readable, when no signal writes to it.
     waker: UnixStream,
     registered: Vec<SigId>,
+    /// What to do before the program is ended at once.
+    on_abort: Arc<Mutex<Vec<Killer>>>,
+}
+
+type Killer = (u64, Box<dyn Fn() + Send>);
+
+/// As long as it lives, something is done before the program is ended at once.
+pub(crate) struct OnAbort {
+    number: u64,
+    killers: Arc<Mutex<Vec<Killer>>>,
+}
+
+impl Drop for OnAbort {
+    fn drop(&mut self) {
+        let mut killers = self.killers.lock().unwrap_or_else(PoisonError::into_inner);
+        killers.retain(|(number, _)| *number != self.number);
+    }
 }
 
 impl Interrupt {
@@ -91,7 +114,18 @@ impl Interrupt {
             shared.registered.push(signal_hook::flag::register_usize(number, mark, signal.mark())?);
             shared.registered.push(pipe::register(number, shared.waker.try_clone()?)?);
         }
+        shared.end_at_once_when_asked_again()?;
         Ok(Self(Arc::new(shared)))
+    }
+
+    /// Calls `kill` before the program is ended at once, for as long as what this returns lives.
+    pub(crate) fn on_abort(&self, kill: impl Fn() + Send + 'static) -> OnAbort {
+        let killers = Arc::clone(&self.0.on_abort);
+        let mut held = killers.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = held.iter().map(|(number, _)| number + 1).max().unwrap_or(0);
+        held.push((number, Box::new(kill)));
+        drop(held);
+        OnAbort { number, killers }
     }
 
     /// One that no signal reaches.
@@ -150,7 +184,21 @@ impl AsFd for Interrupt {
 impl Shared {
     fn quiet() -> io::Result<Self> {
         let (wake, waker) = UnixStream::pair()?;
-        Ok(Self { mark: Arc::default(), wake, waker, registered: Vec::new() })
+        Ok(Self { mark: Arc::default(), wake, waker, registered: Vec::new(), on_abort: Arc::default() })
+    }
+
+    fn end_at_once_when_asked_again(&mut self) -> io::Result<()> {
+        let (mut requests, request) = UnixStream::pair()?;
+        self.registered.push(pipe::register(SIGINT, request)?);
+        let on_abort = Arc::clone(&self.on_abort);
+        // Where no thread can be started, a second signal does what the first one did.
+        let _ = thread::Builder::new().name("abort".to_owned()).stack_size(64 * 1024).spawn(move || {
+            if asked_again(&mut requests) {
+                on_abort.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|(_, kill)| kill());
+                let _ = emulate_default_handler(SIGINT);
+            }
+        });
+        Ok(())
     }
 }
 
@@ -160,6 +208,18 @@ impl Drop for Shared {
             unregister(id);
         }
     }
+}
+
+/// Waits for a second request; false when nobody listens to the signal any more.
+fn asked_again(requests: &mut UnixStream) -> bool {
+    let mut first: Option<Instant> = None;
+    // One byte for each signal, and the end when it is listened to no more.
+    while let Ok(1..) = requests.read(&mut [0]) {
+        if first.get_or_insert_with(Instant::now).elapsed() > ONE_REQUEST {
+            return true;
+        }
+    }
+    false
 }
 
 /// The signals this process ignores, one bit each, lowest for signal 1.

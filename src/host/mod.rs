@@ -9,12 +9,15 @@ pub(crate) mod users;
 
 use http::Client;
 use interrupt::Interrupt;
+use process::Runner;
 use users::Users;
 
 /// The machine that the program runs on, made once and passed by reference.
 pub(crate) struct Host {
     /// Whether the program was asked to stop.
     pub(crate) interrupt: Interrupt,
+    /// What runs programs.
+    pub(crate) runner: Runner,
     /// Who there is on the machine.
     pub(crate) users: Users,
     /// What is on the network.

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     interrupt::Interrupt,
-    process::{Command, Exit, Keep},
+    process::{Command, Exit, Keep, Runner},
 };
 use crate::vocabulary::Account;
 
@@ -37,6 +37,8 @@ pub(crate) struct User {
     /// The group that it is in first of all.
     pub(crate) gid: u32,
     pub(crate) home: String,
+    /// The shell that a login starts; empty when the machine says none.
+    pub(crate) shell: String,
 }
 
 impl Default for Users {
@@ -75,9 +77,12 @@ impl Users {
         };
         let line = line?;
         let fields: Vec<&str> = line.split(':').collect();
-        let [name, _password, uid, gid, _description, home, ..] = fields.as_slice() else { return None };
+        let [name, _password, uid, gid, _description, home, rest @ ..] = fields.as_slice() else {
+            return None;
+        };
         let (name, home) = ((*name).to_owned(), (*home).to_owned());
-        Some(User { name, uid: uid.parse().ok()?, gid: gid.parse().ok()?, home })
+        let shell = rest.first().copied().unwrap_or_default().to_owned();
+        Some(User { name, uid: uid.parse().ok()?, gid: gid.parse().ok()?, home, shell })
     }
 
     /// The numbers of all groups that a user is in.
@@ -212,7 +217,7 @@ fn getent(database: &str, key: &str) -> Option<String> {
     let command =
         Command::new("getent").arguments([database, key]).timeout(PATIENCE).keep(Keep::Whole(LONGEST_ANSWER));
     // A signal must not make somebody look missing: the question is short, and whoever asks stops after it.
-    let finished = command.run(&Interrupt::never().ok()?).ok()?;
+    let finished = command.run(&Runner::default(), &Interrupt::never().ok()?).ok()?;
     let line = finished.stdout.text().trim_end().to_owned();
     (finished.exit == Exit::Code(0)).then_some(line)
 }

@@ -1,13 +1,13 @@
 //! What surrounds one attempt at one resource.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use super::{
-    Error, History,
+    Error, History, Trigger,
     effects::AccountLeft,
     prediction::{AccountKind, Prediction},
 };
@@ -38,7 +38,8 @@ pub(crate) struct Context<'a> {
     mode: RunMode,
     history: Option<&'a History>,
     working_directory: &'a Path,
-    limit: Option<(Instant, Duration)>,
+    limit: Cell<Option<(Instant, Duration)>>,
+    trigger: Trigger,
     interrupt: Interrupt,
     /// Whether nothing of what the resource holds or prints may be shown.
     pub(crate) sensitive: bool,
@@ -59,8 +60,6 @@ impl<'a> Context<'a> {
         timeout: Option<Duration>,
         listener: &'a mut dyn FnMut(&str),
     ) -> Self {
-        // A limit too far away to be written down is none.
-        let limit = timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
         Self {
             host,
             memory,
@@ -68,7 +67,8 @@ impl<'a> Context<'a> {
             mode: RunMode::Noop,
             history: None,
             working_directory,
-            limit,
+            limit: Cell::new(limit_from_now(timeout)),
+            trigger: Trigger::Turn,
             interrupt: host.interrupt.clone(),
             sensitive: false,
             redactor: Redactor::default(),
@@ -80,6 +80,12 @@ impl<'a> Context<'a> {
     /// Makes it an attempt within a run that has already acted on other resources.
     pub(crate) fn within(mut self, mode: RunMode, history: &'a History) -> Self {
         (self.mode, self.history) = (mode, Some(history));
+        self
+    }
+
+    /// Says why the turn of the resource has come.
+    pub(crate) fn triggered_by(mut self, trigger: Trigger) -> Self {
+        self.trigger = trigger;
         self
     }
 
@@ -95,9 +101,9 @@ impl<'a> Context<'a> {
             listener,
         );
         let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
-        let &Self { mode, history, sensitive, .. } = self;
+        let &Self { mode, history, trigger, sensitive, .. } = self;
         let redactor = self.redactor.clone();
-        Context { mode, history, interrupt, sensitive, redactor, ..cx }
+        Context { mode, history, trigger, interrupt, sensitive, redactor, ..cx }
     }
 
     /// What asks the attempt to end before its time.
@@ -107,6 +113,11 @@ impl<'a> Context<'a> {
 
     pub(crate) fn mode(&self) -> RunMode {
         self.mode
+    }
+
+    /// Why the turn of the resource has come.
+    pub(crate) fn trigger(&self) -> Trigger {
+        self.trigger
     }
 
     /// What this run has done so far, whether or not it went well. What was learnt about the machine before the last of
@@ -178,12 +189,17 @@ impl<'a> Context<'a> {
 
     /// How much time is left; `None` when there is no limit.
     pub(crate) fn time_left(&self) -> Option<Duration> {
-        self.limit.map(|(deadline, _)| deadline.saturating_duration_since(Instant::now()))
+        self.limit.get().map(|(deadline, _)| deadline.saturating_duration_since(Instant::now()))
     }
 
     /// The time limit of the whole attempt.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.limit.map(|(_, timeout)| timeout)
+        self.limit.get().map(|(_, timeout)| timeout)
+    }
+
+    /// Gives the next step of the attempt the whole time again.
+    pub(crate) fn restart_time(&self) {
+        self.limit.set(limit_from_now(self.timeout()));
     }
 
     /// Shows a line at once, while the attempt goes on, unless the resource is sensitive.
@@ -198,7 +214,7 @@ impl<'a> Context<'a> {
         if self.interrupt.requested().is_some() {
             return Err(Error::interrupted());
         }
-        match self.limit {
+        match self.limit.get() {
             Some((deadline, timeout)) if Instant::now() >= deadline => {
                 Err(Error::new(format!("timed out after {}", crate::vocabulary::Duration::from(timeout)))
                     .on("timeout"))
@@ -224,4 +240,9 @@ impl<'a> Context<'a> {
     pub(crate) fn into_warnings(self) -> Vec<String> {
         self.warnings.into_inner()
     }
+}
+
+/// A limit too far away to be written down is none.
+fn limit_from_now(timeout: Option<Duration>) -> Option<(Instant, Duration)> {
+    timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)))
 }

@@ -3,6 +3,7 @@
 //! Deleting the state directory loses memory, never correctness.
 
 mod archives;
+mod command;
 mod lock;
 mod pending_refreshes;
 mod refresh_store;
@@ -115,4 +116,5 @@ fn make_private(path: &Path) -> Result<(), StateError> {
 const NOWHERE: &str = "/nonexistent/ccm";
 
 /// What the program itself puts into its state directory.
-const NAMES: [&str; 6] = ["lock", "debts.json", "debts.lock", "unfinished", "archives", "bundles"];
+const NAMES: [&str; 7] =
+    ["lock", "debts.json", "debts.lock", "unfinished", "archives", "bundles", "commands"];

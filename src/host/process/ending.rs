@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::error::Process;
-use super::process_tree::ProcessTree;
+use super::error::{Process, Remains};
+use super::family::Family;
 use super::streams::Streams;
 use super::table::Record;
 
@@ -21,29 +21,32 @@ pub(super) struct Ended {
     /// What was running before.
     pub(super) running: Vec<Process>,
     /// What still is.
-    pub(super) survivors: Vec<Process>,
+    pub(super) remains: Remains,
 }
 
-/// Asks all of `tree` to end, and kills what has not ended `grace` later.
-pub(super) fn end(tree: &ProcessTree<'_>, streams: &mut Streams<'_>, grace: Duration) -> io::Result<Ended> {
-    let snapshot = tree.snapshot()?;
+/// Asks all of `family` to end, and kills what has not ended `grace` later.
+pub(super) fn end(family: &Family<'_>, streams: &mut Streams<'_>, grace: Duration) -> io::Result<Ended> {
+    let snapshot = family.snapshot()?;
     let running = names(&snapshot.living);
-    tree.signal(&snapshot, Signal::TERM);
+    family.signal(&snapshot, Signal::TERM);
     // A stopped process has to go on to see that it should end.
-    tree.signal(&snapshot, Signal::CONT);
-    let gone = has_ended_within(grace, tree, streams)?;
-    let survivors = if gone { Vec::new() } else { kill(tree, streams)? };
-    Ok(Ended { running, survivors })
+    family.signal(&snapshot, Signal::CONT);
+    let gone = has_ended_within(grace, family, streams)?;
+    let mut remains = if gone { Remains::Nothing } else { kill(family, streams)? };
+    if remains == Remains::Nothing && (snapshot.is_unclear || family.snapshot()?.is_unclear) {
+        remains = Remains::Unknown;
+    }
+    Ok(Ended { running, remains })
 }
 
 /// What processes start while they end is theirs to clean up with: it is not asked to end, only waited for.
-fn has_ended_within(grace: Duration, tree: &ProcessTree<'_>, streams: &mut Streams<'_>) -> io::Result<bool> {
+fn has_ended_within(grace: Duration, family: &Family<'_>, streams: &mut Streams<'_>) -> io::Result<bool> {
     let end = Instant::now() + grace;
     let mut next = Instant::now();
     while Instant::now() < end {
         if Instant::now() >= next {
-            let snapshot = tree.snapshot()?;
-            ProcessTree::collect(&snapshot);
+            let snapshot = family.snapshot()?;
+            family.collect(&snapshot);
             if snapshot.is_empty() {
                 return Ok(true);
             }
@@ -55,15 +58,20 @@ fn has_ended_within(grace: Duration, tree: &ProcessTree<'_>, streams: &mut Strea
     Ok(false)
 }
 
-fn kill(tree: &ProcessTree<'_>, streams: &mut Streams<'_>) -> io::Result<Vec<Process>> {
+fn kill(family: &Family<'_>, streams: &mut Streams<'_>) -> io::Result<Remains> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let snapshot = tree.snapshot()?;
+        let snapshot = family.snapshot()?;
         // The dead hold the numbers of their groups, so they are collected last.
-        tree.signal(&snapshot, Signal::KILL);
-        ProcessTree::collect(&snapshot);
-        if snapshot.is_empty() || Instant::now() >= end {
-            return Ok(names(&snapshot.living));
+        family.signal(&snapshot, Signal::KILL);
+        family.collect(&snapshot);
+        if snapshot.is_empty() {
+            return Ok(Remains::Nothing);
+        }
+        if Instant::now() >= end {
+            // Where only the dead were seen, others may have been born meanwhile.
+            let living = names(&snapshot.living);
+            return Ok(if living.is_empty() { Remains::Unknown } else { Remains::Some(living) });
         }
         // The killed need a moment, but one that got away does not get it.
         let pause = if snapshot.living.is_empty() { Duration::ZERO } else { Duration::from_millis(1) };

@@ -47,16 +47,33 @@ pub(crate) enum ProcessError {
 
 /// A program that was ended before it was done, with everything it had started.
 #[derive(Debug, Error)]
-#[error("{program:?} {cause}{}", Names { running, survivors })]
+#[error("{program:?} {cause}{}", Names { running, remains })]
 pub(crate) struct Stopped {
     pub(crate) program: String,
     pub(crate) cause: Cause,
     /// What was running when the end was decided; empty when the program was not even started.
     pub(crate) running: Vec<Process>,
-    /// What could not be ended, because another user owns it or the kernel holds it.
-    pub(crate) survivors: Vec<Process>,
+    /// What is left of it.
+    pub(crate) remains: Remains,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
+}
+
+/// What is left of a program that was ended, and of what it had started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Remains {
+    /// All of it was ended.
+    Nothing,
+    /// These could not be ended, because another user owns them or the kernel holds them.
+    Some(Vec<Process>),
+    /// Nobody can tell whether all of it was ended.
+    Unknown,
+}
+
+impl Remains {
+    fn survivors(&self) -> &[Process] {
+        if let Self::Some(survivors) = self { survivors } else { &[] }
+    }
 }
 
 /// Why a program was ended.
@@ -83,12 +100,14 @@ pub(crate) struct Process {
 
 struct Names<'a> {
     running: &'a [Process],
-    survivors: &'a [Process],
+    remains: &'a Remains,
 }
 
 impl std::fmt::Display for Names<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (what, processes) in [("running then", self.running), ("could not be ended", self.survivors)] {
+        for (what, processes) in
+            [("running then", self.running), ("could not be ended", self.remains.survivors())]
+        {
             for (index, Process { pid, name }) in processes.iter().take(MOST_NAMES).enumerate() {
                 match index {
                     0 => write!(f, "; {what}: {name} ({pid})")?,
@@ -104,7 +123,7 @@ impl std::fmt::Display for Names<'_> {
 }
 
 /// How many processes one message names.
-const MOST_NAMES: usize = 5;
+pub(super) const MOST_NAMES: usize = 5;
 
 #[cfg(test)]
 mod tests {
@@ -117,7 +136,7 @@ mod tests {
             program: "sh".to_owned(),
             cause: Cause::Timeout(Duration::from_millis(1500)),
             running,
-            survivors: vec![Process { pid: 9, name: "sudo".to_owned() }],
+            remains: Remains::Some(vec![Process { pid: 9, name: "sudo".to_owned() }]),
             stdout: Output::default(),
             stderr: Output::default(),
         };

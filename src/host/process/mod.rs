@@ -3,14 +3,22 @@
 //! Everything that ccm runs is run here: a guard, a command, `systemctl`, a package manager. A command ends by itself,
 //! or is ended together with all it started when its time is up or the program is asked to stop. What it left running on
 //! purpose when it ended by itself lives on, but nobody reads its output any more: writing to it is SIGPIPE.
+//!
+//! What a command started is known by its cgroup (`cgroup`), and where it cannot have one, by who descends from it
+//! (`process_tree`).
 
+mod cgroup;
 mod ending;
+mod environment;
 mod error;
+mod family;
 mod inherited;
 mod launch;
 mod output;
 mod process_tree;
 mod program;
+mod recovery;
+mod runner;
 mod streams;
 mod table;
 #[cfg(test)]
@@ -20,18 +28,25 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, kill_process_group, pidfd_open,
+    waitid, waitpid,
+};
 
-pub(crate) use self::error::{Cause, ProcessError, Stopped};
+pub(crate) use self::error::{Cause, ProcessError, Remains, Stopped};
 pub(crate) use self::inherited::close_inherited;
 pub(crate) use self::output::{Keep, Output, Stream};
+pub(crate) use self::recovery::{Abandoned, Recovered, boot, end_abandoned};
+pub(crate) use self::runner::{Head, Journal, Runner};
 pub(crate) use self::table::is_run_by;
 
+use self::cgroup::Leaf;
+use self::environment::Base;
+use self::family::{Family, Members};
+use self::launch::Started;
 use self::process_tree::{Adoption, ProcessTree};
 use self::streams::Streams;
 use super::interrupt::Interrupt;
@@ -46,6 +61,9 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 /// How long to go on reading when the command has ended but something in the background holds its output.
 const LINGER: Duration = Duration::from_millis(100);
 
+/// How many cgroups are tried before the kernel is taken not to allow them.
+const CGROUP_ATTEMPTS: u32 = 2;
+
 /// Sees each line of output when it comes. It must not run another command.
 pub(crate) type Watcher<'w> = dyn FnMut(Stream, &str) + 'w;
 
@@ -58,6 +76,7 @@ pub(crate) struct Command<'a> {
     program: OsString,
     arguments: Vec<OsString>,
     directory: PathBuf,
+    base: Base,
     environment: Vec<(OsString, OsString)>,
     search_path: Option<OsString>,
     identity: Option<Identity>,
@@ -67,6 +86,16 @@ pub(crate) struct Command<'a> {
     grace: Duration,
     keep: Keep,
     redactor: Redactor,
+    endurance: Endurance,
+}
+
+/// What may end a command before it ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endurance {
+    /// Its time limit, a signal to the program, too much output, or the next run.
+    Mortal,
+    /// Nothing.
+    ToItsEnd,
 }
 
 /// Who a command runs as.
@@ -92,6 +121,9 @@ pub(crate) struct Finished {
     pub(crate) exit: Exit,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
+    /// Why it would have been ended, were it not for [`Command::uninterrupted`].
+    #[cfg_attr(not(test), expect(dead_code, reason = "for package managers"))]
+    pub(crate) overdue: Option<Cause>,
 }
 
 /// How a command ended.
@@ -102,9 +134,10 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    fn of(status: ExitStatus) -> Self {
+    fn of(status: WaitStatus) -> Self {
         // One that is waited for has either a code or a signal.
-        status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or_default()), Exit::Code)
+        let signal = || Exit::Signal(status.terminating_signal().unwrap_or_default());
+        status.exit_status().map_or_else(signal, Exit::Code)
     }
 }
 
@@ -132,6 +165,7 @@ impl<'a> Command<'a> {
             program: program.into(),
             arguments: Vec::new(),
             directory: PathBuf::from("/"),
+            base: Base::Own,
             environment: Vec::new(),
             search_path: None,
             identity: None,
@@ -141,6 +175,7 @@ impl<'a> Command<'a> {
             grace: DEFAULT_GRACE,
             keep: Keep::Tail(DEFAULT_TAIL),
             redactor: Redactor::default(),
+            endurance: Endurance::Mortal,
         }
     }
 
@@ -162,7 +197,14 @@ impl<'a> Command<'a> {
         self
     }
 
-    /// Adds a variable to the environment that ccm itself has.
+    /// Starts from what somebody has who just logged in, instead of the environment that ccm itself has: where programs
+    /// are, the language, the time zone and the proxies are ccm's; who it is comes with [`Command::variable`].
+    pub(crate) fn login_environment(mut self) -> Self {
+        self.base = Base::Login;
+        self
+    }
+
+    /// Adds a variable to the environment.
     pub(crate) fn variable(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((key.into(), value.into()));
         self
@@ -198,6 +240,14 @@ impl<'a> Command<'a> {
         self
     }
 
+    /// Lets the command end by itself, whatever happens: neither its time limit nor a signal to the program ends it, and
+    /// the next run does not either. For what leaves a machine broken when it is cut short, such as a package manager.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for package managers"))]
+    pub(crate) fn uninterrupted(mut self) -> Self {
+        self.endurance = Endurance::ToItsEnd;
+        self
+    }
+
     /// How long the command may take to end once it was asked to.
     #[cfg(test)]
     pub(crate) fn grace(mut self, grace: Duration) -> Self {
@@ -222,50 +272,119 @@ impl<'a> Command<'a> {
         launch::prospect(self)
     }
 
-    /// Runs the command to its end. Waits while another thread runs one.
-    pub(crate) fn run(&self, interrupt: &Interrupt) -> Result<Finished, ProcessError> {
-        self.follow(interrupt, None)
+    /// Runs the command to its end.
+    pub(crate) fn run(&self, runner: &Runner, interrupt: &Interrupt) -> Result<Finished, ProcessError> {
+        self.follow(runner, interrupt, None)
     }
 
     /// Like [`Command::run`], with every line shown to `watcher`.
     pub(crate) fn run_watched(
         &self,
+        runner: &Runner,
         interrupt: &Interrupt,
         watcher: &mut Watcher<'_>,
     ) -> Result<Finished, ProcessError> {
-        self.follow(interrupt, Some(watcher))
+        self.follow(runner, interrupt, Some(watcher))
     }
 
     fn follow(
         &self,
+        runner: &Runner,
+        interrupt: &Interrupt,
+        mut watcher: Option<&mut Watcher<'_>>,
+    ) -> Result<Finished, ProcessError> {
+        if let Some(signal) = interrupt.requested() {
+            return Err(self.stopped(Cause::Interrupt(signal)));
+        }
+        // The first cgroup may have been swept away by another run before anything ran there.
+        for attempt in 1..=CGROUP_ATTEMPTS {
+            let Some(leaf) = runner.leaf() else { break };
+            let watcher = watcher.as_mut().map(|watcher| &mut **watcher as &mut Watcher<'_>);
+            if let Some(result) = self.follow_in(&leaf, runner, interrupt, watcher).transpose() {
+                return result;
+            }
+            if attempt == CGROUP_ATTEMPTS {
+                runner.refused();
+            }
+        }
+        let failed = |source| ProcessError::Start { program: self.name(), source };
+        let adoption = Adoption::begin(runner).map_err(failed)?;
+        // There may have been a wait for the turn.
+        if let Some(signal) = interrupt.requested() {
+            return Err(self.stopped(Cause::Interrupt(signal)));
+        }
+        let Some(started) = launch::launch(self, None)? else {
+            return Err(failed(io::ErrorKind::Unsupported.into()));
+        };
+        let family = Family::Adopted(ProcessTree::of(started.head, &adoption));
+        self.accompany(started, &family, &|| (), interrupt, watcher)
+    }
+
+    /// Runs the command in a cgroup of its own; `None` where the kernel does not allow that.
+    fn follow_in(
+        &self,
+        leaf: &Leaf,
+        runner: &Runner,
+        interrupt: &Interrupt,
+        watcher: Option<&mut Watcher<'_>>,
+    ) -> Result<Option<Finished>, ProcessError> {
+        if self.endurance == Endurance::Mortal {
+            runner.begun(leaf);
+        }
+        let started = match launch::launch(self, Some(leaf)) {
+            Ok(Some(started)) => started,
+            other => {
+                let _ = leaf.remove();
+                runner.ended(leaf);
+                return other.map(|_| None);
+            }
+        };
+        if self.endurance == Endurance::Mortal {
+            runner.started(leaf, started.head);
+        }
+        let family = Family::Cgroup(Members::of(leaf, started.head));
+        // What it leaves running is no longer the command: from here on a later run must let it live.
+        let result = self.accompany(started, &family, &|| runner.ended(leaf), interrupt, watcher);
+        // What it left running keeps it.
+        let removed = leaf.remove();
+        if result.is_err() && removed.is_ok() {
+            runner.ended(leaf);
+        }
+        result.map(Some)
+    }
+
+    /// Stays with a command that was started until it has ended.
+    fn accompany(
+        &self,
+        started: Started,
+        family: &Family<'_>,
+        ended: &dyn Fn(),
         interrupt: &Interrupt,
         watcher: Option<&mut Watcher<'_>>,
     ) -> Result<Finished, ProcessError> {
         let lost = |source| ProcessError::Follow { program: self.name(), source };
-        let adoption =
-            Adoption::begin().map_err(|source| ProcessError::Start { program: self.name(), source })?;
-        if let Some(signal) = interrupt.requested() {
-            return Err(self.stopped(Cause::Interrupt(signal)));
-        }
-        let started = Instant::now();
-        let mut child = launch::launch(self)?;
-        let tree = ProcessTree::of(Pid::from_child(&child), &adoption);
+        let head = started.head;
         let watcher = watcher.map(|watcher| watcher as &mut Watcher<'_>);
-        let outcome = Running::new(&mut child, self, &tree, watcher)
-            .and_then(|running| running.finish(started, interrupt));
+        let on_abort = (self.endurance == Endurance::Mortal).then(|| interrupt.on_abort(family.killer(head)));
+        let outcome =
+            Running::new(started, self, family, watcher).and_then(|running| running.finish(interrupt, ended));
+        // From here on its number may mean somebody else.
+        drop(on_abort);
         match outcome {
-            Ok(Outcome::Ended { stdout, stderr }) => {
-                let exit = Exit::of(child.wait().map_err(lost)?);
-                Ok(Finished { exit, stdout, stderr })
+            Ok(Outcome::Ended { stdout, stderr, overdue }) => {
+                let exit = collected(head, WaitOptions::empty()).map_err(lost)?;
+                let exit = exit.ok_or_else(|| lost(io::ErrorKind::NotFound.into()))?;
+                Ok(Finished { exit, stdout, stderr, overdue })
             }
             Ok(Outcome::Stopped(stopped)) => {
                 // One that the kernel holds is not waited for.
-                let _ = child.try_wait();
+                let _ = collected(head, WaitOptions::NOHANG);
                 Err(ProcessError::Stopped(Box::new(stopped)))
             }
             Err(source) => {
-                tree.kill_group();
-                let _ = child.wait();
+                family.signal(&process_tree::Snapshot::default(), Signal::KILL);
+                let _ = kill_process_group(head, Signal::KILL);
+                let _ = collected(head, WaitOptions::empty());
                 Err(lost(source))
             }
         }
@@ -273,8 +392,8 @@ impl<'a> Command<'a> {
 
     fn stopped(&self, cause: Cause) -> ProcessError {
         let (stdout, stderr) = (Output::default(), Output::default());
-        let (program, running, survivors) = (self.name(), Vec::new(), Vec::new());
-        ProcessError::Stopped(Box::new(Stopped { program, cause, running, survivors, stdout, stderr }))
+        let (program, running, remains) = (self.name(), Vec::new(), Remains::Nothing);
+        ProcessError::Stopped(Box::new(Stopped { program, cause, running, remains, stdout, stderr }))
     }
 
     /// The program as messages call it.
@@ -289,69 +408,85 @@ impl<'a> Command<'a> {
     }
 }
 
+/// How a child has ended, after which its number is free; `None` when it has not.
+fn collected(head: Pid, options: WaitOptions) -> io::Result<Option<Exit>> {
+    Ok(waitpid(Some(head), options)?.map(|(_, status)| Exit::of(status)))
+}
+
 /// A command between its start and its end.
 struct Running<'r> {
     command: &'r Command<'r>,
+    started: Instant,
     process: OwnedFd,
-    tree: &'r ProcessTree<'r>,
+    family: &'r Family<'r>,
     streams: Streams<'r>,
+    overdue: Option<Cause>,
 }
 
 enum Outcome {
-    Ended { stdout: Output, stderr: Output },
+    Ended { stdout: Output, stderr: Output, overdue: Option<Cause> },
     Stopped(Stopped),
 }
 
 impl<'r> Running<'r> {
     fn new(
-        child: &mut Child,
+        mut started: Started,
         command: &'r Command<'r>,
-        tree: &'r ProcessTree<'r>,
+        family: &'r Family<'r>,
         watcher: Option<&'r mut Watcher<'r>>,
     ) -> io::Result<Self> {
-        let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-        Ok(Self { command, process, tree, streams: Streams::of(child, command, watcher)? })
+        let process = pidfd_open(started.head, PidfdFlags::empty())?;
+        let streams = Streams::of(&mut started.child, command, watcher)?;
+        Ok(Self { command, started: Instant::now(), process, family, streams, overdue: None })
     }
 
-    fn finish(mut self, started: Instant, interrupt: &Interrupt) -> io::Result<Outcome> {
-        let cause = loop {
-            if self.has_ended()? {
-                break None;
+    fn finish(mut self, interrupt: &Interrupt, ended: &dyn Fn()) -> io::Result<Outcome> {
+        while !self.has_ended()? {
+            if self.overdue.is_none() {
+                match (self.reason_to_stop(interrupt), self.command.endurance) {
+                    (Some(cause), Endurance::Mortal) => return self.stop(cause),
+                    (cause, _) => self.overdue = cause,
+                }
             }
-            let left = self.command.timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
-            if let Some(timeout) = self.command.timeout.filter(|_| left == Some(Duration::ZERO)) {
-                break Some(Cause::Timeout(timeout));
-            }
-            if let Some(signal) = interrupt.requested() {
-                break Some(Cause::Interrupt(signal));
-            }
-            if let Some(cause) = self.streams.overflow() {
-                break Some(cause);
-            }
-            let wake = [self.process.as_fd(), interrupt.as_fd()];
-            self.streams.turn(&wake, left.unwrap_or(Duration::MAX))?;
-        };
-        match cause {
-            Some(cause) => self.stop(cause),
-            None => self.conclude(),
+            // What has been heeded is not waited for any more.
+            let (also, limit) = match self.overdue {
+                None => (Some(interrupt.as_fd()), self.time_left().unwrap_or(Duration::MAX)),
+                Some(_) => (None, Duration::MAX),
+            };
+            let wake: Vec<_> = also.into_iter().chain([self.process.as_fd()]).collect();
+            self.streams.turn(&wake, limit)?;
         }
+        ended();
+        self.conclude()
+    }
+
+    fn reason_to_stop(&self, interrupt: &Interrupt) -> Option<Cause> {
+        let timeout = self.command.timeout.filter(|_| self.time_left() == Some(Duration::ZERO));
+        timeout
+            .map(Cause::Timeout)
+            .or_else(|| interrupt.requested().map(Cause::Interrupt))
+            .or_else(|| self.streams.overflow())
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        self.command.timeout.map(|timeout| timeout.saturating_sub(self.started.elapsed()))
     }
 
     fn conclude(mut self) -> io::Result<Outcome> {
         self.streams.drain(LINGER)?;
-        if let Some(cause) = self.streams.overflow() {
+        if let Some(cause) = self.streams.overflow().filter(|_| self.command.endurance == Endurance::Mortal) {
             return self.stop(cause);
         }
         let (stdout, stderr) = self.streams.finish();
-        Ok(Outcome::Ended { stdout, stderr })
+        Ok(Outcome::Ended { stdout, stderr, overdue: self.overdue })
     }
 
     fn stop(mut self, cause: Cause) -> io::Result<Outcome> {
-        let ended = ending::end(self.tree, &mut self.streams, self.command.grace)?;
+        let ended = ending::end(self.family, &mut self.streams, self.command.grace)?;
         self.streams.drain(Duration::ZERO)?;
         let (stdout, stderr) = self.streams.finish();
-        let (program, running, survivors) = (self.command.name(), ended.running, ended.survivors);
-        Ok(Outcome::Stopped(Stopped { program, cause, running, survivors, stdout, stderr }))
+        let (program, running, remains) = (self.command.name(), ended.running, ended.remains);
+        Ok(Outcome::Stopped(Stopped { program, cause, running, remains, stdout, stderr }))
     }
 
     fn has_ended(&self) -> io::Result<bool> {

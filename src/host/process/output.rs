@@ -27,6 +27,11 @@ pub(crate) struct Output {
 }
 
 impl Output {
+    /// Whether nothing was written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.dropped == 0
+    }
+
     /// The output as text, with what is not UTF-8 replaced.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)

@@ -1,19 +1,18 @@
-//! Everything a command started, however far it went away: found, signalled and collected.
+//! Everything a command started, where it has no cgroup: found, signalled and collected.
 //!
 //! While a command runs, the kernel hands orphans to this process instead of init. So whatever the command started is,
 //! at every instant, below the command or below a process that was adopted: leaving the process group or the session,
-//! or losing both parents, does not help. That makes "nothing is left" something one look at the process table can
-//! prove. Whoever lived when the look began is found alive, or dead and not yet collected, or below such a one; a look
-//! that finds neither living nor dead has found that nobody lived.
+//! or losing both parents, does not help. Whoever lived when a look at the process table began is found alive, or dead
+//! and not yet collected, or below such a one; a look that finds neither living nor dead has found that nobody lived.
+//! Processes that fork and end faster than they can be looked at may never let it come to that: then nobody can tell.
 //!
-//! Adoption says nothing about *which* command an orphan came from. Therefore commands take turns: the lock is
-//! held for as long as a command runs. What earlier commands left running on purpose was adopted too, and is known at
-//! the start of the next turn. Every command is started in a session of its own, and no process can come back from there
-//! into ours: a child outside our session is an adopted one or the command.
+//! Adoption says nothing about *which* command an orphan came from. Therefore such commands take turns, and what earlier
+//! commands left running on purpose, which was adopted too, is known at the start of a turn. What is adopted later may
+//! be theirs: while they live, only what is in the session of the command or below it is taken for the command's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -21,22 +20,22 @@ use rustix::process::{
     pidfd_open, pidfd_send_signal, set_child_subreaper, waitid, waitpid,
 };
 
+use super::runner::Runner;
 use super::table::{self, Record};
 
 /// The turn of one command: while it lasts, orphans come to this process.
-pub(super) struct Adoption {
+pub(super) struct Adoption<'r> {
     own_pid: i32,
     own_session: i32,
     /// Adopted in earlier turns, and left alone.
     earlier: Vec<Record>,
-    _turn: MutexGuard<'static, ()>,
+    _turn: MutexGuard<'r, ()>,
 }
 
-impl Adoption {
+impl<'r> Adoption<'r> {
     /// Waits for the turn. Whoever watches the output of a command must not run another one from there.
-    pub(super) fn begin() -> io::Result<Self> {
-        static TURN: Mutex<()> = Mutex::new(());
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn begin(runner: &'r Runner) -> io::Result<Self> {
+        let turn = runner.turn();
         // The table and not the system call: a session from outside a container reads as 0, which rustix does not expect.
         let own = table::one(getpid()).ok_or_else(|| io::Error::other("/proc does not show this process"))?;
         let mut adoption = Self {
@@ -59,11 +58,9 @@ impl Adoption {
         record.parent == self.own_pid && record.session != self.own_session
     }
 
-    /// Whether it was there before, or split off from what was.
+    /// Whether it was there before.
     fn is_earlier(&self, record: &Record) -> bool {
-        self.earlier
-            .iter()
-            .any(|earlier| earlier.is_same_process(record) || earlier.session == record.session)
+        self.earlier.iter().any(|earlier| earlier.is_same_process(record))
     }
 
     /// Collects what died among the adopted.
@@ -78,7 +75,7 @@ impl Adoption {
     }
 }
 
-impl Drop for Adoption {
+impl Drop for Adoption<'_> {
     fn drop(&mut self) {
         self.collect();
         // What is left running may stay with us until we end; its own orphans need not.
@@ -88,48 +85,60 @@ impl Drop for Adoption {
 
 /// A command that is running and whatever it started.
 pub(super) struct ProcessTree<'a> {
-    adoption: &'a Adoption,
+    adoption: &'a Adoption<'a>,
     /// The command itself. It is not collected as long as this exists, so neither its pid nor its process group can
     /// come to mean anything else.
     head: Pid,
 }
 
-/// One look at the tree.
+/// One look at what belongs to a command.
+#[derive(Default)]
 pub(super) struct Snapshot {
     pub(super) living: Vec<Record>,
     /// Adopted, dead and not yet collected.
-    dead: Vec<Record>,
+    pub(super) dead: Vec<Record>,
+    /// The cgroup is not empty, whoever was seen in it.
+    pub(super) is_populated: bool,
+    /// There are others of which nobody can tell whether they belong to the command.
+    pub(super) is_unclear: bool,
 }
 
 impl Snapshot {
     /// Nothing is left, and nothing can come back.
     pub(super) fn is_empty(&self) -> bool {
-        self.living.is_empty() && self.dead.is_empty()
+        self.living.is_empty() && self.dead.is_empty() && !self.is_populated
     }
 }
 
+/// Those of `table` that are below `roots`, and `roots` themselves.
+pub(super) fn descendants(table: &[Record], roots: impl Fn(&Record) -> bool) -> Vec<&Record> {
+    let mut children: BTreeMap<i32, Vec<&Record>> = BTreeMap::new();
+    for record in table {
+        children.entry(record.parent).or_default().push(record);
+    }
+    let mut found: Vec<&Record> = table.iter().filter(|record| roots(record)).collect();
+    let mut known: BTreeSet<i32> = found.iter().map(|record| record.pid.as_raw_pid()).collect();
+    let mut next = 0;
+    while let Some(record) = found.get(next) {
+        let below = children.get(&record.pid.as_raw_pid()).into_iter().flatten().copied();
+        found.extend(below.filter(|record| known.insert(record.pid.as_raw_pid())));
+        next += 1;
+    }
+    found
+}
+
 impl<'a> ProcessTree<'a> {
-    pub(super) fn of(head: Pid, adoption: &'a Adoption) -> Self {
+    pub(super) fn of(head: Pid, adoption: &'a Adoption<'a>) -> Self {
         Self { adoption, head }
     }
 
     pub(super) fn snapshot(&self) -> io::Result<Snapshot> {
         let table = table::all()?;
-        let mut children: BTreeMap<i32, Vec<&Record>> = BTreeMap::new();
-        for record in &table {
-            children.entry(record.parent).or_default().push(record);
-        }
-        let mut found: Vec<&Record> = table.iter().filter(|record| self.is_root(record)).collect();
-        let mut known: BTreeSet<i32> = found.iter().map(|record| record.pid.as_raw_pid()).collect();
-        let mut next = 0;
-        while let Some(record) = found.get(next) {
-            let below = children.get(&record.pid.as_raw_pid()).into_iter().flatten().copied();
-            found.extend(below.filter(|record| known.insert(record.pid.as_raw_pid())));
-            next += 1;
-        }
+        let found = descendants(&table, |record| self.is_root(record));
+        let is_unclear = table.iter().any(|record| record.alive && self.is_unclear(record));
         let (living, dead): (Vec<_>, Vec<_>) = found.into_iter().cloned().partition(|record| record.alive);
         let dead = dead.into_iter().filter(|record| self.is_held(record)).collect();
-        Ok(Snapshot { living, dead })
+        Ok(Snapshot { living, dead, is_populated: false, is_unclear })
     }
 
     /// Sends a signal to all of them.
@@ -139,18 +148,10 @@ impl<'a> ProcessTree<'a> {
         let held = snapshot.living.iter().chain(&snapshot.dead).filter(|record| self.is_held(record));
         let mut groups: BTreeSet<i32> = held.map(|record| record.group).collect();
         groups.insert(self.head.as_raw_pid());
-        // Here and below, whoever cannot be reached is gone, or is found again and in the end reported.
         for group in groups.iter().copied().filter_map(Pid::from_raw) {
             let _ = kill_process_group(group, signal);
         }
-        for record in snapshot.living.iter().filter(|record| !groups.contains(&record.group)) {
-            let _ = signal_one(record, signal);
-        }
-    }
-
-    /// Signals the process group only: what remains when the process table cannot be read.
-    pub(super) fn kill_group(&self) {
-        let _ = kill_process_group(self.head, Signal::KILL);
+        signal_each(snapshot.living.iter().filter(|record| !groups.contains(&record.group)), signal);
     }
 
     /// Collects the dead, after which their pids are free.
@@ -161,7 +162,12 @@ impl<'a> ProcessTree<'a> {
     fn is_root(&self, record: &Record) -> bool {
         record.pid == self.head
             || record.session == self.head.as_raw_pid()
-            || (self.adoption.is_adopted(record) && !self.adoption.is_earlier(record))
+            || (self.adoption.is_adopted(record) && self.adoption.earlier.is_empty())
+    }
+
+    /// Whether it was adopted during this turn, and may be of the command or of what an earlier one left.
+    fn is_unclear(&self, record: &Record) -> bool {
+        !self.is_root(record) && self.adoption.is_adopted(record) && !self.adoption.is_earlier(record)
     }
 
     /// Whether it stays in the table until we collect it: adopted, and not the command itself.
@@ -170,7 +176,15 @@ impl<'a> ProcessTree<'a> {
     }
 }
 
-fn signal_one(record: &Record, signal: Signal) -> Result<(), Errno> {
+/// Signals each of these. Whoever cannot be reached is gone, or is found again and in the end reported.
+pub(super) fn signal_each<'r>(records: impl IntoIterator<Item = &'r Record>, signal: Signal) {
+    for record in records {
+        let _ = signal_one(record, signal);
+    }
+}
+
+/// Signals one process, unless its number means another one by now.
+pub(super) fn signal_one(record: &Record, signal: Signal) -> Result<(), Errno> {
     let process = pidfd_open(record.pid, PidfdFlags::empty())?;
     // The same before and after the descriptor was opened: so it stands for that process.
     if table::one(record.pid).is_some_and(|now| now.is_same_process(record)) {

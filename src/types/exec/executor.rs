@@ -17,7 +17,7 @@ use crate::{
         files::Predicted,
         process::{Exit, Finished},
     },
-    resource::{Context, Error, RunMode},
+    resource::{Context, Error, RunMode, Trigger},
 };
 
 /// What stands between a command and its program.
@@ -39,10 +39,15 @@ impl Executor {
         Self { through, failed: Mutex::default() }
     }
 
-    /// Looks for what the command creates, and asks the guards if there is nothing.
+    /// Looks for what the command creates, and asks the guards if there is nothing and they have a say.
     pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<ExecState, Error> {
-        let creates_satisfied = is_created(want, cx)?;
         let failed_before = self.failed().contains(&want.name);
+        if cx.trigger() == Trigger::Refresh {
+            // It happens whatever these say, so nobody waits for a guard that hangs or minds what cannot be looked at.
+            let creates_satisfied = is_created(want, cx).unwrap_or(false);
+            return Ok(ExecState { creates_satisfied, failed_before, ..ExecState::default() });
+        }
+        let creates_satisfied = is_created(want, cx)?;
         let mut state = ExecState { creates_satisfied, failed_before, ..ExecState::default() };
         if !creates_satisfied && !failed_before {
             state.doubt = self.ask_guards(want, &mut state, cx).err();
@@ -70,12 +75,16 @@ impl Executor {
         {
             return Ok(unanswered(&error, cx));
         }
-        let finished =
-            job.command(cx)?.run(&cx.host.interrupt).map_err(|error| job.did_not_end(error, cx))?;
+        let finished = job.run(cx)?;
         match finished.exit {
             Exit::Code(0) => Ok(Some(true)),
-            // A shell did not find what may not be there yet.
-            Exit::Code(126 | 127) if follows => Ok(unanswered(&job.gave_no_answer(&finished, cx), cx)),
+            // As `command -v` of some shells says that there is no such program.
+            Exit::Code(126 | 127) if self.through == Through::Shell && finished.stderr.is_empty() => {
+                Ok(Some(false))
+            }
+            Exit::Code(126 | 127) if follows && job.may_be_brought(cx) => {
+                Ok(unanswered(&job.gave_no_answer(&finished, cx), cx))
+            }
             Exit::Code(126 | 127) | Exit::Signal(_) => Err(job.gave_no_answer(&finished, cx)),
             Exit::Code(_) => Ok(Some(false)),
         }
@@ -93,7 +102,7 @@ impl Executor {
     /// Runs the command. That it failed is part of the state that it leaves.
     pub(super) fn execute(&self, want: &Properties, have: &ExecState, cx: &Context) -> ExecState {
         let job = Job { role: Role::Command, text: want.command(), want, through: self.through };
-        let finished = run(&job, cx);
+        let finished = job.run(cx);
         let exitcode = match finished {
             Ok(Finished { exit: Exit::Code(code), .. }) => Some(code),
             _ => None,
@@ -128,17 +137,6 @@ impl Executor {
     fn failed(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn run(job: &Job, cx: &Context) -> Result<Finished, Error> {
-    let command = job.command(cx)?;
-    let interrupt = &cx.host.interrupt;
-    let finished = if job.want.logoutput {
-        command.run_watched(interrupt, &mut |_, line| cx.show(line))
-    } else {
-        command.run(interrupt)
-    };
-    finished.map_err(|error| job.did_not_end(error, cx))
 }
 
 /// What a guard that cannot be asked is taken to say.

@@ -8,7 +8,7 @@ use super::{
     words,
 };
 use crate::{
-    host::process::{Cause, Exit, Finished, Output, ProcessError, Stopped},
+    host::process::{Cause, Exit, Finished, Output, ProcessError, Remains, Stopped},
     resource::{Context, Error, Retry},
 };
 
@@ -49,7 +49,7 @@ impl Job<'_> {
         let interrupted =
             matches!(&error, ProcessError::Stopped(stopped) if matches!(stopped.cause, Cause::Interrupt(_)));
         let message = match error {
-            ProcessError::Stopped(ended) => stopped(*ended, cx),
+            ProcessError::Stopped(ended) => self.stopped(&ended, cx),
             error if cx.sensitive => discreet(&error).to_owned(),
             error => error.to_string(),
         };
@@ -59,6 +59,24 @@ impl Job<'_> {
         };
         let retry = if interrupted { Retry::Pointless } else { Retry::Worthwhile };
         Error { retry, ..self.error(message, cx).on(property) }
+    }
+
+    /// How far it came before it was ended.
+    fn stopped(&self, stopped: &Stopped, cx: &Context) -> String {
+        let mut message = match (self.role, cx.sensitive) {
+            (Role::Command, true) => format!("the command {}", stopped.cause),
+            (Role::Command, false) => format!("the command {stopped}"),
+            (_, true) => format!("it {}", stopped.cause),
+            (_, false) => stopped.to_string(),
+        };
+        if !stopped.running.is_empty() {
+            message.push_str(match stopped.remains {
+                Remains::Nothing => "; all of it was ended",
+                Remains::Some(_) => "",
+                Remains::Unknown => "; could not tell whether all of it has ended",
+            });
+        }
+        with_output(message, &stopped.stderr, &stopped.stdout, cx)
     }
 
     fn exit(&self, exit: Exit, cx: &Context) -> String {
@@ -105,21 +123,6 @@ impl Job<'_> {
             None => error,
         }
     }
-}
-
-/// How far it came before it was ended.
-fn stopped(mut stopped: Stopped, cx: &Context) -> String {
-    // The runner was given what was left of the time; people know the whole of it.
-    if let (Cause::Timeout(limit), Some(whole)) = (&mut stopped.cause, cx.timeout()) {
-        *limit = whole;
-    }
-    let ended = stopped.survivors.is_empty() && !stopped.running.is_empty();
-    let mut message =
-        if cx.sensitive { format!("the command {}", stopped.cause) } else { stopped.to_string() };
-    if ended {
-        message.push_str("; all of it was ended");
-    }
-    with_output(message, &stopped.stderr, &stopped.stdout, cx)
 }
 
 /// The message, and below it the last lines of what was printed.

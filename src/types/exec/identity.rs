@@ -33,10 +33,12 @@ pub(super) fn assume<'a>(
         (Some(account), gid) => {
             let uid =
                 users.user_id(account).ok_or_else(|| Error::unknown_account("user", account).on("user"))?;
+            let user = users.user(account);
+            let command = environment(command, want, user.as_ref());
             if uid == geteuid().as_raw() && gid.is_none_or(|gid| gid == getegid().as_raw()) {
                 return Ok(command);
             }
-            become_user(command, uid, gid, users.user(account), users)
+            become_user(command, uid, gid, user.as_ref(), users)
         }
     }
 }
@@ -49,11 +51,31 @@ pub(super) fn ids(want: &Properties, cx: &Context) -> (u32, u32) {
     (uid.unwrap_or(geteuid().as_raw()), gid.or_else(primary).unwrap_or(getegid().as_raw()))
 }
 
+/// Gives the command what somebody has who just logged in, unless it is to have all that ccm has. Who is not in the
+/// database of users has no name there.
+fn environment<'a>(command: Command<'a>, want: &Properties, user: Option<&User>) -> Command<'a> {
+    let command = if want.inherit_environment { command } else { command.login_environment() };
+    let Some(user) = user else {
+        return if want.inherit_environment {
+            command
+        } else {
+            command.variable("HOME", "/").variable("SHELL", SHELL)
+        };
+    };
+    let command =
+        command.variable("HOME", &user.home).variable("LOGNAME", &user.name).variable("USER", &user.name);
+    let shell = if user.shell.is_empty() { SHELL } else { &user.shell };
+    if want.inherit_environment { command } else { command.variable("SHELL", shell) }
+}
+
+/// Whose shell is not known has this one.
+const SHELL: &str = "/bin/sh";
+
 fn become_user<'a>(
     command: Command<'a>,
     uid: u32,
     gid: Option<u32>,
-    user: Option<User>,
+    user: Option<&User>,
     users: &Users,
 ) -> Result<Command<'a>, Error> {
     let Some(user) = user else {
@@ -64,10 +86,6 @@ fn become_user<'a>(
         })?;
         return Ok(command.identity(Identity { uid, gid, groups: vec![gid] }));
     };
-    let groups = users.groups_of(&user);
-    Ok(command
-        .identity(Identity { uid, gid: gid.unwrap_or(user.gid), groups })
-        .variable("HOME", user.home)
-        .variable("LOGNAME", user.name.clone())
-        .variable("USER", user.name))
+    let groups = users.groups_of(user);
+    Ok(command.identity(Identity { uid, gid: gid.unwrap_or(user.gid), groups }))
 }

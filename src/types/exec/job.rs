@@ -1,8 +1,8 @@
 //! A command line on its way to the runner.
 
-use super::{Properties, executor::Through, identity, unusable, words};
+use super::{Properties, executor::Through, identity, prediction::ExecPrediction, unusable, words};
 use crate::{
-    host::process::Command,
+    host::process::{Command, Finished},
     resource::{Context, Error},
 };
 
@@ -53,10 +53,33 @@ impl<'a> Job<'a> {
         if let (Role::Command, Some(input)) = (self.role, &want.stdin) {
             command = command.input(input.reveal().as_bytes());
         }
-        if let Some(left) = cx.time_left() {
-            command = command.timeout(left);
+        if let Some(timeout) = cx.timeout() {
+            command = command.timeout(timeout);
         }
         Ok(command)
+    }
+
+    /// Runs it to its end. Each guard and the command have the whole time limit of the resource.
+    pub(super) fn run(&self, cx: &Context) -> Result<Finished, Error> {
+        let (command, host) = (self.command(cx)?, cx.host);
+        let finished = if self.role == Role::Command && self.want.logoutput {
+            command.run_watched(&host.runner, &host.interrupt, &mut |_, line| cx.show(line))
+        } else {
+            command.run(&host.runner, &host.interrupt)
+        };
+        cx.restart_time();
+        finished.map_err(|error| self.did_not_end(error, cx))
+    }
+
+    /// Whether an earlier resource of a dry run may bring a program that a text for the shell names.
+    pub(super) fn may_be_brought(&self, cx: &Context) -> bool {
+        let is_brought = |word: &str| {
+            let text = shell_words::quote(word);
+            let job = Job { text: &text, through: Through::Nothing, ..*self };
+            matches!(job.prediction(cx), Ok(ExecPrediction::Predicted(_) | ExecPrediction::Open(_)))
+        };
+        let words = self.text.split(|c: char| c.is_whitespace() || ";|&()<>`'\"".contains(c));
+        words.filter(|word| !word.is_empty()).any(is_brought)
     }
 
     fn program(&self) -> Result<Command<'a>, Error> {

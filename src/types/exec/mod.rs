@@ -39,9 +39,13 @@ use crate::{
 /// are run in a dry run too, so they must change nothing. They see the machine as it is: what they would say once earlier
 /// resources of the same run have done their work cannot be known. A guard that cannot be run because an earlier resource
 /// would have to make its directory or program first is not asked; a warning says so, and the command is taken to be needed.
+/// Before a refresh neither `creates` nor the guards are asked: it happens whatever they would say.
 ///
-/// A command that takes longer than `timeout`, guards included, is ended together with everything that it started; so is one
-/// that runs when ccm is asked to stop. What a command that ended by itself left running in the background lives on, but
+/// A command or a guard that takes longer than `timeout`, each on its own, is ended together with everything that it started;
+/// so is one that runs when ccm is asked to stop, and one that was running when ccm itself was killed is ended by the next
+/// run. Each command has a cgroup of its own for that, where the machine has cgroups of version 2 and ccm may make one. Where
+/// it may not, processes that go out of their way to get lost cannot all be found, and the message says when nobody can tell
+/// whether all of it has ended. What a command that ended by itself left running in the background lives on, but
 /// nobody reads its output any more: if it still has the output of the command, the next time it writes to it ends it. Give a
 /// daemon an output of its own, such as `/dev/null`. A command has a session of its own and no terminal: what would ask there
 /// for a password fails instead of waiting for ever.
@@ -65,7 +69,8 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) cwd: Option<AbsolutePath>,
-    /// Variables, as `KEY=value`, to add to the environment that ccm itself was started with.
+    /// Variables, as `KEY=value`, to add to the environment that ccm itself was started with, or, with `user`, to one like
+    /// that of a login.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true, "x-secret" = true))]
     pub(crate) environment: Vec<Variable>,
@@ -83,7 +88,8 @@ pub(crate) struct Properties {
     pub(crate) creates: Option<AbsolutePath>,
     /// A guard: the command is needed only if this one exits with 0. It runs like the command itself, in the same
     /// directory, environment and time limit, as the same user, but without its input. Exit codes 126 and 127, a signal,
-    /// or a guard that cannot be started are no answer but a failure.
+    /// or a guard that cannot be started are no answer but a failure. With the provider `shell`, 126 and 127 mean no if the
+    /// guard wrote nothing to its standard error: `command -v` of some shells says so that there is no such program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) onlyif: Option<String>,
@@ -97,10 +103,16 @@ pub(crate) struct Properties {
     /// Show what the command prints, line by line, while it runs. Of a command that fails, the last lines are shown anyway.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) logoutput: bool,
-    /// The user to run as, by name or number, with its group, its other groups and its `HOME`, `USER` and `LOGNAME`.
-    /// Needs root.
+    /// The user to run as, by name or number, with its group and its other groups. Needs root. Guards run as this user too.
+    /// The environment is then like that of a login, so that nothing of ccm's own gets there: `HOME`, `USER`, `LOGNAME`
+    /// and `SHELL` of the user, and of ccm only `PATH`, `LANG`, `TZ` and the proxies (`http_proxy`, `no_proxy` and the
+    /// like); then `path` and `environment`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<Account>,
+    /// With `user`: start from the whole environment of ccm, with `HOME`, `USER` and `LOGNAME` of the user, instead of one
+    /// like that of a login.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) inherit_environment: bool,
     /// The group to run as, by name or number, instead of the user's own. Needs root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,

@@ -54,7 +54,7 @@ impl LastLines {
 fn said(name: &str, since: SystemTime, cx: &Context) -> Option<String> {
     let journalctl = |arguments: &[&str]| {
         let command = Command::new("journalctl").arguments(arguments).timeout(PATIENCE);
-        command.run(cx.interrupt()).ok()
+        command.run(&cx.host.runner, cx.interrupt()).ok()
     };
     // What the service wrote last may still be on its way.
     let _ = journalctl(&["--sync"]);

@@ -170,7 +170,7 @@ fn systemctl(arguments: &[&str], limit: Duration, cx: &Context) -> Result<Finish
         .variable("SYSTEMD_PAGER", "")
         .keep(Keep::Whole(MOST_OUTPUT))
         .timeout(limit);
-    command.run(cx.interrupt()).map_err(|error| match error {
+    command.run(&cx.host.runner, cx.interrupt()).map_err(|error| match error {
         ProcessError::Stopped(stopped) => match stopped.cause {
             Cause::Interrupt(_) => ServiceError::Interrupted,
             Cause::Timeout(_) => ServiceError::SystemctlTimeout {

@@ -1,6 +1,7 @@
 //! The runner against real programs.
 
 mod ending;
+mod leaving;
 mod starting;
 mod streams;
 
@@ -9,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output as RawOutput;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -58,12 +60,46 @@ fn pid_in(path: &Path) -> Pid {
     Pid::from_raw(fs::read_to_string(path).unwrap().trim().parse().unwrap()).unwrap()
 }
 
-fn is_there(pid: Pid) -> bool {
-    table::one(pid).is_some()
+/// Whether it runs. One that has ended and waits for its parent to notice does not.
+fn is_alive(pid: Pid) -> bool {
+    table::one(pid).is_some_and(|record| record.alive)
+}
+
+/// Set where these tests run once more, one by one, as if the machine had no cgroups.
+const WITHOUT_CGROUPS: &str = "CCM_TEST_WITHOUT_CGROUPS";
+
+/// What the tests run their commands with. Where there are no cgroups, orphans of any test come to this process: then
+/// only one test at a time may run commands.
+struct Tested {
+    runner: Runner,
+    alone: Option<MutexGuard<'static, ()>>,
+}
+
+fn runner() -> Tested {
+    static TURN: Mutex<()> = Mutex::new(());
+    static HAS_CGROUPS: LazyLock<bool> = LazyLock::new(|| {
+        let leaf = Runner::default().leaf();
+        leaf.is_some_and(|leaf| leaf.remove().is_ok()) && std::env::var_os(WITHOUT_CGROUPS).is_none()
+    });
+    if *HAS_CGROUPS {
+        return Tested { runner: Runner::default(), alone: None };
+    }
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    Tested { runner: Runner::without_cgroups(), alone: Some(turn) }
+}
+
+impl Tested {
+    fn has_cgroups(&self) -> bool {
+        self.alone.is_none()
+    }
+
+    fn run(&self, command: &Command<'_>) -> Result<Finished, ProcessError> {
+        command.run(&self.runner, &Interrupt::never().unwrap())
+    }
 }
 
 fn run(command: &Command<'_>) -> Result<Finished, ProcessError> {
-    command.run(&Interrupt::never().unwrap())
+    runner().run(command)
 }
 
 /// What a command that goes well prints.

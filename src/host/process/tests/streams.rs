@@ -49,10 +49,11 @@ fn lines_are_seen_when_they_are_written() {
     let script = "echo first; while [ ! -e \"$GO\" ]; do sleep 0.01; done; printf 'sec\\377ond' >&2";
     let mut seen = Vec::new();
     let command = Command::shell(script).variable("GO", &go).timeout(LONG);
-    let finished = command.run_watched(&Interrupt::never().unwrap(), &mut |stream, line| {
-        seen.push((stream, line.to_owned()));
-        fs::write(&go, "").unwrap();
-    });
+    let finished =
+        command.run_watched(&runner().runner, &Interrupt::never().unwrap(), &mut |stream, line| {
+            seen.push((stream, line.to_owned()));
+            fs::write(&go, "").unwrap();
+        });
     assert_eq!(finished.unwrap().exit, Exit::Code(0), "it went on because its first line was seen");
     let expected = [(Stream::Stdout, "first".to_owned()), (Stream::Stderr, "sec\u{fffd}ond".to_owned())];
     assert_eq!(seen, expected);
@@ -87,7 +88,9 @@ fn a_gibibyte_alone() {
     let script = "head -c 1073741824 /dev/zero & yes $(printf %01023d 7) | head -c 1073741824 >&2; wait; echo; echo end";
     let mut longest = 0;
     let finished = Command::shell(script)
-        .run_watched(&Interrupt::never().unwrap(), &mut |_, line| longest = longest.max(line.len()))
+        .run_watched(&runner().runner, &Interrupt::never().unwrap(), &mut |_, line| {
+            longest = longest.max(line.len());
+        })
         .unwrap();
     assert_eq!(finished.stdout.dropped + finished.stdout.bytes.len() as u64, (1 << 30) + 5);
     assert_eq!(finished.stderr.dropped + finished.stderr.bytes.len() as u64, 1 << 30);

@@ -1,0 +1,183 @@
+//! A cgroup of its own for each command, where the kernel lets us have one.
+//!
+//! A process stays in the cgroup that it was started in, whatever it forks, whomever it loses and whichever session it
+//! begins. So the cgroup tells what belongs to a command, and `cgroup.kill` ends all of it in one instant that no amount
+//! of forking escapes. Only version 2 has that, and only whoever may write to our own cgroup (root, or a user that it was
+//! delegated to) can make one below it; where it cannot be had, see `process_tree`.
+//!
+//! A cgroup that is still populated when its command has ended holds what the command left running on purpose. It stays
+//! until it is empty, and a later run removes it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{CWD, Mode, OFlags, openat, statfs};
+use rustix::process::Pid;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Where version 2 is mounted: alone, or on hybrid machines beside version 1.
+const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
+/// How the names of the cgroups of commands begin.
+const PREFIX: &str = "ccm-";
+
+/// The magic number of its file system, from `linux/magic.h`.
+const CGROUP2: u64 = 0x6367_7270;
+
+/// The cgroup that this program is in, below which those of its commands are made.
+pub(super) struct Home {
+    path: PathBuf,
+    /// Makes the names unlike any other that there is or was: a path that is used again must not mean a stranger.
+    unique: String,
+    made: AtomicU32,
+}
+
+impl Home {
+    /// Finds the cgroup that this program is in, where version 2 is mounted.
+    pub(super) fn find() -> Option<Self> {
+        let path = own_path(&fs::read_to_string("/proc/self/cgroup").ok()?)?.to_owned();
+        let is_version_2 =
+            |mount: &&&str| statfs(**mount).is_ok_and(|found| u64::try_from(found.f_type) == Ok(CGROUP2));
+        let mount = MOUNTS.iter().find(is_version_2)?;
+        let mut random = [0; 8];
+        getrandom(&mut random, GetRandomFlags::empty()).ok()?;
+        let boot = boot_id()?;
+        let unique = format!("{}-{:016x}", boot.split('-').next()?, u64::from_ne_bytes(random));
+        let path = Path::new(mount).join(path);
+        sweep(&path);
+        Some(Self { path, unique, made: AtomicU32::new(0) })
+    }
+
+    /// Makes a cgroup for one command.
+    pub(super) fn leaf(&self) -> io::Result<Leaf> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let path = self.path.join(format!("{PREFIX}{}-{number}", self.unique));
+        fs::create_dir(&path)?;
+        // There from Linux 5.14 on.
+        let usable = fs::symlink_metadata(path.join("cgroup.kill")).and_then(|_| Leaf::open(&path));
+        usable.inspect_err(|_| drop(fs::remove_dir(&path)))
+    }
+}
+
+/// Removes the cgroups of commands, of any run, in which nothing runs any more. If one was made this very moment and
+/// nothing runs there yet, whoever made it makes another.
+pub(super) fn sweep(home: &Path) {
+    let is_ours = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+    };
+    for leaf in below(home).iter().filter(|path| is_ours(path)).filter_map(|path| Leaf::open(path).ok()) {
+        let _ = leaf.remove();
+    }
+}
+
+/// The cgroup of one command.
+pub(super) struct Leaf {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Leaf {
+    /// Opens a cgroup that is there.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Self { directory: openat(CWD, path, flags, Mode::empty())?, path: path.to_owned() })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The descriptor that `clone3` takes.
+    pub(super) fn directory(&self) -> &OwnedFd {
+        &self.directory
+    }
+
+    /// Returns whether anything alive is in it or below it.
+    pub(super) fn is_populated(&self) -> io::Result<bool> {
+        match fs::read_to_string(self.path.join("cgroup.events")) {
+            Ok(events) => Ok(events.lines().any(|line| line == "populated 1")),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns who is in it and below it: a command may make cgroups too, and another ccm does.
+    pub(super) fn pids(&self) -> Vec<Pid> {
+        let mut pids = Vec::new();
+        let mut folders = vec![self.path.clone()];
+        while let Some(folder) = folders.pop() {
+            let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            // A process that cannot be seen from this container reads as 0.
+            pids.extend(text.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw));
+            folders.extend(below(&folder));
+        }
+        pids
+    }
+
+    /// Kills everything in it and below it with SIGKILL, also what is being forked.
+    pub(super) fn kill(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.kill"), "1")
+    }
+
+    /// Removes it, and the empty ones below it. Fails with `EBUSY` when something is still running there.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir(&self.path) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && !self.is_populated()? => {
+                remove_below(&self.path);
+                fs::remove_dir(&self.path)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
+    }
+}
+
+fn remove_below(folder: &Path) {
+    for child in below(folder) {
+        remove_below(&child);
+        let _ = fs::remove_dir(child);
+    }
+}
+
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// The path of our own cgroup of version 2, from the mount point on. One that is outside of the container's part of the
+/// tree, `/../x`, cannot be reached.
+fn own_path(text: &str) -> Option<&str> {
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    (!path.split('/').any(|part| part == "..") && !path.ends_with(" (deleted)")).then_some(path)
+}
+
+/// What the kernel calls the time since it was started.
+pub(super) fn boot_id() -> Option<String> {
+    Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_cgroup_is_the_one_of_version_2() {
+        for (text, path) in [
+            ("0::/\n", Some("")),
+            ("0::/system.slice/cron.service\n", Some("system.slice/cron.service")),
+            ("4:memory:/job\n1:name=systemd:/x\n0::/user.slice\n", Some("user.slice")),
+            ("4:memory:/job\n", None),
+            ("0::/../outside\n", None),
+            ("0::/gone (deleted)\n", None),
+            ("", None),
+        ] {
+            assert_eq!(own_path(text), path, "{text:?}");
+        }
+    }
+}

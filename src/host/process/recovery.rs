@@ -1,0 +1,99 @@
+//! Ending what a run that was killed had left running.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::cgroup::{Leaf, boot_id};
+use super::error::{MOST_NAMES, Process};
+use super::process_tree::signal_each;
+use super::runner::Head;
+use super::table::{self, Record};
+use super::{DEFAULT_GRACE, Interrupt};
+
+/// How often to look whether all have ended.
+const PULSE: Duration = Duration::from_millis(10);
+
+/// How long the killed may take to disappear.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A command that was in hand when its run was killed.
+pub(crate) struct Abandoned {
+    pub(crate) cgroup: PathBuf,
+    /// The command itself; `None` when its run was killed before it could write it down.
+    pub(crate) head: Option<Head>,
+}
+
+/// What came of a command that was in hand when its run was killed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Recovered {
+    /// It has ended by itself meanwhile. What it left running lives on.
+    Finished,
+    /// It was still running, and these were ended.
+    Ended(Vec<Process>),
+    /// It is still running, and these could not be ended.
+    Surviving(Vec<Process>),
+}
+
+impl Recovered {
+    /// What the user should know.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let (what, processes) = match self {
+            Self::Finished => return None,
+            Self::Ended(processes) => ("ended a command that", processes),
+            Self::Surviving(processes) => ("cannot end a command that", processes),
+        };
+        let names: Vec<String> =
+            processes.iter().take(MOST_NAMES).map(|one| format!("{} ({})", one.name, one.pid)).collect();
+        Some(format!("{what} a run that was killed had left running: {}", names.join(", ")))
+    }
+}
+
+/// What the kernel calls the time since it was started: what an earlier one left is gone.
+pub(crate) fn boot() -> Option<String> {
+    boot_id()
+}
+
+/// Ends a command that is still running, with everything in its cgroup.
+pub(crate) fn end_abandoned(abandoned: &Abandoned, interrupt: &Interrupt) -> Recovered {
+    let Ok(leaf) = Leaf::open(&abandoned.cgroup) else { return Recovered::Finished };
+    if abandoned.head.is_some_and(|head| !head.is_alive())
+        || leaf.is_populated().is_ok_and(|populated| !populated)
+    {
+        return Recovered::Finished;
+    }
+    let running = members(&leaf);
+    for signal in [Signal::TERM, Signal::CONT] {
+        signal_each(&running, signal);
+    }
+    if !is_empty_within(&leaf, DEFAULT_GRACE, interrupt) {
+        let _ = leaf.kill();
+        if !is_empty_within(&leaf, PATIENCE, interrupt) {
+            return Recovered::Surviving(names(&members(&leaf)));
+        }
+    }
+    let _ = leaf.remove();
+    Recovered::Ended(names(&running))
+}
+
+fn is_empty_within(leaf: &Leaf, limit: Duration, interrupt: &Interrupt) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        if leaf.is_populated().is_ok_and(|populated| !populated) {
+            return true;
+        }
+        if Instant::now() >= end || interrupt.pause(PULSE).is_some() {
+            return false;
+        }
+    }
+}
+
+fn members(leaf: &Leaf) -> Vec<Record> {
+    leaf.pids().into_iter().filter_map(table::one).collect()
+}
+
+fn names(records: &[Record]) -> Vec<Process> {
+    let process = |record: &Record| Process { pid: record.pid.as_raw_pid(), name: record.name.clone() };
+    records.iter().map(process).collect()
+}

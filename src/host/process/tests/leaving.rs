@@ -1,0 +1,178 @@
+//! What a command leaves running lives on, is not taken for a later command, and holds nobody up.
+
+use rustix::process::{Signal, kill_process};
+
+use super::ending::{GRACE, interrupted_with};
+use super::*;
+use crate::host::interrupt;
+
+/// Leaves a daemon that holds the output, and one that does not, both with their pids in files.
+const TWO_DAEMONS: &str = "
+    cd \"$DIR\"
+    sleep 100 & echo $! > holder.pid
+    setsid sh -c 'echo $$ > daemon.pid; exec sleep 100' > /dev/null 2>&1 < /dev/null &
+    while [ ! -s daemon.pid ]; do sleep 0.02; done
+    echo done
+";
+
+/// Kills what a test has left running, and removes the cgroups that it was in.
+fn clean_up(tested: &Tested, pids: &[Pid]) {
+    for &pid in pids {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    wait_until("the killed processes are dead", || !pids.iter().any(|&pid| is_alive(pid)));
+    if let Some(leaf) = tested.runner.leaf() {
+        leaf.remove().unwrap();
+        cgroup::sweep(leaf.path().parent().unwrap());
+    }
+}
+
+#[test]
+fn what_a_command_leaves_running_lives_on_and_holds_nobody_up() {
+    let (scratch, tested) = (Scratch::new(), runner());
+    let command = Command::shell(TWO_DAEMONS).variable("DIR", &scratch.0).timeout(LONG);
+    let finished = tested.run(&command).unwrap();
+    assert_eq!((finished.exit, &*finished.stdout.text()), (Exit::Code(0), "done\n"));
+    // Neither does the end of a later command concern them.
+    interrupted_with(&tested, &Command::shell("echo ready; sleep 100").grace(GRACE));
+    let pids = scratch.pids();
+    assert_eq!(pids.len(), 2);
+    assert!(pids.iter().all(|&pid| is_alive(pid)));
+    clean_up(&tested, &pids);
+    if !tested.has_cgroups() {
+        // They were adopted, and the next command collects them.
+        tested.run(&Command::new("true")).unwrap();
+        assert!(pids.iter().all(|&pid| table::one(pid).is_none()));
+    }
+}
+
+/// Leaves a daemon that, once it is told to, starts a worker that has lost its parents and has a session of its own.
+const DAEMON_WITH_WORKER: &str = "
+    cd \"$DIR\"
+    setsid sh -c '
+        echo $$ > daemon.pid
+        while [ ! -e go ]; do sleep 0.02; done
+        (setsid sh -c \"echo \\$\\$ > worker.pid; exec sleep 100\" &)
+        exec sleep 100
+    ' > /dev/null 2>&1 < /dev/null &
+    while [ ! -s daemon.pid ]; do sleep 0.02; done
+";
+
+#[test]
+fn a_worker_that_an_earlier_daemon_starts_while_a_command_runs_is_not_the_commands() {
+    let (scratch, tested) = (Scratch::new(), runner());
+    tested.run(&Command::shell(DAEMON_WITH_WORKER).variable("DIR", &scratch.0)).unwrap();
+    let script =
+        "cd \"$DIR\"; touch go; while [ ! -s worker.pid ]; do sleep 0.02; done; echo ready; sleep 100";
+    let command = Command::shell(script).variable("DIR", &scratch.0).grace(GRACE);
+    let stopped = interrupted_with(&tested, &command);
+    let pids = scratch.pids();
+    assert_eq!(pids.len(), 2);
+    assert!(pids.iter().all(|&pid| is_alive(pid)), "{stopped}");
+    let remains = if tested.has_cgroups() { Remains::Nothing } else { Remains::Unknown };
+    assert_eq!(stopped.remains, remains);
+    clean_up(&tested, &pids);
+}
+
+#[test]
+fn what_is_written_right_after_the_end_of_a_command_is_still_read() {
+    // The background job waits until the command is dead, and then writes. It is quick, but not always quick enough.
+    let script =
+        "(while ! grep -q '^[0-9]* (sh) Z' /proc/$$/stat 2> /dev/null; do :; done; echo late) & exit 0";
+    let tested = runner();
+    let late = (0..20).any(|_| tested.run(&Command::shell(script)).unwrap().stdout.text() == "late\n");
+    assert!(late, "the output was closed at once");
+}
+
+#[test]
+fn a_command_that_must_not_be_cut_short_ends_by_itself() {
+    let _turn = interrupt::tests::turn();
+    let tested = runner();
+    let interrupt = Interrupt::install().unwrap();
+    let script = "echo ready; trap 'echo asked' TERM; n=0; while [ $n -lt 20 ]; do sleep 0.02; n=$((n + 1)); done; echo done";
+    let command = Command::shell(script).uninterrupted();
+    let finished = command.run_watched(&tested.runner, &interrupt, &mut |_, line| {
+        if line == "ready" {
+            interrupt::tests::send(interrupt::Signal::Terminate);
+        }
+    });
+    let finished = finished.unwrap();
+    assert_eq!((finished.exit, &*finished.stdout.text()), (Exit::Code(0), "ready\ndone\n"));
+    assert_eq!(finished.overdue, Some(Cause::Interrupt(interrupt::Signal::Terminate)));
+    let command = Command::shell("sleep 0.1; echo done").uninterrupted().timeout(Duration::from_millis(20));
+    let finished = tested.run(&command).unwrap();
+    assert_eq!(&*finished.stdout.text(), "done\n");
+    assert_eq!(finished.overdue, Some(Cause::Timeout(Duration::from_millis(20))));
+}
+
+/// Writes down what it is told.
+#[derive(Default, Clone)]
+struct Notes(std::sync::Arc<Mutex<Vec<(&'static str, PathBuf)>>>);
+
+impl Notes {
+    fn add(&self, what: &'static str, cgroup: &Path) {
+        self.0.lock().unwrap().push((what, cgroup.to_owned()));
+    }
+}
+
+impl Journal for Notes {
+    fn begun(&self, cgroup: &Path) {
+        self.add("begun", cgroup);
+    }
+
+    fn started(&self, cgroup: &Path, _: Head) {
+        self.add("started", cgroup);
+    }
+
+    fn ended(&self, cgroup: &Path) {
+        self.add("ended", cgroup);
+    }
+}
+
+#[test]
+fn a_command_is_in_hand_from_before_its_start_until_its_end() {
+    let (tested, notes) = (runner(), Notes::default());
+    if !tested.has_cgroups() {
+        return;
+    }
+    tested.runner.record_in(notes.clone());
+    tested.run(&Command::shell("exit 0")).unwrap();
+    tested.run(&Command::new("no-such-program")).unwrap_err();
+    tested.run(&Command::shell("exit 0").uninterrupted()).unwrap();
+    let said: Vec<&str> = notes.0.lock().unwrap().iter().map(|(what, _)| *what).collect();
+    assert_eq!(said, ["begun", "started", "ended", "begun", "ended", "ended"]);
+    assert!(notes.0.lock().unwrap().iter().all(|(_, cgroup)| !cgroup.exists()));
+}
+
+#[test]
+fn only_what_runs_since_its_start_was_written_down_is_ended_by_a_later_run() {
+    let tested = runner();
+    let Some(leaf) = tested.runner.leaf() else { return };
+    let never = Interrupt::never().unwrap();
+    let command = Command::shell("sleep 100 & sleep 100");
+    let started = launch::launch(&command, Some(&leaf)).unwrap().unwrap();
+    let record = table::one(started.head).unwrap();
+    let abandoned = |head| Abandoned { cgroup: leaf.path().to_owned(), head };
+    // The number of a command that has ended may be another process by now, which may even be in its cgroup.
+    let other = Head { pid: record.pid.as_raw_pid(), started: record.started + 1 };
+    assert_eq!(end_abandoned(&abandoned(Some(other)), &never), Recovered::Finished);
+    assert!(is_alive(started.head));
+    let head = Head { pid: record.pid.as_raw_pid(), started: record.started };
+    let ended = end_abandoned(&abandoned(Some(head)), &never);
+    let Recovered::Ended(processes) = &ended else { panic!("{ended:?}") };
+    assert!(processes.iter().any(|process| process.pid == head.pid), "{processes:?}");
+    assert!(!is_alive(started.head) && !leaf.path().exists());
+    let _ = waitpid(Some(started.head), WaitOptions::empty());
+    assert_eq!(end_abandoned(&abandoned(None), &never), Recovered::Finished);
+}
+
+#[test]
+fn a_number_that_means_another_process_by_now_is_not_signalled() {
+    let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+    let record = table::one(Pid::from_child(&child)).unwrap();
+    let earlier = table::Record { started: record.started - 1, ..record.clone() };
+    process_tree::signal_one(&earlier, Signal::KILL).unwrap();
+    assert!(child.try_wait().unwrap().is_none());
+    process_tree::signal_one(&record, Signal::KILL).unwrap();
+    child.wait().unwrap();
+}

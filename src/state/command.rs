@@ -1,0 +1,188 @@
+//! Commands that are running, so that the next run can end those of one that was killed.
+//!
+//! Each run that starts commands keeps a list of its own and holds a lock on it, as `write_journal` does. A list whose lock
+//! is free is of a run that did not come to its end. A line that was written is there for the next run however this one is
+//! killed; when the machine itself goes down there is nothing left to end, and the boot id tells.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{StateDirectory, make_private};
+use crate::host::{
+    interrupt::Interrupt,
+    process::{Abandoned, Head, Journal, Recovered, boot, end_abandoned},
+};
+
+/// The commands that this run has in hand.
+pub(crate) struct CommandJournal {
+    folder: PathBuf,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    path: PathBuf,
+    list: File,
+    boot: String,
+    in_hand: Vec<PathBuf>,
+}
+
+/// One line of a list; of several for one cgroup the last counts.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    boot: String,
+    cgroup: PathBuf,
+    state: State,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// About to be started.
+    Begun,
+    /// Running, as this process.
+    Started { pid: i32, started: u64 },
+    /// What is left of it is not the command any more.
+    Ended,
+}
+
+impl StateDirectory {
+    pub(crate) fn command_journal(&self) -> CommandJournal {
+        CommandJournal { folder: self.path().join("commands"), open: Mutex::default() }
+    }
+}
+
+impl Journal for CommandJournal {
+    fn begun(&self, cgroup: &Path) {
+        self.note(cgroup, State::Begun);
+    }
+
+    fn started(&self, cgroup: &Path, head: Head) {
+        self.note(cgroup, State::Started { pid: head.pid, started: head.started });
+    }
+
+    fn ended(&self, cgroup: &Path) {
+        self.note(cgroup, State::Ended);
+    }
+}
+
+impl CommandJournal {
+    /// Ends the commands that killed runs had in hand, and says what came of each.
+    pub(crate) fn recover(&self, interrupt: &Interrupt) -> Vec<Recovered> {
+        let mut recovered = Vec::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let Ok(mut list) = File::open(entry.path()) else { continue };
+            if list.try_lock().is_err() {
+                continue;
+            }
+            let mut text = String::new();
+            if list.read_to_string(&mut text).is_err() {
+                continue;
+            }
+            let ended = abandoned(&text, boot().as_deref());
+            let ended: Vec<Recovered> = ended.iter().map(|one| end_abandoned(one, interrupt)).collect();
+            // What could not be ended is tried again by the next run.
+            if !ended.iter().any(|one| matches!(one, Recovered::Surviving(_))) {
+                let _ = fs::remove_file(entry.path());
+            }
+            recovered.extend(ended);
+        }
+        recovered
+    }
+
+    /// Writes a line, as well as the state directory allows: what cannot be written down is not ended by the next run.
+    fn note(&self, cgroup: &Path, state: State) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_none() {
+            *open = self.begin().ok();
+        }
+        let Some(open) = open.as_mut() else { return };
+        match state {
+            State::Begun => open.in_hand.push(cgroup.to_owned()),
+            State::Started { .. } => {}
+            State::Ended => open.in_hand.retain(|one| one != cgroup),
+        }
+        if open.in_hand.is_empty() && open.list.set_len(0).is_ok() {
+            return;
+        }
+        let line = Line { boot: open.boot.clone(), cgroup: cgroup.to_owned(), state };
+        if let Ok(mut line) = serde_json::to_string(&line) {
+            line.push('\n');
+            let _ = open.list.write_all(line.as_bytes());
+        }
+    }
+
+    fn begin(&self) -> io::Result<Open> {
+        if let Some(state) = self.folder.parent() {
+            make_private(state).map_err(io::Error::other)?;
+        }
+        make_private(&self.folder).map_err(io::Error::other)?;
+        let path = self.folder.join(std::process::id().to_string());
+        // A run of the same number may have been killed before anybody recovered from it.
+        let list = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+        list.try_lock()?;
+        let boot = boot().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Open { path, list, boot, in_hand: Vec::new() })
+    }
+}
+
+impl Drop for CommandJournal {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            let _ = fs::remove_file(&open.path);
+        }
+    }
+}
+
+/// The commands that were in hand, of those that were started since the machine was.
+fn abandoned(text: &str, boot: Option<&str>) -> Vec<Abandoned> {
+    let mut commands: Vec<(PathBuf, State)> = Vec::new();
+    // The last line may be torn: then what it was to say has not happened yet.
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    for line in lines.filter(|line| Some(line.boot.as_str()) == boot) {
+        commands.retain(|(cgroup, _)| *cgroup != line.cgroup);
+        commands.push((line.cgroup, line.state));
+    }
+    let abandoned = |(cgroup, state)| match state {
+        State::Begun => Some(Abandoned { cgroup, head: None }),
+        State::Started { pid, started } => Some(Abandoned { cgroup, head: Some(Head { pid, started }) }),
+        State::Ended => None,
+    };
+    commands.into_iter().filter_map(abandoned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_in_hand_since_the_last_boot_are_abandoned() {
+        let line = |boot: &str, cgroup: &str, state| {
+            serde_json::to_string(&Line { boot: boot.to_owned(), cgroup: cgroup.into(), state }).unwrap()
+                + "\n"
+        };
+        let started = State::Started { pid: 7, started: 99 };
+        let text = [
+            line("now", "/c/begun", State::Begun),
+            line("now", "/c/started", State::Begun),
+            line("now", "/c/started", started),
+            line("now", "/c/ended", State::Begun),
+            line("now", "/c/ended", started),
+            line("now", "/c/ended", State::Ended),
+            line("before", "/c/gone", started),
+            line("now", "/c/torn", State::Begun)[..20].to_owned(),
+        ]
+        .concat();
+        let found: Vec<_> =
+            abandoned(&text, Some("now")).into_iter().map(|one| (one.cgroup, one.head)).collect();
+        let head = Head { pid: 7, started: 99 };
+        assert_eq!(found, [("/c/begun".into(), None), ("/c/started".into(), Some(head))]);
+        assert!(abandoned(&text, None).is_empty());
+    }
+}
