@@ -35,6 +35,7 @@ mod file_reading;
 mod file_rules;
 mod file_states;
 mod file_strangers;
+mod golden;
 mod guides;
 mod lab;
 mod manifest;
