@@ -3,6 +3,7 @@
 use std::{env, path::PathBuf};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
+use jiff::Timestamp;
 
 use super::{
     Exit,
@@ -17,6 +18,9 @@ use crate::session::{Session, Store};
 
 /// The variable that names the store of a script's session.
 const VARIABLE: &str = "CCM_SESSION_STORE";
+
+/// A script whose session nobody has written to for this many seconds has ended without a report.
+const ABANDONED: i64 = 24 * 60 * 60;
 
 pub(super) fn command() -> Command {
     Command::new("session")
@@ -68,8 +72,12 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
 
 fn new(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let store = match matches.get_one::<PathBuf>("directory") {
-        Some(folder) => Store::create(&std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
-        None => Store::create_below(&env::temp_dir()),
+        Some(folder) => Store::create(folder),
+        None => {
+            let temporary = env::temp_dir();
+            Store::sweep_below(&temporary, Timestamp::now().as_second() - ABANDONED);
+            Store::create_below(&temporary)
+        }
     }?;
     let Some(folder) = store.folder().to_str() else {
         return Err(Failure::new("the folder's name is not UTF-8"));
@@ -109,7 +117,7 @@ fn report(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
 /// out whatever came next.
 fn settle(session: &Session, matches: &ArgMatches) {
     if let (Some(name), Ok(state)) = (session.name(), state_directory(matches))
-        && let Err(error) = refresh_store(&state).edit(|owed| owed.settle(&name))
+        && let Err(error) = refresh_store(&state).edit(|owed| (owed.settle(&name), ()))
     {
         warn(&format!("{error}; what follows changes in this session may be refreshed once more"));
     }

@@ -9,7 +9,7 @@ pub(crate) use event::Event;
 pub(crate) use store::{Store, StoreError};
 pub(crate) use summary::Summary;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use jiff::Timestamp;
 
@@ -61,9 +61,14 @@ impl Session {
         self.store.is_some()
     }
 
-    /// What tells it from every other session, if it outlives this process: no two begin in the same nanosecond.
+    /// Returns what tells it from every other session, if it outlives this process: no two begin in the same nanosecond.
     pub(crate) fn name(&self) -> Option<String> {
         self.store.as_ref().map(|_| self.started.to_string())
+    }
+
+    /// Returns the folder that it is kept in, if it outlives this process.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.store.as_ref().map(Store::folder)
     }
 
     /// An event of which nothing is known yet but whom it is about; it is no part of the session until it is recorded.

@@ -53,6 +53,14 @@ pub(crate) enum Problem {
         "everybody may rename and replace what is in {component:?}: it is world-writable without the sticky bit"
     )]
     OpenToAll { component: PathBuf },
+    #[error(
+        "others control {component:?} on the way to it, which belongs to uid {owner} with mode {mode:04o}"
+    )]
+    Controlled { component: PathBuf, owner: u32, mode: u32 },
+    #[error("{at:?} belongs to uid {owner}")]
+    Foreign { at: PathBuf, owner: u32 },
+    #[error("others may write to {at:?} (mode {mode:04o})")]
+    Exposed { at: PathBuf, mode: u32 },
     #[error("permission denied at {at:?}")]
     Denied { at: PathBuf, source: Errno },
     #[error("{at:?} is on a read-only file system")]
@@ -258,6 +266,9 @@ impl Problem {
             ),
             Problem::OpenToAll { component } => {
                 format!("take the right to write from others (chmod o-w), or set the sticky bit (chmod +t) on {component:?}")
+            }
+            Problem::Controlled { .. } => {
+                "use a place that only root or you can write to, all the way up".to_owned()
             }
             Problem::Denied { .. } if !rustix::process::geteuid().is_root() => "run it as root".to_owned(),
             Problem::Denied { .. } => {

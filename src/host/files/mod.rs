@@ -31,6 +31,7 @@ mod follow;
 mod listing;
 mod merge;
 mod prediction;
+mod private_folder;
 mod remove;
 mod staging;
 mod temporary;
@@ -53,6 +54,7 @@ pub(crate) use self::{
     follow::open_followed,
     listing::names,
     prediction::{Predicted, Prediction, UNKNOWN},
+    private_folder::PrivateFolder,
     remove::{remove, remove_tree},
     staging::Staging,
     temporary::{is_temporary_name, sweep},

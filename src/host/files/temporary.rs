@@ -263,21 +263,29 @@ pub(crate) fn sweep(
         Err(Problem::ParentMissing { .. } | Problem::DanglingLink { .. }) => return Ok(0),
         Err(problem) => return Err(failed(problem)),
     };
-    let names = left_over_names(&place).map_err(|errno| failed(Problem::from_errno(errno, directory)))?;
+    sweep_in(&place, tick).map_err(failed)
+}
+
+/// Removes what killed runs left in a directory that was reached; gives how many.
+pub(super) fn sweep_in(
+    place: &DirHandle,
+    tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
+) -> Result<usize, Problem> {
+    let names = left_over_names(place).map_err(|errno| Problem::from_errno(errno, place.path()))?;
     let mut swept = 0;
     let mut trouble = None;
     for name in names {
-        let Some(_lock) = lock_abandoned(&place, &name) else { continue };
-        match remove::tree(&place, &name, tick) {
+        let Some(_lock) = lock_abandoned(place, &name) else { continue };
+        match remove::tree(place, &name, tick) {
             Ok(()) => swept += 1,
-            Err(Problem::CopyInterrupted) => return Err(failed(Problem::CopyInterrupted)),
+            Err(Problem::CopyInterrupted) => return Err(Problem::CopyInterrupted),
             Err(problem) => trouble = trouble.or(Some(problem)),
         }
     }
     if swept > 0 {
-        place.dir_sync().and_then(DirSync::sync).map_err(failed)?;
+        place.dir_sync().and_then(DirSync::sync)?;
     }
-    trouble.map_or(Ok(swept), |problem| Err(failed(problem)))
+    trouble.map_or(Ok(swept), Err)
 }
 
 fn left_over_names(place: &DirHandle) -> Result<Vec<OsString>, Errno> {

@@ -185,7 +185,7 @@ enum Step<D> {
 }
 
 /// The disk as it is.
-struct Disk;
+pub(super) struct Disk;
 
 impl Terrain for Disk {
     type Directory = OwnedFd;

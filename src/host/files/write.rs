@@ -165,7 +165,8 @@ fn dress(file: &File, attributes: Attributes, kept: Option<&Kept>) -> Result<(),
     fchmod(file, attributes.mode())
 }
 
-fn pour(
+/// Writes what `fill` produces, and tells its errors from those of writing.
+pub(super) fn pour(
     into: &mut File,
     place: &DirHandle,
     name: &OsStr,
