@@ -4,7 +4,7 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use crate::support::{Outcome, Syscall, Trace, Tree, World, fits_strace, tampered_command};
+use crate::support::{Outcome, Syscall, Trace, Tree, World, fits_strace, tampered, tampered_command};
 
 /// A manifest with files and a command that follows changes of them, and fails until `works` is there. Which files it
 /// was run for is in the log named after the manifest.
@@ -81,17 +81,104 @@ fn a_refresh_that_two_changes_caused_is_owed_for_either() {
 
 #[test]
 fn damaged_memory_is_said_and_replaced() {
-    for damaged in ["", "{", "[]", "{\"refreshes\": {\"exec#reload\": \"file#/x\"}}", "\0\0\0"] {
-        let world = manifest(World::new(), "a", &["x"]);
-        fs::write(world.state().join("debts.json"), damaged).unwrap();
-        apply(&world, "a")
-            .exits(1)
-            .complains("debts.json in the state directory is damaged")
-            .complains("not known");
-        let world = world.file("works", "");
-        let outcome = apply(&world, "a");
-        assert!(outcome.exits(0).counts([1, 1, 0, 0]).stderr.is_empty(), "{outcome}");
+    let cases = [
+        ("debts.json", ["", "{", "[]", "{\"refreshes\": {\"exec#reload\": \"file#/x\"}}", "\0\0\0"]),
+        ("refreshes.jsonl", ["\n", "{\n", "[]\n", "{\"owed\": {\"to\": 1}}\n", "\0\0\0\n"]),
+    ];
+    for (name, texts) in cases {
+        for damaged in texts {
+            let world = manifest(World::new(), "a", &["x"]);
+            fs::write(world.state().join(name), damaged).unwrap();
+            apply(&world, "a")
+                .exits(1)
+                .complains(&format!("{name} in the state directory is damaged"))
+                .complains("not known");
+            let world = world.file("works", "");
+            let outcome = apply(&world, "a");
+            assert!(outcome.exits(0).counts([1, 1, 0, 0]).stderr.is_empty(), "{outcome}");
+        }
     }
+}
+
+#[test]
+fn a_line_that_a_kill_tore_is_cut_off_and_the_others_count() {
+    let world = manifest(World::new(), "a", &["x"]);
+    apply(&world, "a").exits(1);
+    let whole = memory(&world);
+    for torn in ["{", "{\"owed\":{\"to\":\"exec#", "\0\0\0\0"] {
+        fs::write(world.state().join("refreshes.jsonl"), format!("{whole}{torn}")).unwrap();
+        let outcome = apply(&world, "a");
+        assert!(outcome.exits(1).counts([0, 1, 1, 0]).stderr.is_empty(), "{outcome}");
+    }
+    let world = world.file("works", "");
+    apply(&world, "a").exits(0).counts([1, 1, 0, 0]);
+    assert_eq!(memory(&world), "", "nothing is owed any more");
+    apply(&world, "a").exits(0).counts([0, 2, 0, 0]);
+}
+
+#[test]
+fn what_an_earlier_version_wrote_down_is_still_owed() {
+    let world = manifest(manifest(World::new().file("works", ""), "a", &["x"]), "b", &["y"]);
+    let world = world.file("x", "x").file("y", "x");
+    let old = json!({
+        "refreshes": { "exec#reload": ["file#$W/x"] },
+        "changes": { "file#$W/y": { "sessions": ["2026-01-01T00:00:00Z"], "followed": ["exec#other"] } },
+    });
+    fs::write(world.state().join("debts.json"), world.fill(&old.to_string())).unwrap();
+    fs::write(world.state().join("debts.lock"), "").unwrap();
+    for name in ["a", "b"] {
+        world
+            .ccm(["apply", &format!("{name}.yaml"), "--noop"])
+            .run()
+            .exits(0)
+            .says("Would have executed via subscribe");
+        apply(&world, name).exits(0).counts([1, 1, 0, 0]);
+        apply(&world, name).exits(0).counts([0, 2, 0, 0]);
+        assert_eq!(refreshes(&world, name), 1, "{name}");
+    }
+    assert!(!world.state().join("debts.json").exists() && !world.state().join("debts.lock").exists());
+}
+
+#[test]
+fn each_of_many_subscribers_costs_the_same() {
+    if !fits_strace() {
+        return;
+    }
+    // How much is written to the state directory, and how often it is brought to disk.
+    let cost = |count: usize| {
+        let subscriber = |number: usize| {
+            format!("    - r{number}: {{ command: 'true', refresh_only: true, subscribe: [file#$W/x] }}\n")
+        };
+        let subscribers: String = (0..count).map(subscriber).collect();
+        let text =
+            format!("- file: {{ $W/x: {{ content: x, $OWN, mode: '0644' }} }}\n- exec:\n{subscribers}");
+        let world = World::new().manifest(&text);
+        let trace = Trace::of(&world, &[]);
+        trace.outcome.exits(0).counts([count + 1, 0, 0, 0]);
+        let (state, calls) = (world.state(), &trace.calls);
+        let below = || calls.iter().filter(|call| call.succeeded() && call.is_below(&state));
+        (below().filter(|call| call.changes_files()).count(), below().filter(|call| call.syncs()).count())
+    };
+    let (few, many) = (cost(20), cost(120));
+    assert!(many.0 <= few.0 + 100 * 2 + 8, "{few:?} {many:?}");
+    assert!(many.1 <= few.1 + 4, "a refresh that is done waits for nothing: {few:?} {many:?}");
+}
+
+#[test]
+fn sessions_that_never_end_do_not_pile_up() {
+    let world = World::new().file("works", "");
+    for round in 0..12 {
+        let store = session(&world, &format!("s{round}"));
+        let _ = fs::remove_file(world.path("x"));
+        file(&world, &store, "x").exits(0).says("created the file");
+        // Nobody reports it, and its folder is cleared away.
+        fs::remove_dir_all(store).unwrap();
+    }
+    assert!(memory(&world).lines().count() < 6, "{}", memory(&world));
+    // What it changed is followed nevertheless: the machine may have been started anew.
+    let last = session(&world, "last");
+    file(&world, &last, "x").exits(0).says("stable");
+    follow(&world, &last, "r1", "x").exits(0).says("executed via subscribe");
 }
 
 /// A new session of a script.
@@ -194,7 +281,7 @@ fn report(world: &World, session: &str) -> Outcome {
 
 /// What the state directory remembers of changes and debts.
 fn memory(world: &World) -> String {
-    fs::read_to_string(world.state().join("debts.json")).unwrap_or_default()
+    fs::read_to_string(world.state().join("refreshes.jsonl")).unwrap_or_default()
 }
 
 #[test]
@@ -297,15 +384,88 @@ fn a_session_that_ended_with_a_failure_is_remembered_although_it_was_reported() 
     follow(&world, &second, "r1", "x").exits(0).says("executed via subscribe");
 }
 
+/// Lets a program write no file that is larger than 8 KiB.
+const NARROW: [&str; 4] = ["sh", "-c", "ulimit -f 16; exec \"$@\"", "sh"];
+
 #[test]
 fn a_change_that_came_to_nothing_is_not_followed() {
-    let world = World::new().file("works", "").dir("x");
+    let large = "x".repeat(1 << 16);
+    let world = World::new().file("works", "").beside("large", &large);
     let [first, second] = ["one", "two"].map(|name| session(&world, name));
-    file(&world, &first, "x").exits(1);
-    fs::remove_dir(world.path("x")).unwrap();
-    let world = world.file("x", "x");
-    file(&world, &second, "x").exits(0).says("stable");
+    let source = world.base().join("large").display().to_string();
+    let ensure = |session: &str| {
+        let own = ["--owner", "$UID", "--group", "$GID", "--mode", "0644", "--session", session];
+        let arguments = ["ensure", "file", "$W/x", "--source", &source];
+        world.ccm(arguments.iter().chain(&own))
+    };
+    ensure(&first).under(NARROW).run().exits(1).says("cannot write");
+    // Somebody else makes it.
+    fs::write(world.path("x"), &large).unwrap();
+    fs::set_permissions(world.path("x"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    ensure(&second).run().exits(0).says("stable");
     follow(&world, &second, "r1", "x").exits(0).says("stable");
+    assert_eq!(memory(&world), "");
+}
+
+#[test]
+fn an_action_of_a_manifest_that_failed_and_changed_nothing_owes_no_refresh() {
+    let large = "x".repeat(1 << 16);
+    let world = World::new().beside("large", &large).manifest(
+        "- file: { $W/x: { source: large, $OWN, mode: '0644' } }\n\
+         - exec: { reload: { command: 'true', refresh_only: true, subscribe: [file#$W/x] } }\n",
+    );
+    world.ccm(["apply", "site.yaml"]).under(NARROW).run().exits(1).says("cannot write").counts([0, 1, 1, 0]);
+    fs::write(world.path("x"), &large).unwrap();
+    fs::set_permissions(world.path("x"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    world.apply().exits(0).counts([0, 2, 0, 0]);
+}
+
+#[test]
+fn a_change_made_by_an_attempt_that_failed_counts_for_subscribers() {
+    if !fits_strace() {
+        return;
+    }
+    let start = || {
+        World::new().manifest(
+            "- file: { $W/x: { content: x, $OWN, mode: '0644', tries: 2, try_sleep: 1ms } }\n\
+             - exec: { reload: { command: 'true', refresh_only: true, subscribe: [file#$W/x] } }\n",
+        )
+    };
+    // The file has its name, and then the directory cannot be brought to disk.
+    let reference = start();
+    let calls = Trace::of(&reference, &[]).calls;
+    let below = |call: &&Syscall| call.succeeded() && call.is_below(&reference.path(""));
+    let after_the_name = calls.iter().skip_while(|call| !(call.name().starts_with("rename") && below(call)));
+    let sync = after_the_name.filter(below).find(|call| call.syncs()).expect("a directory is synced");
+    let world = start();
+    let outcome = tampered(&world, sync, "error=EIO");
+    outcome.exits(0).counts([2, 0, 0, 0]).says("changed in an earlier attempt");
+    outcome.reports("INFO", "exec#reload", "executed via subscribe");
+    world.apply().exits(0).counts([0, 2, 0, 0]);
+}
+
+#[test]
+fn a_subscriber_by_alias_is_owed_its_refresh_after_a_crash() {
+    let world = World::new().manifest(
+        "- file: { $W/x: { content: x, alias: config, $OWN, mode: '0644' } }\n- exec:\n    - reload:\n        \
+         command: \"sh -c 'test -e $W/works || kill -9 $PPID; echo x >> $W/a.log'\"\n        \
+         refresh_only: true\n        subscribe: [file#config]\n",
+    );
+    assert_eq!(world.apply().code, -9);
+    fs::remove_file(world.path("a.log")).ok();
+    let world = world.file("works", "");
+    world.apply().exits(0).counts([1, 1, 0, 0]).reports("INFO", "exec#reload", "executed via subscribe");
+    world.apply().exits(0).counts([0, 2, 0, 0]);
+    assert_eq!(refreshes(&world, "a"), 1);
+}
+
+#[test]
+fn fail_on_error_stops_when_exactly_one_resource_is_left() {
+    let world = World::new().manifest(
+        "ccm: { fail_on_error: true, resources: [exec: [{ a: { command: 'false' } }, { b: { command: 'touch $W/b' } }]] }",
+    );
+    world.apply().exits(1).says("1 resource was not attempted");
+    assert!(!world.path("b").exists());
 }
 
 #[test]

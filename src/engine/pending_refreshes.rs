@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
+
 use crate::{
     resource::{Error, Resource},
-    session::Session,
-    state::{Change, PendingRefresh, RefreshRecords, RefreshStore, StateError},
+    session::{Session, Store},
+    state::{Change, Entry, PendingRefresh, RefreshRecords, RefreshStore, ScriptSession, StateError},
     vocabulary::Reference,
 };
 
@@ -16,7 +18,9 @@ pub(crate) struct PendingRefreshes {
     inherited: HashMap<Reference, Vec<Reference>>,
     subscribers: HashMap<Reference, Vec<Reference>>,
     /// The session of a script in which changes are made, and others may subscribe to them later.
-    session: Option<String>,
+    session: Option<ScriptSession>,
+    /// Whether sessions that will not go on have been forgotten.
+    swept: bool,
 }
 
 /// What was written down before a change.
@@ -44,7 +48,9 @@ impl PendingRefreshes {
                 inherited.insert(resource.reference(), owed.into_iter().map(|debt| debt.because).collect());
             }
         }
-        Self { refresh_store, inherited, subscribers, session: session.name() }
+        let script = session.name().zip(session.folder());
+        let script = script.map(|(name, folder)| ScriptSession { name, folder: folder.to_owned() });
+        Self { refresh_store, inherited, subscribers, session: script, swept: false }
     }
 
     /// The changes for which earlier runs owe this resource a refresh.
@@ -72,10 +78,19 @@ impl PendingRefreshes {
         if own.is_empty() && refresh_store.is_empty() && session.is_none() {
             return Ok(Recorded::default());
         }
+        let now = Timestamp::now().as_second();
+        let forget = session.is_some() && !std::mem::replace(&mut self.swept, true);
         let recorded = self.edit(|owed| {
-            owed.record(&own);
-            let changes = session.iter().flat_map(|session| owed.change(known, session)).collect();
-            Recorded { refresh_store: owed.record(&refresh_store), changes }
+            let mut entries = owed.owe(&[&own[..], &refresh_store].concat());
+            let mut recorded = Recorded { refresh_store: owed.lacking(&refresh_store), changes: Vec::new() };
+            if forget {
+                entries.extend(owed.forget_abandoned(now, Store::last_touched));
+            }
+            if let Some(session) = &session {
+                recorded.changes = owed.known(known);
+                entries.extend(RefreshRecords::change(known, session, now));
+            }
+            (entries, recorded)
         });
         recorded.map_err(|error| {
             Error::new(format!("cannot record which refreshes are owed: {error}")).with_help(
@@ -90,19 +105,23 @@ impl PendingRefreshes {
             return Ok(());
         }
         self.edit(|owed| {
-            owed.strike(&recorded.refresh_store);
-            owed.restore(&recorded.changes);
+            let mut entries = owed.strike(&recorded.refresh_store);
+            entries.extend(owed.restore(&recorded.changes));
+            (entries, ())
         })
     }
 
     /// Strikes out what was owed to a resource that has now been refreshed, after whatever it subscribes to.
     pub(super) fn complete(&mut self, resource: &Resource) -> Result<(), StateError> {
         let refresh_store = all(resource, &resource.common.subscribe);
-        self.edit(|owed| owed.complete(&refresh_store))
+        self.edit(|owed| (owed.complete(&refresh_store), ()))
     }
 
-    fn edit<T: Default>(&mut self, edit: impl Fn(&mut RefreshRecords) -> T) -> Result<T, StateError> {
-        self.refresh_store.as_mut().map_or_else(|| Ok(T::default()), |refresh_store| refresh_store.edit(edit))
+    fn edit<T: Default>(
+        &mut self,
+        plan: impl Fn(&RefreshRecords) -> (Vec<Entry>, T),
+    ) -> Result<T, StateError> {
+        self.refresh_store.as_mut().map_or_else(|| Ok(T::default()), |refresh_store| refresh_store.edit(plan))
     }
 }
 

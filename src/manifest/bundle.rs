@@ -12,7 +12,7 @@ use super::source::{IN_A_FOLDER, Unreadable};
 use crate::{
     host::{
         Host,
-        files::{self, Attributes, CopyInterrupted, Parents, Staging, TempFile},
+        files::{Attributes, CopyInterrupted, Staging, TempFile},
         http::Request,
         unpack::{self, ArchiveFormat, Limits, Rules},
     },
@@ -49,8 +49,7 @@ impl Bundle {
         memory.write_journal.note(&folder, &host.interrupt);
         let broken = |reason: String| Unreadable::Bundle { name: url.to_string(), reason };
         // It never gets its name: it is read through its descriptor and gone with it.
-        let begun = files::make_directory(&folder, Attributes::own(0o700), Parents::Make)
-            .and_then(|()| TempFile::new(&folder.join("download"), geteuid().as_raw()));
+        let begun = TempFile::new(&folder.join("download"), geteuid().as_raw());
         let draft = begun.map_err(|error| broken(error.to_string()))?;
         let request = Request { limit: Some(LARGEST_DOWNLOAD), ..Request::of(url) };
         let mut body = host.http.get(&request).map_err(Unreadable::Http)?;
@@ -100,11 +99,13 @@ impl Bundle {
     }
 }
 
-/// Returns where bundles are unpacked.
+/// Returns where bundles are unpacked: a folder that nobody else can use.
 fn folder(memory: &Memory, name: String) -> Result<PathBuf, Unreadable> {
     if memory.directory.is_nowhere() {
         let reason = "no state directory to unpack it in: set HOME, XDG_STATE_HOME or --state-dir".to_owned();
         return Err(Unreadable::Bundle { name, reason });
     }
-    Ok(memory.directory.path().join("bundles"))
+    let made = memory.directory.make_folder("bundles");
+    made.map(|folder| folder.path().to_owned())
+        .map_err(|error| Unreadable::Bundle { name, reason: error.to_string() })
 }

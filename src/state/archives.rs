@@ -10,22 +10,24 @@
 
 mod list;
 
-use std::{
-    fs, io,
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, io, os::unix::ffi::OsStrExt, path::Path};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
-use super::{StateDirectory, StateError, make_private};
+use super::{StateDirectory, StateError, read, write_journal::tick};
 use crate::{
-    host::{files, unpack::Extracted},
+    host::{
+        files::{self, PrivateFolder},
+        interrupt::Interrupt,
+        unpack::Extracted,
+    },
     vocabulary::{Checksum, Url},
 };
 
 const FOLDER: &str = "archives";
+/// Held while a list is written that no record names yet.
+const LOCK: &str = "lock";
 
 /// Where an archive and its checksum came from, as hashes of the addresses without user and password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +81,7 @@ pub(crate) struct ExtractionRecord {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Progress {
     /// It is owed, or its files are being put in place: some may be there and some may not.
-    WriteJournal,
+    Unfinished,
     Complete,
 }
 
@@ -105,18 +107,20 @@ impl Unpacking<'_> {
 }
 
 impl StateDirectory {
-    /// What is known of the archive at a path.
+    /// Returns what is known of the archive at a path.
     pub(crate) fn fetched(&self, archive: &Path) -> Result<Option<Fetched>, StateError> {
-        self.read(&fetched_name(archive))
+        self.archives()?.map_or(Ok(None), |folder| read_record(&folder, &fetched_name(archive)))
     }
 
+    /// Keeps what is known of the archive at a path.
     pub(crate) fn keep_fetched(&self, archive: &Path, fetched: &Fetched) -> Result<(), StateError> {
-        self.keep(&fetched_name(archive), fetched)
+        keep(&self.make_folder(FOLDER)?, &fetched_name(archive), fetched)
     }
 
-    /// The record of what was unpacked.
+    /// Returns the record of what was unpacked.
     pub(crate) fn extraction(&self, unpacking: Unpacking) -> Result<Option<ExtractionRecord>, StateError> {
-        let (records, damage) = self.extractions(unpacking);
+        let Some(folder) = self.archives()? else { return Ok(None) };
+        let (records, damage) = extractions(&folder, unpacking)?;
         match (records.into_iter().next_back(), damage) {
             (None, Some(damage)) => Err(damage),
             (record, _) => Ok(record.map(|(_, record)| record)),
@@ -130,10 +134,12 @@ impl StateDirectory {
         fetched: Fetched,
         files: &[Extracted],
     ) -> Result<ExtractionRecord, StateError> {
+        let folder = self.make_folder(FOLDER)?;
         let list = format!("{}-{}.list", stem(unpacking.target), list::fingerprint(files));
-        self.make_archives()?;
-        list::write(&self.archives().join(&list), files)?;
-        let (before, _) = self.extractions(unpacking);
+        // Until the record names the list, nobody else can tell that it is needed.
+        let _alone = lock(&folder, File::lock)?;
+        list::write(&folder, &list, files)?;
+        let (before, _) = extractions(&folder, unpacking)?;
         let mut earlier: Vec<String> = Vec::new();
         for other in before.iter().flat_map(|(_, record)| record.earlier.iter().chain([&record.list])) {
             if *other != list && !earlier.contains(other) {
@@ -144,15 +150,15 @@ impl StateDirectory {
             archive: unpacking.archive.display().to_string(),
             creates: unpacking.creates.map(|path| fingerprint(path.as_os_str().as_bytes())),
             fetched,
-            progress: Progress::WriteJournal,
+            progress: Progress::Unfinished,
             list,
             earlier,
         };
         let name = unpacking.record_name();
-        self.keep(&name, &record)?;
+        keep(&folder, &name, &record)?;
         for (other, _) in before.iter().filter(|(other, _)| *other != name) {
             // What it said is in the new one; if it stays, it is only found to be less like.
-            let _ = fs::remove_file(self.archives().join(other));
+            let _ = folder.remove(other.as_ref());
         }
         Ok(record)
     }
@@ -163,104 +169,139 @@ impl StateDirectory {
         unpacking: Unpacking,
         mut record: ExtractionRecord,
     ) -> Result<(), StateError> {
+        let folder = self.make_folder(FOLDER)?;
         record.progress = Progress::Complete;
         let earlier = std::mem::take(&mut record.earlier);
-        self.keep(&unpacking.record_name(), &record)?;
-        let (others, _) = self.records(unpacking.target);
-        let is_used = |list: &String| {
-            others.iter().any(|(_, other)| other.list == *list || other.earlier.contains(list))
-        };
-        for list in earlier.iter().filter(|list| is_list_name(list) && !is_used(list)) {
-            // One that stays is never looked at again.
-            let _ = fs::remove_file(self.archives().join(list));
+        keep(&folder, &unpacking.record_name(), &record)?;
+        let (others, _) = records(&folder, &format!("{}-", stem(unpacking.target)))?;
+        for list in earlier.iter().filter(|list| is_list_name(list) && !is_used(list, &others)) {
+            // One that stays is swept by a later run.
+            let _ = folder.remove(list.as_ref());
         }
         Ok(())
     }
 
-    /// What was unpacked.
+    /// Returns what was unpacked.
     pub(crate) fn extracted(&self, record: &ExtractionRecord) -> Result<Vec<Extracted>, StateError> {
-        self.list(&record.list)
+        match self.archives()? {
+            Some(folder) => read_list(&folder, &record.list),
+            None => {
+                Err(StateError::Damaged { path: self.0.join(FOLDER), reason: "it is not there".to_owned() })
+            }
+        }
     }
 
-    /// What was unpacked by all versions of which something may still be there, as each of them had it.
+    /// Returns what was unpacked by all versions of which something may still be there, as each of them had it.
     pub(crate) fn extracted_before(&self, unpacking: Unpacking) -> Result<Vec<Extracted>, StateError> {
         let mut all = Vec::new();
-        for (_, record) in self.extractions(unpacking).0 {
+        let Some(folder) = self.archives()? else { return Ok(all) };
+        for (_, record) in extractions(&folder, unpacking)?.0 {
             for list in record.earlier.iter().chain([&record.list]) {
-                all.extend(self.list(list)?);
+                all.extend(read_list(&folder, list)?);
             }
         }
         Ok(all)
     }
 
-    /// The records that are of this, the one that is most like it last, and what was damaged.
-    fn extractions(&self, unpacking: Unpacking) -> (Vec<(String, ExtractionRecord)>, Option<StateError>) {
-        let (mut records, damage) = self.records(unpacking.target);
-        records.retain(|(_, record)| unpacking.likeness(record).is_some());
-        records.sort_by_key(|(_, record)| unpacking.likeness(record));
-        (records, damage)
+    fn archives(&self) -> Result<Option<PrivateFolder>, StateError> {
+        self.open()?.map_or(Ok(None), |state| Ok(state.folder(FOLDER)?))
     }
+}
 
-    /// All records of a directory, each with its name.
-    fn records(&self, target: &Path) -> (Vec<(String, ExtractionRecord)>, Option<StateError>) {
-        let prefix = format!("{}-", stem(target));
-        let path = self.archives();
-        let entries = match fs::read_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return (Vec::new(), Some(StateError::Io { path, error }));
-            }
-            entries => entries.into_iter().flatten().flatten(),
-        };
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let is_record = |name: &String| {
-            name.starts_with(&prefix) && Path::new(name).extension().is_some_and(|ending| ending == "json")
-        };
-        let mut names: Vec<String> = names.filter(is_record).collect();
-        names.sort();
-        let (mut records, mut damage) = (Vec::new(), None);
-        for name in names {
-            match self.read(&name) {
-                Ok(record) => records.extend(record.map(|record| (name, record))),
-                Err(error) => damage = Some(error),
-            }
+/// Removes what killed runs left among the records: files that were being written, and lists that no record names.
+pub(super) fn sweep_archives(state: &PrivateFolder, interrupt: &Interrupt) -> Result<(), StateError> {
+    let Some(folder) = state.folder(FOLDER)? else { return Ok(()) };
+    folder.sweep(&mut || tick(interrupt))?;
+    let is_record = |name: &String| is_record_name(name) && name.contains('-');
+    // Every list that is needed is named by a record, and hardly ever by more than one.
+    let names = text_names(&folder)?;
+    if names.iter().filter(|name| is_list_name(name)).count()
+        <= names.iter().filter(|name| is_record(name)).count()
+    {
+        return Ok(());
+    }
+    // A living run has the lock between writing a list and the record that names it.
+    let Ok(_alone) = lock(&folder, |file| file.try_lock().map_err(io::Error::from)) else { return Ok(()) };
+    let names = text_names(&folder)?;
+    let (records, damage) = records(&folder, "")?;
+    // A record that cannot be read may name any list.
+    let is_orphan = |name: &&String| is_list_name(name) && damage.is_none() && !is_used(name, &records);
+    for list in names.iter().filter(is_orphan) {
+        folder.remove(list.as_ref())?;
+    }
+    Ok(())
+}
+
+type Named = (String, ExtractionRecord);
+
+/// Whether a list is named by one of these records.
+fn is_used(list: &String, records: &[Named]) -> bool {
+    records.iter().any(|(_, record)| record.list == *list || record.earlier.contains(list))
+}
+
+/// Keeps other runs from sweeping lists.
+fn lock(folder: &PrivateFolder, take: fn(&File) -> io::Result<()>) -> Result<File, StateError> {
+    let file = folder.make_to_append(LOCK)?;
+    match take(&file) {
+        Ok(()) => Ok(file),
+        Err(error) => Err(StateError::Io { path: folder.path().join(LOCK), error }),
+    }
+}
+
+/// Returns the records that are of this, the one that is most like it last, and what was damaged.
+fn extractions(
+    folder: &PrivateFolder,
+    unpacking: Unpacking,
+) -> Result<(Vec<Named>, Option<StateError>), StateError> {
+    let (mut records, damage) = records(folder, &format!("{}-", stem(unpacking.target)))?;
+    records.retain(|(_, record)| unpacking.likeness(record).is_some());
+    records.sort_by_key(|(_, record)| unpacking.likeness(record));
+    Ok((records, damage))
+}
+
+/// Returns all records of extractions whose names begin like this, and what was damaged.
+fn records(folder: &PrivateFolder, prefix: &str) -> Result<(Vec<Named>, Option<StateError>), StateError> {
+    let is_record = |name: &String| name.starts_with(prefix) && is_record_name(name) && name.contains('-');
+    let mut names: Vec<String> = text_names(folder)?.into_iter().filter(is_record).collect();
+    names.sort();
+    let (mut records, mut damage) = (Vec::new(), None);
+    for name in names {
+        match read_record(folder, &name) {
+            Ok(record) => records.extend(record.map(|record| (name, record))),
+            Err(error) => damage = Some(error),
         }
-        (records, damage)
     }
+    Ok((records, damage))
+}
 
-    fn list(&self, name: &str) -> Result<Vec<Extracted>, StateError> {
-        let path = self.archives().join(name);
-        // Which names exist is decided here; a record that says otherwise was tampered with.
-        if !is_list_name(name) {
-            return Err(StateError::Damaged { path, reason: "it cannot be a list".to_owned() });
-        }
-        list::read(&path)
-    }
+fn text_names(folder: &PrivateFolder) -> Result<Vec<String>, StateError> {
+    Ok(folder.names()?.into_iter().filter_map(|name| name.into_string().ok()).collect())
+}
 
-    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StateError> {
-        let path = self.archives().join(name);
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|error| StateError::Damaged { path, reason: error.to_string() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StateError::Io { path, error }),
-        }
+fn read_list(folder: &PrivateFolder, name: &str) -> Result<Vec<Extracted>, StateError> {
+    // Which names exist is decided here; a record that says otherwise was tampered with.
+    if !is_list_name(name) {
+        let path = folder.path().join(name);
+        return Err(StateError::Damaged { path, reason: "it cannot be a list".to_owned() });
     }
+    list::read(folder, name)
+}
 
-    fn keep(&self, name: &str, record: &impl Serialize) -> Result<(), StateError> {
-        self.make_archives()?;
-        // Records hold nothing that JSON cannot.
-        self.store(&format!("{FOLDER}/{name}"), &serde_json::to_vec(record).unwrap_or_default())
-    }
+fn read_record<T: DeserializeOwned>(folder: &PrivateFolder, name: &str) -> Result<Option<T>, StateError> {
+    let Some(bytes) = read(folder, name)? else { return Ok(None) };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| StateError::Damaged { path: folder.path().join(name), reason: error.to_string() })
+}
 
-    fn archives(&self) -> PathBuf {
-        self.path().join(FOLDER)
-    }
+fn keep(folder: &PrivateFolder, name: &str, record: &impl Serialize) -> Result<(), StateError> {
+    // Records hold nothing that JSON cannot.
+    let text = serde_json::to_vec(record).unwrap_or_default();
+    Ok(folder.replace(name, |out| out.write_all(&text))?)
+}
 
-    fn make_archives(&self) -> Result<(), StateError> {
-        self.make()?;
-        make_private(&self.archives())
-    }
+fn is_record_name(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|ending| ending == "json")
 }
 
 fn fetched_name(archive: &Path) -> String {

@@ -1,34 +1,36 @@
 //! Commands that are running, so that the next run can end those of one that was killed.
 //!
-//! Each run that starts commands keeps a list of its own and holds a lock on it, as `write_journal` does. A list whose lock
-//! is free is of a run that did not come to its end. A line that was written is there for the next run however this one is
+//! Each run that starts commands keeps a list of its own ([`RunList`]). A line that was written is there for the next run however this one is
 //! killed; when the machine itself goes down there is nothing left to end, and the boot id tells.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
+    io::Write,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
 
-use super::{StateDirectory, make_private};
+use super::{
+    StateDirectory,
+    run_list::{Fate, RunList, work_off},
+};
 use crate::host::{
     interrupt::Interrupt,
     process::{Abandoned, Head, Journal, Recovered, boot, end_abandoned},
 };
 
+/// The folder of the lists.
+const FOLDER: &str = "commands";
+
 /// The commands that this run has in hand.
 pub(crate) struct CommandJournal {
-    folder: PathBuf,
+    state: StateDirectory,
     open: Mutex<Option<Open>>,
 }
 
 struct Open {
-    path: PathBuf,
-    list: File,
+    list: RunList,
     boot: String,
     in_hand: Vec<PathBuf>,
 }
@@ -54,7 +56,7 @@ enum State {
 
 impl StateDirectory {
     pub(crate) fn command_journal(&self) -> CommandJournal {
-        CommandJournal { folder: self.path().join("commands"), open: Mutex::default() }
+        CommandJournal { state: self.clone(), open: Mutex::default() }
     }
 }
 
@@ -76,23 +78,15 @@ impl CommandJournal {
     /// Ends the commands that killed runs had in hand, and says what came of each.
     pub(crate) fn recover(&self, interrupt: &Interrupt) -> Vec<Recovered> {
         let mut recovered = Vec::new();
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let Ok(mut list) = File::open(entry.path()) else { continue };
-            if list.try_lock().is_err() {
-                continue;
-            }
-            let mut text = String::new();
-            if list.read_to_string(&mut text).is_err() {
-                continue;
-            }
-            let ended = abandoned(&text, boot().as_deref());
+        let Ok(Some(state)) = self.state.open() else { return recovered };
+        work_off(&state, FOLDER, |text| {
+            let ended = abandoned(text, boot().as_deref());
             let ended: Vec<Recovered> = ended.iter().map(|one| end_abandoned(one, interrupt)).collect();
             // What could not be ended is tried again by the next run.
-            if !ended.iter().any(|one| matches!(one, Recovered::Surviving(_))) {
-                let _ = fs::remove_file(entry.path());
-            }
+            let is_over = !ended.iter().any(|one| matches!(one, Recovered::Surviving(_)));
             recovered.extend(ended);
-        }
+            if is_over { Fate::Remove } else { Fate::Keep }
+        });
         recovered
     }
 
@@ -100,7 +94,7 @@ impl CommandJournal {
     fn note(&self, cgroup: &Path, state: State) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
-            *open = self.begin().ok();
+            *open = self.begin();
         }
         let Some(open) = open.as_mut() else { return };
         match state {
@@ -108,34 +102,27 @@ impl CommandJournal {
             State::Started { .. } => {}
             State::Ended => open.in_hand.retain(|one| one != cgroup),
         }
-        if open.in_hand.is_empty() && open.list.set_len(0).is_ok() {
+        if open.in_hand.is_empty() && open.list.file.set_len(0).is_ok() {
             return;
         }
         let line = Line { boot: open.boot.clone(), cgroup: cgroup.to_owned(), state };
         if let Ok(mut line) = serde_json::to_string(&line) {
             line.push('\n');
-            let _ = open.list.write_all(line.as_bytes());
+            let _ = open.list.file.write_all(line.as_bytes());
         }
     }
 
-    fn begin(&self) -> io::Result<Open> {
-        if let Some(state) = self.folder.parent() {
-            make_private(state).map_err(io::Error::other)?;
-        }
-        make_private(&self.folder).map_err(io::Error::other)?;
-        let path = self.folder.join(std::process::id().to_string());
+    fn begin(&self) -> Option<Open> {
         // A run of the same number may have been killed before anybody recovered from it.
-        let list = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
-        list.try_lock()?;
-        let boot = boot().ok_or(io::ErrorKind::NotFound)?;
-        Ok(Open { path, list, boot, in_hand: Vec::new() })
+        let list = RunList::begin(&self.state, FOLDER).ok().flatten()?;
+        Some(Open { list, boot: boot()?, in_hand: Vec::new() })
     }
 }
 
 impl Drop for CommandJournal {
     fn drop(&mut self) {
-        if let Some(open) = self.open.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            let _ = fs::remove_file(&open.path);
+        if let Some(open) = self.open.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            open.list.remove();
         }
     }
 }

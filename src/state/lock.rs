@@ -9,7 +9,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{StateDirectory, StateError, open};
+use super::{StateDirectory, StateError};
 use crate::host::{interrupt::Interrupt, process::is_run_by};
 
 /// How often a waiting run looks whether it is its turn, at first and at most: the kernel offers no way to wait for a
@@ -18,6 +18,8 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mil
 
 /// A wait that is over sooner is not worth a word.
 const LONG: Duration = Duration::from_secs(1);
+
+const FILE: &str = "lock";
 
 /// Held for as long as a run lasts.
 pub(crate) struct RunLock(File);
@@ -53,10 +55,9 @@ impl StateDirectory {
         interrupt: &Interrupt,
         mut waiting: impl FnMut(&str),
     ) -> Result<Result<RunLock, Held>, StateError> {
-        self.make()?;
-        let path = self.path().join("lock");
-        let failed = |error| StateError::Io { path: path.clone(), error };
-        let mut file = open(&path).map_err(failed)?;
+        let folder = self.make()?;
+        let failed = |error| StateError::Io { path: folder.path().join(FILE), error };
+        let mut file = folder.make_to_append(FILE)?;
         let (began, mut said, mut look) = (Instant::now(), false, LOOK.0);
         loop {
             match file.try_lock() {

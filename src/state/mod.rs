@@ -1,29 +1,32 @@
-//! What survives a run: who is running, which refreshes are owed, what was unpacked, and what a killed run may have left lying about.
+//! What survives a run: who is running, which refreshes are owed, what was unpacked, and what a killed run may have left
+//! lying about.
 //!
-//! Deleting the state directory loses memory, never correctness.
+//! Deleting the state directory loses memory, never correctness. It is used only where nobody but root and the user
+//! running the program controls it and the way to it, and everything in it is opened by descriptor ([`PrivateFolder`]).
 
 mod archives;
 mod command;
 mod lock;
 mod pending_refreshes;
 mod refresh_store;
+mod run_list;
 mod write_journal;
 
 pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
 pub(crate) use lock::{Held, Patience, RunLock};
-pub(crate) use pending_refreshes::{Change, PendingRefresh, RefreshRecords};
+pub(crate) use pending_refreshes::{Change, Entry, PendingRefresh, RefreshRecords, ScriptSession};
 pub(crate) use refresh_store::RefreshStore;
 pub(crate) use write_journal::WriteJournal;
 
 use std::{
     ffi::OsString,
-    fs::{File, OpenOptions},
-    io,
-    os::unix::fs::OpenOptionsExt,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
-use crate::host::files::{self, Attributes, FileError, Parents};
+use rustix::process::geteuid;
+
+use crate::host::files::{self, FileError, PrivateFolder, Problem};
 
 /// The folder that the program keeps its memory in.
 #[derive(Clone, Debug)]
@@ -56,11 +59,25 @@ pub(crate) enum StateError {
         path.display()
     )]
     NotPrivate { path: PathBuf, mode: u32, owner: u32 },
+    #[error(
+        "state directory {} is not used: others may write to it (mode {mode:04o}), and may have put links or records of \
+         their own there; look at what is in it, then remove it or close it (chmod 0700)",
+        path.display()
+    )]
+    Exposed { path: PathBuf, mode: u32 },
+    #[error(
+        "state directory {} is not used: others control {} (owner {owner}, mode {mode:04o}) and could exchange what is \
+         below it",
+        path.display(),
+        component.display()
+    )]
+    Controlled { path: PathBuf, component: PathBuf, owner: u32, mode: u32 },
     #[error("interrupted while waiting for another run to finish")]
     Interrupted,
 }
 
 impl StateDirectory {
+    /// Returns the state directory at a path, which need not exist yet.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self(path)
     }
@@ -74,47 +91,68 @@ impl StateDirectory {
         self.0 == Path::new(NOWHERE)
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
+    /// Opens the directory; `None` if it does not exist.
+    fn open(&self) -> Result<Option<PrivateFolder>, StateError> {
+        let folder = PrivateFolder::open(&self.0).map_err(|error| self.refused(error))?;
+        folder.map(|folder| self.judge(folder)).transpose()
     }
 
-    /// Makes the directory if it is not there, for nobody else to read.
-    fn make(&self) -> Result<(), StateError> {
-        make_private(&self.0)
+    /// Opens the directory, and makes it if it does not exist, for nobody else to read.
+    fn make(&self) -> Result<PrivateFolder, StateError> {
+        let folder = self.judge(PrivateFolder::make(&self.0).map_err(|error| self.refused(error))?)?;
+        if !folder.is_closed() {
+            folder.close_to_others()?;
+        }
+        Ok(folder)
     }
 
-    /// Puts a complete file into the directory.
-    fn store(&self, name: &str, content: &[u8]) -> Result<(), StateError> {
-        self.make()?;
-        files::replace(&self.0.join(name), Attributes::own(0o600), |out| out.write_all(content))?;
-        Ok(())
+    /// Opens a folder in the directory, and makes both if they do not exist.
+    pub(crate) fn make_folder(&self, name: &str) -> Result<PrivateFolder, StateError> {
+        self.make()?.make_folder(name).map_err(|error| self.refused(error))
+    }
+
+    /// Refuses a folder that is not the user's own, or that others may read and that holds what the program never put
+    /// there: it is somebody's, and stays as it is.
+    fn judge(&self, folder: PrivateFolder) -> Result<PrivateFolder, StateError> {
+        let (owner, mode) = (folder.entry().uid, folder.entry().mode);
+        let is_ours =
+            |name: &OsString| NAMES.iter().any(|ours| name == ours) || files::is_temporary_name(name);
+        if owner != geteuid().as_raw() || !folder.is_closed() && !folder.names()?.iter().all(is_ours) {
+            return Err(StateError::NotPrivate { path: self.0.clone(), mode, owner });
+        }
+        Ok(folder)
+    }
+
+    /// Says what a problem with a file means for the directory.
+    fn refused(&self, error: FileError) -> StateError {
+        let path = self.0.clone();
+        match error.problem {
+            Problem::Controlled { component, owner, mode } => {
+                StateError::Controlled { path, component, owner, mode }
+            }
+            Problem::Exposed { at, mode } => StateError::Exposed { path: at, mode },
+            Problem::Foreign { at, owner } if at == path => {
+                let mode = files::inspect(&path).ok().flatten().map_or(0, |entry| entry.mode);
+                StateError::NotPrivate { path, mode, owner }
+            }
+            _ => StateError::Files(error),
+        }
     }
 }
 
-/// Opens a file that is locked, making it if it is not there.
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
-}
-
-/// Makes a directory that only we can use, or sees to it that an existing one is such.
-fn make_private(path: &Path) -> Result<(), StateError> {
-    let wanted = Attributes::own(0o700);
-    if let Some(entry) = files::inspect(path)?.filter(|entry| entry.kind == files::FileKind::Directory) {
-        if entry.uid == wanted.uid && entry.mode | 0o700 == 0o700 {
-            return Ok(());
-        }
-        // A folder that holds anything else is somebody's, and stays as it is.
-        let is_ours = |name: &OsString| NAMES.iter().any(|ours| name == ours);
-        if entry.uid != wanted.uid || !files::names(path)?.iter().all(is_ours) {
-            return Err(StateError::NotPrivate { path: path.to_owned(), mode: entry.mode, owner: entry.uid });
-        }
+/// Reads a whole file of a folder; `None` if there is none.
+fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Vec<u8>>, StateError> {
+    let Some(mut file) = folder.open_file(name)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    match file.read_to_end(&mut bytes) {
+        Ok(_) => Ok(Some(bytes)),
+        Err(error) => Err(StateError::Io { path: folder.path().join(name), error }),
     }
-    Ok(files::make_directory(path, wanted, Parents::Make)?)
 }
 
 /// Systems give this home to users who have none.
 const NOWHERE: &str = "/nonexistent/ccm";
 
-/// What the program itself puts into its state directory.
-const NAMES: [&str; 7] =
-    ["lock", "debts.json", "debts.lock", "unfinished", "archives", "bundles", "commands"];
+/// What the program itself puts into its state directory, and put there earlier.
+const NAMES: [&str; 8] =
+    ["lock", "refreshes.jsonl", "unfinished", "commands", "archives", "bundles", "debts.json", "debts.lock"];

@@ -1,104 +1,291 @@
-//! Refreshes that are owed.
+//! Refreshes that are owed, on disk.
 //!
 //! When a resource changes, its subscribers have to be refreshed. If the run ends between the change and the refresh,
-//! the next run finds the resource as desired and would never know. So the debt is written down before the change is
-//! made, and struck out once the refresh is done.
+//! the next run finds the resource as desired and would never know. So the refresh is written down before the change is
+//! made, and struck out once it is done.
 //!
 //! A command of a script does not know who will subscribe to what it changes. It writes down the change itself, under
 //! the session of the script, and that is remembered until the session has come to a good end. Until then whoever
 //! subscribes to the resource is owed one refresh.
+//!
+//! The file is a journal: a line of JSON for each [`Entry`], appended under a lock on the file itself, since commands of
+//! scripts run at the same time. What would be forgotten if it were lost is brought to disk at once; the rest with the
+//! next such entry, or at the end. A line that a kill tore is cut off by the next writer. When most lines say nothing any
+//! more the file is written anew under the same name, and when nothing is owed it is removed: whoever waited for the lock
+//! finds that the name stands for another file, and opens that.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::MetadataExt,
 };
 
-use super::{RefreshRecords, StateDirectory, StateError, open};
+use super::{
+    RefreshRecords, StateDirectory, StateError,
+    pending_refreshes::{Entry, OldRecords},
+    read,
+};
+use crate::host::files::PrivateFolder;
 
-const FILE: &str = "debts.json";
-/// Held while the file is replaced, which therefore cannot be locked itself.
-const LOCK: &str = "debts.lock";
+const FILE: &str = "refreshes.jsonl";
+/// Where earlier versions kept the same, all in one document, and what they locked.
+const OLD: [&str; 2] = ["debts.json", "debts.lock"];
+
+/// The file may have this many lines that say nothing any more, besides as many as say something.
+const SLACK: usize = 64;
 
 /// The refreshes that are owed, as they are on disk.
 pub(crate) struct RefreshStore {
     directory: StateDirectory,
     owed: RefreshRecords,
+    journal: Option<Journal>,
+    /// Whether some of them are still in the document of an earlier version.
+    is_old: bool,
     /// What is on disk and cannot be read may be replaced.
     forgotten: bool,
+    /// Whether something was written that may not have reached the disk.
+    unsynced: bool,
+}
+
+/// The file, and how much of it is known.
+struct Journal {
+    folder: PrivateFolder,
+    file: File,
+    read_to: u64,
+    lines: usize,
+    /// With how many lines it is worth the effort to count those that still say something.
+    tidy_at: usize,
 }
 
 impl StateDirectory {
-    /// The pending refreshes of earlier runs.
+    /// Reads the pending refreshes of earlier runs.
     pub(crate) fn refresh_store(&self) -> Result<RefreshStore, StateError> {
-        Ok(RefreshStore { directory: self.clone(), owed: self.owed()?, forgotten: false })
+        let mut store = self.empty_refresh_store();
+        store.catch_up()?;
+        store.forgotten = false;
+        Ok(store)
     }
 
-    /// No pending refreshes, whatever the file says: the next record replaces it if it cannot be read.
+    /// Returns no pending refreshes, whatever the file says: the next record replaces it if it cannot be read.
     pub(crate) fn empty_refresh_store(&self) -> RefreshStore {
-        RefreshStore { directory: self.clone(), owed: RefreshRecords::default(), forgotten: true }
-    }
-
-    fn owed(&self) -> Result<RefreshRecords, StateError> {
-        let path = self.path().join(FILE);
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|error| StateError::Damaged { path, reason: error.to_string() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(RefreshRecords::default()),
-            Err(error) => Err(StateError::Io { path, error }),
+        let owed = RefreshRecords::default();
+        RefreshStore {
+            directory: self.clone(),
+            owed,
+            journal: None,
+            is_old: false,
+            forgotten: true,
+            unsynced: false,
         }
     }
 }
 
 impl RefreshStore {
-    /// What was owed when it was last read.
+    /// Returns what was owed when it was last read.
     pub(crate) fn owed(&self) -> &RefreshRecords {
         &self.owed
     }
 
-    /// Edits what is on disk, which another command may be doing at the same time.
-    pub(crate) fn edit<T>(&mut self, edit: impl Fn(&mut RefreshRecords) -> T) -> Result<T, StateError> {
-        let before = self.current()?;
-        self.owed = before.clone();
-        let mut result = edit(&mut self.owed);
-        // A command that has nothing to write down leaves nothing behind, not even a lock.
-        if self.owed != before {
-            let _alone = self.lock()?;
-            let mut owed = self.current()?;
-            result = edit(&mut owed);
-            self.store(&owed)?;
-            self.owed = owed;
+    /// Writes down the entries that `plan` makes of what is owed now, which another command may be changing at the same
+    /// time.
+    pub(crate) fn edit<T>(
+        &mut self,
+        plan: impl Fn(&RefreshRecords) -> (Vec<Entry>, T),
+    ) -> Result<T, StateError> {
+        match self.catch_up() {
+            Err(_) if self.forgotten => self.forget(),
+            caught_up => caught_up?,
         }
+        let (entries, result) = plan(&self.owed);
+        // A command that has nothing to write down leaves nothing behind, not even an empty file.
+        if entries.is_empty() {
+            return Ok(result);
+        }
+        let lock = self.lock()?;
+        let (entries, result) = plan(&self.owed);
+        self.append(entries)?;
+        self.tidy()?;
+        drop(lock);
         Ok(result)
     }
 
-    fn current(&self) -> Result<RefreshRecords, StateError> {
-        match self.directory.owed() {
-            Err(_) if self.forgotten => Ok(RefreshRecords::default()),
-            read => read,
+    /// Reads what was written since it was last read.
+    fn catch_up(&mut self) -> Result<(), StateError> {
+        let Some(folder) = self.folder()? else {
+            self.forget();
+            return Ok(());
+        };
+        let found = folder.look(FILE.as_ref())?;
+        let is_known = match (&found, &self.journal) {
+            (Some(found), Some(journal)) => journal.is_at(found.dev, found.ino),
+            (None, None) => true,
+            _ => false,
+        };
+        if !is_known || self.journal.is_none() {
+            self.forget();
+            if let Some(bytes) = read(&folder, OLD[0])? {
+                let old: OldRecords =
+                    serde_json::from_slice(&bytes).map_err(|error| damaged(&folder, OLD[0], &error))?;
+                (self.owed, self.is_old) = (old.into(), true);
+            }
+            let Some(file) = folder.open_to_append(FILE)? else { return Ok(()) };
+            self.journal = Some(Journal { folder, file, read_to: 0, lines: 0, tidy_at: SLACK });
+        }
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        for entry in journal.read_on()? {
+            self.owed.apply(entry);
+        }
+        Ok(())
+    }
+
+    /// Takes the lock on the file, which is made if there is none, and reads what is in it.
+    fn lock(&mut self) -> Result<File, StateError> {
+        loop {
+            let folder = self.directory.make()?;
+            if self.forgotten && self.catch_up().is_err() {
+                folder.remove(FILE.as_ref())?;
+                folder.remove(OLD[0].as_ref())?;
+            }
+            let path = folder.path().join(FILE);
+            let failed = |error| StateError::Io { path: path.clone(), error };
+            let file = folder.make_to_append(FILE)?;
+            file.lock().map_err(failed)?;
+            self.catch_up()?;
+            let metadata = file.metadata().map_err(failed)?;
+            if self.journal.as_ref().is_some_and(|journal| journal.is_at(metadata.dev(), metadata.ino())) {
+                return Ok(file);
+            }
         }
     }
 
-    fn store(&self, owed: &RefreshRecords) -> Result<(), StateError> {
-        let path = self.directory.path().join(FILE);
-        let text =
-            serde_json::to_vec_pretty(owed).map_err(|error| StateError::Io { path, error: error.into() })?;
-        self.directory.store(FILE, &text)
+    /// Adds lines to the file, whose lock is held.
+    fn append(&mut self, entries: Vec<Entry>) -> Result<(), StateError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let mut text = Vec::new();
+        for entry in &entries {
+            journal.failing(to_line(&mut text, entry))?;
+        }
+        let is_vital = entries.iter().any(Entry::is_vital);
+        journal.failing(journal.write(&text))?;
+        if is_vital {
+            journal.failing(journal.file.sync_data())?;
+            if journal.read_to == 0 {
+                journal.folder.sync()?;
+            }
+        }
+        journal.read_to += text.len() as u64;
+        journal.lines += entries.len();
+        if entries.iter().any(|entry| matches!(entry, Entry::Left { .. })) {
+            journal.tidy_at = 0;
+        }
+        self.unsynced = !is_vital;
+        self.forgotten = false;
+        for entry in entries {
+            self.owed.apply(entry);
+        }
+        Ok(())
     }
 
-    fn lock(&self) -> Result<File, StateError> {
-        self.directory.make()?;
-        let path = self.directory.path().join(LOCK);
-        let locked = open(&path).and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|error| StateError::Io { path, error })
+    /// Keeps the file, whose lock is held, from growing with what is over.
+    fn tidy(&mut self) -> Result<(), StateError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let is_worth_it = self.is_old || journal.is_worth_tidying(&self.owed);
+        let folder = &journal.folder;
+        if self.owed.is_empty() {
+            folder.remove(FILE.as_ref())?;
+            self.unsynced = true;
+        } else if is_worth_it {
+            folder.replace(FILE, |out| self.owed.entries().try_for_each(|entry| to_line(out, &entry)))?;
+        } else {
+            return Ok(());
+        }
+        for old in OLD.iter().filter(|_| self.is_old) {
+            folder.remove(old.as_ref())?;
+        }
+        self.journal = None;
+        self.catch_up()
     }
+
+    fn folder(&self) -> Result<Option<PrivateFolder>, StateError> {
+        self.directory.open()
+    }
+
+    /// Knows nothing any more.
+    fn forget(&mut self) {
+        (self.owed, self.journal, self.is_old) = (RefreshRecords::default(), None, false);
+    }
+}
+
+impl Drop for RefreshStore {
+    fn drop(&mut self) {
+        // What is lost here costs a refresh too many after a power cut.
+        if self.unsynced
+            && let Ok(Some(folder)) = self.folder()
+        {
+            let _ = self.journal.as_ref().map(|journal| journal.file.sync_data());
+            let _ = folder.sync();
+        }
+    }
+}
+
+impl Journal {
+    fn is_at(&self, dev: u64, ino: u64) -> bool {
+        self.file.metadata().is_ok_and(|held| (held.dev(), held.ino()) == (dev, ino))
+    }
+
+    /// Whether most of the lines say nothing any more. It counts only when there are twice as many as at the last time.
+    fn is_worth_tidying(&mut self, owed: &RefreshRecords) -> bool {
+        if self.lines < self.tidy_at {
+            return false;
+        }
+        let slack = if self.tidy_at == 0 { 0 } else { SLACK };
+        self.tidy_at = 2 * self.lines.max(SLACK);
+        self.lines > 2 * owed.entries().count() + slack
+    }
+
+    /// Reads the entries that were added since; half a line is somebody's who is still writing, or was killed.
+    fn read_on(&mut self) -> Result<Vec<Entry>, StateError> {
+        let mut bytes = Vec::new();
+        let read =
+            self.file.seek(SeekFrom::Start(self.read_to)).and_then(|_| self.file.read_to_end(&mut bytes));
+        self.failing(read)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n');
+        let entries = lines.map(serde_json::from_slice).collect::<Result<Vec<Entry>, _>>();
+        let entries = entries.map_err(|error| damaged(&self.folder, FILE, &error))?;
+        self.read_to += whole as u64;
+        self.lines += entries.len();
+        Ok(entries)
+    }
+
+    /// Writes behind what was read: what else is there, a killed command began and nobody relies on.
+    fn write(&self, text: &[u8]) -> io::Result<()> {
+        if self.file.metadata()?.len() > self.read_to {
+            self.file.set_len(self.read_to)?;
+        }
+        (&self.file).write_all(text)
+    }
+
+    fn failing<T>(&self, result: io::Result<T>) -> Result<T, StateError> {
+        result.map_err(|error| self.folder.file_error(FILE, &error).into())
+    }
+}
+
+fn to_line(out: &mut dyn Write, entry: &Entry) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, entry)?;
+    out.write_all(b"\n")
+}
+
+fn damaged(folder: &PrivateFolder, name: &str, error: &serde_json::Error) -> StateError {
+    StateError::Damaged { path: folder.path().join(name), reason: error.to_string() }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{env, path::PathBuf, process, thread};
+    use std::{env, fs, path::PathBuf, process, thread};
 
     use super::*;
-    use crate::state::PendingRefresh;
+    use crate::state::{PendingRefresh, ScriptSession};
 
     /// A state directory that is gone when the test is over.
     struct Folder(PathBuf);
@@ -110,8 +297,8 @@ mod tests {
             Self(folder)
         }
 
-        fn state(&self) -> StateDirectory {
-            StateDirectory::at(self.0.clone())
+        fn store(&self) -> RefreshStore {
+            StateDirectory::at(self.0.clone()).refresh_store().unwrap()
         }
     }
 
@@ -121,42 +308,96 @@ mod tests {
         }
     }
 
-    fn debt(number: usize) -> PendingRefresh {
+    fn pending(number: usize) -> PendingRefresh {
         PendingRefresh { to: format!("exec#{number}").parse().unwrap(), because: "file#/x".parse().unwrap() }
     }
 
+    fn owe(store: &mut RefreshStore, number: usize) {
+        store.edit(|owed| (owed.owe(&[pending(number)]), ())).unwrap();
+    }
+
     #[test]
-    fn commands_that_write_down_debts_at_once_lose_none() {
-        let folder = Folder::new("ccm-refresh_store-at-once");
+    fn commands_that_write_down_refreshes_at_once_lose_none() {
+        let folder = Folder::new("ccm-refreshes-at-once");
         thread::scope(|scope| {
             for writer in 0..8 {
                 // Each began before any of them wrote.
-                let mut refresh_store = folder.state().refresh_store().unwrap();
+                let mut store = folder.store();
+                scope.spawn(move || (0..10).for_each(|number| owe(&mut store, writer * 10 + number)));
+            }
+        });
+        let store = folder.store();
+        assert!((0..80).all(|number| store.owed().holds(&pending(number))));
+        thread::scope(|scope| {
+            for writer in 0..8 {
+                let mut store = folder.store();
+                let done = pending(writer * 10);
                 scope.spawn(move || {
-                    for number in 0..10 {
-                        refresh_store.edit(|owed| owed.record(&[debt(writer * 10 + number)])).unwrap();
-                    }
+                    store.edit(|owed| (owed.strike(std::slice::from_ref(&done)), ())).unwrap();
                 });
             }
         });
-        let mut refresh_store = folder.state().refresh_store().unwrap();
-        assert!((0..80).all(|number| refresh_store.owed().holds(&debt(number))));
-        thread::scope(|scope| {
-            for writer in 0..8 {
-                let mut refresh_store = folder.state().refresh_store().unwrap();
-                scope.spawn(move || refresh_store.edit(|owed| owed.strike(&[debt(writer * 10)])).unwrap());
-            }
-        });
-        let all: Vec<_> = (0..80).map(debt).collect();
-        assert_eq!(refresh_store.edit(|owed| owed.record(&all)).unwrap().len(), 8);
+        let all: Vec<_> = (0..80).map(pending).collect();
+        assert_eq!(folder.store().owed().lacking(&all).len(), 8);
+    }
+
+    #[test]
+    fn a_file_that_says_mostly_what_is_over_is_written_anew_while_others_use_it() {
+        let folder = Folder::new("ccm-refreshes-tidied");
+        let (mut one, mut other) = (folder.store(), folder.store());
+        owe(&mut one, 0);
+        for number in 1..500 {
+            owe(&mut other, number);
+            one.edit(|owed| (owed.strike(&[pending(number)]), ())).unwrap();
+        }
+        let lines = fs::read_to_string(folder.0.join(FILE)).unwrap().lines().count();
+        assert!(lines < 300, "{lines} lines for one refresh that is owed");
+        other.edit(|owed| (owed.strike(&[pending(0)]), ())).unwrap();
+        assert!(!folder.0.join(FILE).exists(), "nothing is owed");
+        owe(&mut one, 7);
+        assert!(folder.store().owed().holds(&pending(7)));
     }
 
     #[test]
     fn who_has_nothing_to_write_down_writes_nothing() {
-        let folder = Folder::new("ccm-refresh_store-nothing");
-        let mut refresh_store = folder.state().refresh_store().unwrap();
-        refresh_store.edit(|owed| owed.complete(&[debt(1)])).unwrap();
-        refresh_store.edit(|owed| owed.settle("session")).unwrap();
+        let folder = Folder::new("ccm-refreshes-nothing");
+        let mut store = folder.store();
+        store.edit(|owed| (owed.complete(&[pending(1)]), ())).unwrap();
+        store.edit(|owed| (owed.settle("session"), ())).unwrap();
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn sessions_that_will_not_go_on_are_forgotten_after_a_day() {
+        const DAY: i64 = 24 * 60 * 60;
+        let mut owed = RefreshRecords::default();
+        let name = ["file#/x".parse().unwrap()];
+        // When the session changed the file, and when its folder was last written to.
+        let sessions = [
+            ("alive", 0, Some(DAY)),
+            ("left", 0, Some(1)),
+            ("gone", 0, None),
+            ("later", DAY, None),
+            ("old", 5, None),
+        ];
+        for (session, at, _) in sessions {
+            let session = ScriptSession { name: session.to_owned(), folder: session.into() };
+            for entry in RefreshRecords::change(&name, &session, at) {
+                owed.apply(entry);
+            }
+        }
+        let touched = |folder: &std::path::Path| sessions.iter().find(|(name, ..)| folder.ends_with(name))?.2;
+        let mut left: Vec<String> = Vec::new();
+        for entry in owed.forget_abandoned(DAY + 10, touched) {
+            let Entry::Left { session, .. } = &entry else { panic!("{entry:?}") };
+            left.push(session.clone());
+            owed.apply(entry);
+        }
+        assert_eq!(left, ["gone", "left", "old"]);
+        assert!(owed.holds(&pending(1)));
+        for entry in owed.forget_abandoned(3 * DAY, |_| None) {
+            owed.apply(entry);
+        }
+        assert!(owed.is_empty());
     }
 }

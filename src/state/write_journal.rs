@@ -1,40 +1,46 @@
 //! Directories in which a run is writing, so that the next one can clean up after one that was killed.
 //!
-//! Each run that writes keeps a list of its own and holds a lock on it. A list whose lock is free is of a run that did
-//! not come to its end: whatever temporary things it left in those directories are swept away.
+//! Each run that writes keeps a list of its own ([`RunList`]). Whatever temporary things a run that did not come to its end
+//! left in the directories of its list are swept away.
 
 use std::{
     collections::HashSet,
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
+    io::Write,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
-use super::{StateDirectory, make_private};
+use super::{
+    StateDirectory,
+    archives::sweep_archives,
+    run_list::{Fate, RunList, work_off},
+};
 use crate::host::{
     files::{self, CopyInterrupted, FileError},
     interrupt::Interrupt,
 };
 
+/// The folder of the lists.
+const FOLDER: &str = "unfinished";
+
 /// The directories that this run writes in.
 pub(crate) struct WriteJournal {
-    lists: PathBuf,
+    state: StateDirectory,
     open: Mutex<Open>,
 }
 
 #[derive(Default)]
 struct Open {
-    list: Option<(PathBuf, File)>,
+    list: Option<RunList>,
     noted: HashSet<PathBuf>,
     /// Whether something was left that could not be removed.
     is_owed: bool,
 }
 
 impl StateDirectory {
+    /// Returns the journal of this run, which nothing is written to yet.
     pub(crate) fn write_journal(&self) -> WriteJournal {
-        WriteJournal { lists: self.path().join("unfinished"), open: Mutex::default() }
+        WriteJournal { state: self.clone(), open: Mutex::default() }
     }
 }
 
@@ -50,11 +56,11 @@ impl WriteJournal {
         }
         let _ = sweep(directory, interrupt);
         if open.list.is_none() {
-            open.list = self.begin().ok();
+            open.list = RunList::begin(&self.state, FOLDER).ok().flatten();
         }
-        if let (Some((_, list)), Ok(mut line)) = (&mut open.list, serde_json::to_string(directory)) {
+        if let (Some(list), Ok(mut line)) = (&mut open.list, serde_json::to_string(directory)) {
             line.push('\n');
-            let _ = list.write_all(line.as_bytes());
+            let _ = list.file.write_all(line.as_bytes());
         }
     }
 
@@ -66,53 +72,69 @@ impl WriteJournal {
         }
     }
 
-    fn begin(&self) -> io::Result<(PathBuf, File)> {
-        if let Some(state) = self.lists.parent() {
-            make_private(state).map_err(io::Error::other)?;
-        }
-        make_private(&self.lists).map_err(io::Error::other)?;
-        let path = self.lists.join(std::process::id().to_string());
-        let list = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
-        list.try_lock()?;
-        Ok((path, list))
-    }
-
     /// Cleans up after runs that did not come to their end.
     pub(crate) fn recover(&self, interrupt: &Interrupt) {
-        if let Some(state) = self.lists.parent() {
-            let _ = sweep(state, interrupt);
-        }
-        for entry in fs::read_dir(&self.lists).into_iter().flatten().flatten() {
-            let Ok(mut list) = File::open(entry.path()) else { continue };
-            if list.try_lock().is_err() {
-                continue;
-            }
-            let mut text = String::new();
-            if list.read_to_string(&mut text).is_ok() {
-                // The last line may be torn: then nothing had been made in that directory yet.
-                for directory in text.lines().filter_map(|line| serde_json::from_str::<PathBuf>(line).ok()) {
-                    let _ = sweep(&directory, interrupt);
-                }
+        let Ok(Some(state)) = self.state.open() else { return };
+        let _ = state.sweep(&mut || tick(interrupt));
+        let _ = sweep_archives(&state, interrupt);
+        work_off(&state, FOLDER, |text| {
+            // The last line may be torn: then nothing had been made in that directory yet.
+            for directory in text.lines().filter_map(|line| serde_json::from_str::<PathBuf>(line).ok()) {
+                let _ = sweep(&directory, interrupt);
             }
             // What a signal kept from being swept is left to the next run.
-            if interrupt.requested().is_some() {
-                return;
-            }
-            let _ = fs::remove_file(entry.path());
-        }
+            if interrupt.requested().is_some() { Fate::Keep } else { Fate::Remove }
+        });
     }
 }
 
 /// Removes what killed runs left in a directory, unless a signal asks for the end.
 fn sweep(directory: &Path, interrupt: &Interrupt) -> Result<usize, FileError> {
-    files::sweep(directory, &mut || interrupt.requested().map_or(Ok(()), |_| Err(CopyInterrupted)))
+    files::sweep(directory, &mut || tick(interrupt))
+}
+
+/// Fails when a signal asks for the end.
+pub(super) fn tick(interrupt: &Interrupt) -> Result<(), CopyInterrupted> {
+    interrupt.requested().map_or(Ok(()), |_| Err(CopyInterrupted))
 }
 
 impl Drop for WriteJournal {
     fn drop(&mut self) {
         let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some((path, _list)) = open.list.take().filter(|_| !open.is_owed) {
-            let _ = fs::remove_file(path);
+        if let Some(list) = open.list.take().filter(|_| !open.is_owed) {
+            list.remove();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, process};
+
+    use super::*;
+
+    #[test]
+    fn clean_up_never_takes_the_list_of_a_living_run() {
+        let folder = env::temp_dir().canonicalize().unwrap().join(format!("ccm-journal-{}", process::id()));
+        let never = Interrupt::never().unwrap();
+        let state = StateDirectory::at(folder.join("state"));
+        let (work, list) =
+            (folder.join("work"), folder.join("state").join(FOLDER).join(process::id().to_string()));
+        fs::create_dir_all(&work).unwrap();
+        let living = state.write_journal();
+        living.note(&work, &never);
+        state.write_journal().recover(&never);
+        let text = fs::read_to_string(&list).unwrap();
+        assert_eq!(text, format!("{:?}\n", work.display().to_string()));
+        // The list of a run that was killed is worked off and removed.
+        fs::rename(&list, list.with_file_name("1")).unwrap();
+        let left = work.join(".ccm-aaaaaaaaaaaa.tmp");
+        fs::write(&left, "").unwrap();
+        state.write_journal().recover(&never);
+        assert!(left.exists(), "it is locked under any name");
+        drop(living);
+        state.write_journal().recover(&never);
+        assert!(!left.exists() && !list.with_file_name("1").exists());
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -84,6 +84,13 @@ fn finishes(world: &World, names: &[&str]) {
     assert!(tree.leftovers().is_empty(), "{tree:?}");
     assert_eq!(tree.names(), names);
     world.apply().exits(0).counts([0, 1, 0, 0]);
+    let names = fs::read_dir(world.state().join("archives"))
+        .expect("records")
+        .map(|entry| entry.unwrap().file_name());
+    let mut endings: Vec<String> =
+        names.map(|name| name.to_string_lossy().rsplit('.').next().unwrap_or_default().to_owned()).collect();
+    endings.sort();
+    assert_eq!(endings, ["json", "list", "lock"], "a record, its list, and nothing that a killed run left");
 }
 
 #[test]

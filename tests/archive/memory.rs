@@ -68,7 +68,7 @@ fn addresses_are_kept_nowhere() {
         let world = World::new().manifest(&manifest(&address("/app.tar.gz"), &properties));
         world.apply().exits(0);
         let kept = memory(&world, "");
-        assert_eq!(kept.len(), 3);
+        assert_eq!(kept.len(), 4);
         for path in kept {
             let text = fs::read_to_string(&path).unwrap();
             assert!(!text.contains("c4n4ry") && !text.contains("127.0.0.1"), "{text}");

@@ -232,7 +232,7 @@ impl PrivateFolder {
         name: &str,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Temporary<&DirHandle, File>, Problem> {
-        let mut made = temporary::file(&self.place)?;
+        let mut made = temporary::file(&self.place, geteuid().as_raw())?;
         pour(&mut made.descriptor, &self.place, name.as_ref(), fill)?;
         fchmod(&made.descriptor, FILE).map_err(|errno| self.explain(errno, name))?;
         fsync(&made.descriptor)
@@ -309,7 +309,12 @@ impl PrivateFolder {
         }
         if entry.nlink > 1 {
             let (links, owner) = (entry.nlink, self.entry.uid);
-            return Err(Problem::HardLinked { at, links, directory: self.path().to_owned(), owner });
+            return Err(Problem::HardLinked {
+                at,
+                links,
+                directory: self.path().to_owned(),
+                owner: owner.into(),
+            });
         }
         Ok(File::from(opened))
     }

@@ -3,7 +3,6 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
     io::{self, BufRead, BufReader, BufWriter, Write},
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
@@ -12,10 +11,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{StateError, files};
+use super::StateError;
 use crate::{
     host::{
-        files::Attributes,
+        files::{self, PrivateFolder},
         unpack::{Extracted, What},
     },
     vocabulary::Checksum,
@@ -29,27 +28,25 @@ pub(super) fn fingerprint(files: &[Extracted]) -> String {
     hash.into_inner().map(Hash::finish).unwrap_or_default()
 }
 
-pub(super) fn write(path: &Path, files: &[Extracted]) -> Result<(), StateError> {
-    Ok(files::replace(path, Attributes::own(0o600), |mut out| put(&mut out, files))?)
+pub(super) fn write(folder: &PrivateFolder, name: &str, files: &[Extracted]) -> Result<(), StateError> {
+    Ok(folder.replace(name, |out| put(out, files))?)
 }
 
-pub(super) fn read(path: &Path) -> Result<Vec<Extracted>, StateError> {
-    let damaged = |reason: String| StateError::Damaged { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => damaged("it is not there".to_owned()),
-        _ => StateError::Io { path: path.to_owned(), error },
-    })?;
+pub(super) fn read(folder: &PrivateFolder, name: &str) -> Result<Vec<Extracted>, StateError> {
+    let path = folder.path().join(name);
+    let damaged = |reason: String| StateError::Damaged { path: path.clone(), reason };
+    let file = folder.open_file(name)?.ok_or_else(|| damaged("it is not there".to_owned()))?;
     let mut hash = Hash(Sha256::new());
     let mut list = Vec::new();
     for line in BufReader::new(file).split(b'\n') {
-        let line = line.map_err(|error| StateError::Io { path: path.to_owned(), error })?;
+        let line = line.map_err(|error| StateError::Io { path: path.clone(), error })?;
         hash.0.update(&line);
         hash.0.update(b"\n");
         let line: Line = serde_json::from_slice(&line).map_err(|error| damaged(error.to_string()))?;
         list.push(line.into_extracted());
     }
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    if !name.ends_with(&hash.finish()) {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    if !stem.ends_with(&hash.finish()) {
         return Err(damaged("it is not what was written".to_owned()));
     }
     Ok(list)

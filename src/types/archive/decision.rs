@@ -119,7 +119,7 @@ fn wanted_archive(want: &Properties, have: &ArchiveState) -> Match {
 /// Returns why the archive has to be unpacked although what it creates is there.
 pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) -> Option<Difference> {
     let ExtractionRecord { fetched, progress, .. } = have.extraction.as_ref()?;
-    if *progress == Progress::WriteJournal {
+    if *progress == Progress::Unfinished {
         return Some(Difference::between("extract_parent", "half extracted", "extracted"));
     }
     if have.is_list_lost {

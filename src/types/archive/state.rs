@@ -112,7 +112,7 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
     let extraction =
         want.unpacking().and_then(|unpacking| recall(cx.memory.directory.extraction(unpacking), cx));
     if let Some(ExtractionRecord { fetched, progress, .. }) = &extraction {
-        metadata.extraction_unfinished = *progress == Progress::WriteJournal;
+        metadata.extraction_unfinished = *progress == Progress::Unfinished;
         metadata.extracted_checksum = fetched.checksums.first().map(ToString::to_string);
     }
     let Found { file, entry, checksum } = Found::at(path, cx).map_err(local)?;
