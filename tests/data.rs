@@ -281,7 +281,9 @@ fn rules_hold_of_merged_data_and_all_that_are_broken_are_told_at_once() {
             outcome.complains(message).complains(&format!("site.yaml:{place}"));
         }
     }
-    let world = world.manifest("data:\n  # @require\n  a: null\noverrides: { default: { a: 1 } }\n");
+    let world = world.manifest(
+        "data:\n  # @require\n  a: null\noverrides: { default: { a: 1 } }\nccm: { resources: [] }\n",
+    );
     world.apply().exits(0);
     let world = world.manifest("data:\n  # @require\n  a: 1\noverrides: { default: { a: null } }\n");
     world.apply().exits(2).complains("data `a` is required and has no value").complains("site.yaml:3:3");
@@ -304,7 +306,7 @@ fn rules_of_a_file_hold_of_what_goes_over_it() {
     eval(&["--data", "password=x", "--data", "port=9"]).exits(0).says("9");
     eval(&["--data", "password=x", "--data", "port=high"]).exits(2).complains("outer.yaml:3:3");
     // What is wrong with the one does not hide what is wrong with the other.
-    let world = world.manifest("data:\n  # @require\n  own:\n");
+    let world = world.manifest("data:\n  # @require\n  own:\nccm: { resources: [] }\n");
     let outcome = world.apply_with(&hiera);
     outcome.exits(2).complains("data `own` is required").complains("data `password` is required");
     outcome.complains("1 problem in site.yaml, 1 problem in outer.yaml");
@@ -358,9 +360,10 @@ fn rules_that_are_wrong_themselves_are_told_at_their_place() {
         ("@validate isInt(value, 2)", "2:15", "isInt takes one value", ""),
         ("@validate isRegex(value)", "2:15", "isRegex takes a value and a pattern", ""),
         ("@validate isRegex(value, '(')", "2:30", "the rule of data `v`", ""),
-        ("@validate file('/etc/passwd') != ''", "2:15", "unknown function `file`", ""),
+        ("@validate file('/etc/passwd') != ''", "2:15", "`file` cannot be used in data: it reads files", ""),
     ] {
-        let world = World::new().beside("data.yaml", format!("data:\n  # {rule}\n  v: 1\n"));
+        let world = World::new()
+            .beside("data.yaml", format!("data:\n  # {rule}\n  v: 1\nccm: {{ resources: [] }}\n"));
         let outcome = world.ccm(["hiera", "parse", "data.yaml"]).run();
         outcome.exits(2).complains(message).complains(&format!("data.yaml:{place}")).complains(help);
     }
@@ -383,7 +386,8 @@ fn words_that_are_no_rules_are_warnings() {
         ("@", "@require and @validate"),
     ] {
         let named = rule.split(' ').next().unwrap();
-        let world = World::new().beside("data.yaml", format!("data:\n  # {rule}\n  v: 1\n"));
+        let world = World::new()
+            .beside("data.yaml", format!("data:\n  # {rule}\n  v: 1\nccm: {{ resources: [] }}\n"));
         let manifest = world.manifest("ccm: { resources: [] }");
         for command in [
             &["hiera", "parse", "data.yaml"][..],

@@ -37,6 +37,7 @@ mod file_states;
 mod file_strangers;
 mod golden;
 mod guides;
+mod inputs;
 mod lab;
 mod manifest;
 mod overlap;

@@ -49,17 +49,8 @@ fn every_form_declares_the_same_resources() {
 }
 
 #[test]
-fn manifests_without_resources_are_valid() {
-    for manifest in [
-        "",
-        "[]",
-        "{}",
-        "# nothing\n",
-        "ccm:\n",
-        "ccm: { resources: }\n",
-        "ccm: { resources: [] }\n",
-        "- file: []\n",
-    ] {
+fn manifests_that_say_that_they_have_no_resources_are_valid() {
+    for manifest in ["[]", "ccm: { resources: [] }\n", "- file: []\n"] {
         let world = World::new().manifest(manifest);
         world.apply().exits(0).counts([0, 0, 0, 0]);
     }

@@ -243,8 +243,11 @@ fn a_property_that_cannot_be_expanded_is_told_once() {
         &[nothing, "exec#a is not declared"],
     );
     for (sections, message) in [
-        ("ccm: { fail_on_error: '${ 1 + }' }", "expected an expression"),
-        ("data:\n  # @validate isInt(value)\n  a: '${ 1 + }'\n", "expected an expression"),
+        ("ccm: { resources: [], fail_on_error: '${ 1 + }' }", "expected an expression"),
+        (
+            "data:\n  # @validate isInt(value)\n  a: '${ 1 + }'\nccm: { resources: [] }\n",
+            "expected an expression",
+        ),
     ] {
         let outcome = World::new().manifest(sections).validate();
         outcome.exits(2).complains(message).complains("1 problem in site.yaml");
@@ -281,7 +284,7 @@ fn nothing_is_not_a_value_of_any_property() {
     let settings = World::new().manifest("ccm: { fail_on_error: '${ Environ.NOTHING }' }").apply();
     settings.exits(2).complains("`Environ.NOTHING` has no value");
     // In data nothing is a value like any other.
-    let data = World::new().manifest("data: { a: '${ Facts.nothing }' }");
+    let data = World::new().manifest("data: { a: '${ Facts.nothing }' }\nccm: { resources: [] }");
     data.ccm(["eval", "Data.a == nil", "--manifest", "site.yaml"]).run().exits(0).says("true");
 }
 
@@ -437,7 +440,7 @@ fn late_templates_read_what_earlier_resources_made() {
         World::new(),
         "- $W/one: { content: first }\n- \"$W/${ file('w/one') }\": { content: x }\n",
     );
-    world.apply().exits(2).complains("w/one: No such file");
+    world.apply().exits(2).complains("w/one: no such file");
     assert!(world.tree().names().is_empty());
 }
 
@@ -481,9 +484,9 @@ fn files_and_texts_are_expanded_by_template() {
     outcome
         .says("templates are too deep inside each other")
         .says("broken.tmpl:2: expected an expression")
-        .says("missing.tmpl: No such file")
+        .says("missing.tmpl: no such file")
         .says("binary: it is not UTF-8 text")
-        .says("w: it is not a regular file")
+        .says("w: it is a directory, not a regular file")
         .says("file takes the path of a file as a string, not int")
         .says("template takes the path of a file, or a text");
     outcome.never_says("loop.tmpl:2: template: loop.tmpl");
@@ -525,7 +528,7 @@ fn only_what_is_written_in_the_call_of_template_can_be_a_path() {
     }
     for missing in ["missing.tmpl", "sub/missing", "/missing"] {
         let outcome = world.ccm(["eval", &format!("template('{missing}')")]).run();
-        outcome.exits(2).complains(&format!("{missing}: No such file"));
+        outcome.exits(2).complains(&format!("{missing}: no such file"));
     }
 }
 
@@ -554,7 +557,7 @@ fn now_is_the_time_of_the_run() {
 
 #[test]
 fn messages_of_a_manifest_are_templates() {
-    let world = World::new().manifest("data: { x: 1, text: '{{{{ 1 }}' }\nccm: { pre_message: '${ Data.x }', post_message: 'is ${ Data.text }' }");
+    let world = World::new().manifest("data: { x: 1, text: '{{{{ 1 }}' }\nccm: { resources: [], pre_message: '${ Data.x }', post_message: 'is ${ Data.text }' }");
     world.apply().exits(0).says("1\n").says("is {{ 1 }}\n");
     World::new()
         .manifest("ccm: { pre_message: 'a ${ nil }' }")

@@ -26,7 +26,12 @@ use super::{
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
     engine::{Detail, Diffs, Engine, Exclusion, Observer, OnFailure, Report, RunMode, Settings, Site},
-    host::{Host, interrupt::Stdin, process::close_inherited},
+    host::{
+        Host,
+        input::{self, InputError},
+        interrupt::Stdin,
+        process::close_inherited,
+    },
     resource::{self, AnyType, Completeness, Declaration, Resource},
     session::Event,
     state::{Memory, Patience},
@@ -51,6 +56,15 @@ struct Response {
     #[schemars(with = "String")]
     error: Option<String>,
 }
+
+impl Response {
+    fn refusal(error: String) -> Self {
+        Self { protocol: RESPONSE, state: None, error: Some(error) }
+    }
+}
+
+/// A longer request is refused.
+const LARGEST: usize = 64 << 20;
 
 pub(super) fn command() -> Command {
     let flags = |command: Command| {
@@ -77,10 +91,9 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let Some((how, matches)) = matches.subcommand() else { return Err(Failure::new("no command was given")) };
     let (host, memory) = (host(&output.progress)?, memory(matches)?);
     let mut desk = ApiServer::new(matches, &host, &memory, output)?;
-    let unreadable = |error: io::Error| Failure::new(format!("cannot read the request: {error}"));
+    let unreadable = |error: InputError| Failure::new(format!("cannot read the request: {error}"));
     if how == "pipe" {
-        let mut bytes = Vec::new();
-        Stdin(&host.interrupt).read_to_end(&mut bytes).map_err(unreadable)?;
+        let bytes = input::read_stdin(LARGEST as u64, &host.interrupt).map_err(unreadable)?;
         let answer =
             serde_json::to_value(desk.answer(bytes)).map_err(|error| Failure::new(error.to_string()))?;
         let format = if matches.get_flag("yaml") { Format::Text } else { Format::Json };
@@ -88,16 +101,20 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         return Ok(Exit::Success);
     }
     let interrupt = host.interrupt.clone();
-    for line in BufReader::new(Stdin(&interrupt)).split(b'\n') {
-        let line = match line {
-            Err(_) if interrupt.requested().is_some() => break,
-            line => line.map_err(unreadable)?,
-        };
+    let mut requests = BufReader::new(Stdin(&interrupt));
+    while let Some(line) = match next_line(&mut requests) {
+        Err(_) if interrupt.requested().is_some() => None,
+        line => line.map_err(|error| unreadable(InputError::Io(error)))?,
+    } {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let answer =
-            serde_json::to_string(&desk.answer(line)).map_err(|error| Failure::new(error.to_string()))?;
+        let answer = if line.len() > LARGEST {
+            Response::refusal(format!("a request may not be longer than {LARGEST} bytes"))
+        } else {
+            desk.answer(line)
+        };
+        let answer = serde_json::to_string(&answer).map_err(|error| Failure::new(error.to_string()))?;
         output.line(&answer);
         output.flush();
         if host.interrupt.requested().is_some() {
@@ -105,6 +122,22 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         }
     }
     Ok(Exit::Success)
+}
+
+/// Returns the next line without its end, nothing when there is none. Of one that is too long, the beginning is returned
+/// and the rest is passed over.
+fn next_line(requests: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    requests.by_ref().take(LARGEST as u64 + 1).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    } else if line.len() > LARGEST {
+        requests.skip_until(b'\n')?;
+    }
+    Ok(Some(line))
 }
 
 /// Where requests are answered, one after the other, in one session.
@@ -136,7 +169,7 @@ impl<'h> ApiServer<'h> {
             exclusion: Exclusion::WhileChanging(Patience::Wait),
         };
         Ok(Self {
-            scope: heed(load_inputs::load_inputs(matches)?.without_manifest(&folder, host, memory)?),
+            scope: heed(load_inputs::load_inputs(matches, host)?.without_manifest(&folder, host, memory)?),
             host,
             memory,
             progress: Rc::clone(&output.progress),

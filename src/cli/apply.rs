@@ -58,7 +58,8 @@ pub(super) fn run_arguments(command: Command) -> Command {
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     let (host, memory) = (host(&output.progress)?, memory(matches)?);
     let location = load_inputs::location(matches.get_one::<String>("manifest").map_or("-", String::as_str))?;
-    let manifest = heed(manifest::load(&location, &load_inputs::load_inputs(matches)?, &host, &memory)?);
+    let manifest =
+        heed(manifest::load(&location, &load_inputs::load_inputs(matches, &host)?, &host, &memory)?);
     if matches.get_flag("render") {
         render(&manifest, matches, output)?;
         return Ok(Exit::Success);

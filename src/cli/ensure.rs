@@ -14,7 +14,6 @@ use super::{
 use crate::{
     document::Diagnostics,
     engine::{Exclusion, OnFailure},
-    host::interrupt::Stdin,
     resource::{AnyType, Expansion, FieldKind, fields},
     types,
 };
@@ -65,8 +64,9 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
     let (host, memory) = (host(&output.progress)?, memory(matches)?);
-    let scope = heed(load_inputs::of_folder(matches, &folder)?.without_manifest(&folder, &host, &memory)?);
-    let (source, mut declaration) = flags::declaration(kind, matches, Stdin(&host.interrupt))?;
+    let scope =
+        heed(load_inputs::of_folder(matches, &folder, &host)?.without_manifest(&folder, &host, &memory)?);
+    let (source, mut declaration) = flags::declaration(kind, matches, &host.interrupt)?;
     let mut diagnostics = Diagnostics::default();
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut diagnostics);
     let resource = declaration.resolve(completeness, &mut diagnostics);

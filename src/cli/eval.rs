@@ -35,8 +35,8 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let load_inputs = load_inputs::load_inputs(matches)?;
     let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
+    let load_inputs = load_inputs::load_inputs(matches, &host)?;
     // Kept whole: with it goes the folder of a bundle, in which the expression may read.
     let manifest;
     let alone;
@@ -58,7 +58,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
             let at = Span::new(error.span.start, error.span.end);
             let problem = Diagnostic {
                 help: error.help,
-                ..Diagnostic::error("invalid-expression", error.message).at(at)
+                ..Diagnostic::error("invalid-expression", error.kind.to_string()).at(at)
             };
             Err(Failure::problems(Source { name: "expression".to_owned(), text }, problem))
         }

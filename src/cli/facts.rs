@@ -8,12 +8,15 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use super::{
     Exit,
     failure::{Failure, warn},
+    interrupt, or_variable,
     output::Output,
     switch,
 };
 use crate::{
     document::pair,
     facts::{self, Facts, FactsError, Options},
+    host::{input::Limits, interrupt::Interrupt},
+    vocabulary::Size,
 };
 
 pub(super) fn command() -> Command {
@@ -30,8 +33,14 @@ pub(super) fn command() -> Command {
 }
 
 /// The flags that add facts.
-pub(super) fn arguments() -> [Arg; 2] {
+pub(super) fn arguments() -> [Arg; 3] {
+    let size = Arg::new("max-input-size")
+        .long("max-input-size")
+        .value_name("SIZE")
+        .value_parser(|text: &str| text.parse::<Size>().map_err(|error| error.to_string()))
+        .help("How large each document may be [default: 64MiB for manifests and facts, 256MiB for data]");
     [
+        or_variable(size, "CCM_MAX_INPUT_SIZE"),
         Arg::new("facts")
             .long("facts")
             .value_name("FILE")
@@ -44,20 +53,28 @@ pub(super) fn arguments() -> [Arg; 2] {
     ]
 }
 
+/// How large documents may be.
+pub(super) fn limits(matches: &ArgMatches) -> Limits {
+    matches.get_one::<Size>("max-input-size").map_or_else(Limits::default, |size| Limits::of(size.bytes()))
+}
+
 /// The facts of this machine, with those that the flags add, and `more` as `key=value` over all others.
 pub(super) fn value<'a>(
     matches: &'a ArgMatches,
     more: impl IntoIterator<Item = &'a String>,
+    interrupt: &Interrupt,
 ) -> Result<Value, Failure> {
+    let limit = limits(matches).document;
     let mut given = Vec::new();
     for path in matches.get_many::<PathBuf>("facts").into_iter().flatten() {
-        given.push(facts::in_file(path)?);
+        given.push(facts::in_file(path, limit, interrupt)?);
     }
     for text in matches.get_many::<String>("fact").into_iter().flatten().chain(more) {
         let pair = pair(text).map_err(|error| Failure::new(format!("fact: {error}")))?;
         given.extend(pair.nested().as_map().cloned());
     }
-    let options = Options { root: PathBuf::from("/"), folders: folders(), given, warn: Box::new(warn) };
+    let root = PathBuf::from("/");
+    let options = Options { root, folders: folders(), given, limit, warn: Box::new(warn) };
     Ok(Value::Object(Arc::new(Facts::new(options))))
 }
 
@@ -72,7 +89,7 @@ fn folders() -> Vec<PathBuf> {
 }
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let all = value(matches, [])?;
+    let all = value(matches, [], &interrupt()?)?;
     let shown = match matches.get_one::<String>("query") {
         None => all,
         Some(query) => {
@@ -91,8 +108,8 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
 
 fn described(error: &ccm_expr::Error) -> String {
     match &error.help {
-        Some(help) => format!("{}; {help}", error.message),
-        None => error.message.clone(),
+        Some(help) => format!("{error}; {help}"),
+        None => error.to_string(),
     }
 }
 

@@ -1,18 +1,21 @@
 //! Flags made from a type's properties, and the declaration that they spell.
 
-use std::{fmt::Write, fs, io::Read};
+use std::{fmt::Write, path::Path};
 
 use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser};
 
 use super::failure::Failure;
 use crate::{
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node},
-    host::interrupt::Stdin,
+    host::{input, interrupt::Interrupt},
     manifest,
     redaction::MASK,
     resource::{AnyType, Declaration, Field, FieldKind, fields},
     vocabulary::holds_secrets,
 };
+
+/// A larger file is no content to give as a flag.
+const LARGEST: u64 = 64 << 20;
 
 /// One flag per property, and its negation where it is a switch.
 pub(super) fn arguments(kind: &dyn AnyType) -> Vec<Arg> {
@@ -81,7 +84,7 @@ pub(super) fn identity(kind: &'static dyn AnyType, name: &str) -> (Source, Decla
 pub(super) fn declaration(
     kind: &'static dyn AnyType,
     matches: &ArgMatches,
-    stdin: Stdin,
+    interrupt: &Interrupt,
 ) -> Result<(Source, Declaration), Failure> {
     let name = matches.get_one::<String>("name").cloned().unwrap_or_default();
     let mut line = Line::begin("ensure", kind, &name);
@@ -92,7 +95,7 @@ pub(super) fn declaration(
     }
     let secret = matches.get_flag("sensitive");
     for field in fields(kind).iter().filter(|field| field.name != "name" && field.name != "ensure") {
-        let mut spelled = Spelled { line: &mut line, field, matches, stdin, secret };
+        let mut spelled = Spelled { line: &mut line, field, matches, interrupt, secret };
         properties.extend(spelled.property()?.map(|value| entry(&field.name, value)));
     }
     let name_span = line.name;
@@ -104,7 +107,7 @@ struct Spelled<'a> {
     line: &'a mut Line,
     field: &'a Field,
     matches: &'a ArgMatches,
-    stdin: Stdin<'a>,
+    interrupt: &'a Interrupt,
     secret: bool,
 }
 
@@ -166,12 +169,11 @@ impl Spelled<'_> {
     fn in_file(&mut self) -> Result<Option<Node>, Failure> {
         let Some(flag) = &self.field.file_flag else { return Ok(None) };
         let Some(path) = self.matches.get_one::<String>(flag) else { return Ok(None) };
-        let mut content = Vec::new();
         let read = match path.as_str() {
-            "-" => self.stdin.read_to_end(&mut content),
-            path => fs::File::open(path).and_then(|mut file| file.read_to_end(&mut content)),
+            "-" => input::read_stdin(LARGEST, self.interrupt),
+            path => input::read_argument(Path::new(path), LARGEST, self.interrupt),
         };
-        read.map_err(|error| Failure::new(format!("--{flag}: cannot read {path}: {error}")))?;
+        let content = read.map_err(|error| Failure::new(format!("--{flag}: cannot read {path}: {error}")))?;
         let content = String::from_utf8(content).map_err(|_| {
             Failure::new(format!("--{flag}: {path} is not UTF-8 text; use --source to copy any file"))
         })?;

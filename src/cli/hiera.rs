@@ -53,22 +53,23 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         return Err(Failure::new("no command was given"));
     };
     let more = matches.get_many::<String>("set").into_iter().flatten();
+    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
     let load_inputs = LoadInputs {
-        facts: facts::value(matches, more)?,
+        facts: facts::value(matches, more, &host.interrupt)?,
         environ: load_inputs::environ(),
         hiera: None,
         data: Vec::new(),
+        limits: facts::limits(matches),
+        expression_memory: load_inputs::expression_memory()?,
     };
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let file = matches.get_one::<String>("file").map_or("-", String::as_str);
-    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
     let mut data = heed(load_inputs.data_of(&load_inputs::location(file)?, &folder, &host, &memory)?);
     if let Some(query) = matches.get_one::<String>("query") {
-        let path =
-            ValuePath::parse(query).map_err(|error| Failure::new(format!("--query: {}", error.message)))?;
+        let path = ValuePath::parse(query).map_err(|error| Failure::new(format!("--query: {error}")))?;
         data = path.require(&data).map_err(|error| {
             let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
-            Failure::new(format!("{}{help}", error.message))
+            Failure::new(format!("{}{help}", error.kind))
         })?;
     }
     if matches.get_flag("env") {

@@ -1,13 +1,12 @@
 //! Flags that say what a manifest sees of the machine and of the user's data.
 
 use std::{
-    env, fs,
-    io::{self, Read},
+    env, fs, io,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
-use ccm_expr::{Map, Value};
+use ccm_expr::{Map, Memory, Value};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::NonEmptyStringValueParser};
 use rustix::{fs::OFlags, io::Errno, process::geteuid};
 
@@ -19,7 +18,12 @@ use super::{
 use crate::{
     document::{Pair, pair},
     hiera::deep,
+    host::{
+        Host,
+        input::{self, Limits},
+    },
     manifest::{LoadInputs, Location},
+    vocabulary::Size,
 };
 
 /// The flags, for every command that reads a manifest or templates.
@@ -39,13 +43,25 @@ pub(super) fn arguments(command: Command) -> Command {
 }
 
 /// What the flags say.
-pub(super) fn load_inputs(matches: &ArgMatches) -> Result<LoadInputs, Failure> {
+pub(super) fn load_inputs(matches: &ArgMatches, host: &Host) -> Result<LoadInputs, Failure> {
     Ok(LoadInputs {
-        facts: facts::value(matches, [])?,
+        facts: facts::value(matches, [], &host.interrupt)?,
         environ: environ(),
         hiera: matches.get_one::<String>("hiera").map(|text| location(text)).transpose()?,
         data: pairs(matches)?,
+        limits: facts::limits(matches),
+        expression_memory: expression_memory()?,
     })
+}
+
+/// What all expressions of the run may hold together.
+pub(super) fn expression_memory() -> Result<Memory, Failure> {
+    let variable = "CCM_MEMORY_LIMIT";
+    let Some(text) = env::var_os(variable).filter(|text| !text.is_empty()) else {
+        return Ok(Memory::default());
+    };
+    let size: Result<Size, _> = text.to_string_lossy().parse();
+    size.map(|size| Memory::new(size.bytes())).map_err(|error| Failure::new(format!("{variable}: {error}")))
 }
 
 /// Where an argument says that something is.
@@ -54,14 +70,14 @@ pub(super) fn location(argument: &str) -> Result<Location, Failure> {
 }
 
 /// As [`load_inputs`], with what lies in the current folder: `.env` adds to the environment, `.hiera` is the data.
-pub(super) fn of_folder(matches: &ArgMatches, folder: &Path) -> Result<LoadInputs, Failure> {
-    let mut load_inputs = load_inputs(matches)?;
-    if let Some(bytes) = ours(&folder.join(".env"))? {
+pub(super) fn of_folder(matches: &ArgMatches, folder: &Path, host: &Host) -> Result<LoadInputs, Failure> {
+    let mut load_inputs = load_inputs(matches, host)?;
+    if let Some(bytes) = ours(&folder.join(".env"), load_inputs.limits)? {
         let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
         load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?);
     }
     if load_inputs.hiera.is_none()
-        && let Some(bytes) = ours(&folder.join(".hiera"))?
+        && let Some(bytes) = ours(&folder.join(".hiera"), load_inputs.limits)?
     {
         let (name, folder) = (".hiera".to_owned(), folder.to_owned());
         load_inputs.hiera = Some(Location::Open { name, folder, bytes });
@@ -72,11 +88,11 @@ pub(super) fn of_folder(matches: &ArgMatches, folder: &Path) -> Result<LoadInput
 /// What a file holds, if it is there and only its owner, who is the user or root, can have written it.
 ///
 /// What is judged is what was opened: nobody can put another file in its place in between.
-fn ours(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+fn ours(path: &Path, limits: Limits) -> Result<Option<Vec<u8>>, Failure> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
     let failed = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
-    let mut file = match opened {
+    let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
@@ -93,9 +109,8 @@ fn ours(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
         not_ours(path);
         return Ok(None);
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(failed)?;
-    Ok(Some(bytes))
+    let read = input::read_to_end(file, limits.data);
+    read.map(Some).map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
 }
 
 fn not_ours(path: &Path) {

@@ -131,8 +131,7 @@ impl From<Exit> for ExitCode {
 
 /// The machine that this process runs on.
 fn host(progress: &Rc<Progress>) -> Result<Host, Failure> {
-    let interrupt =
-        Interrupt::install().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let interrupt = interrupt()?;
     let proxies = Proxies::from_environment(|name| env::var(name).ok());
     let http = Client::new(proxies, interrupt.clone(), Rc::clone(progress) as Rc<_>);
     Ok(Host { interrupt, runner: Runner::default(), users: Users::default(), http })
@@ -148,6 +147,11 @@ fn recover(host: &Host, memory: &Memory) {
         .filter_map(Recovered::warning)
         .for_each(|text| failure::warn(&text));
     host.runner.record_in(journal);
+}
+
+/// Listens for signals from now on.
+fn interrupt() -> Result<Interrupt, Failure> {
+    Interrupt::install().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
 }
 
 /// Returns what the program remembers, in the directory that the flags name.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{command, flags};
 use crate::{
     document::Diagnostics,
-    host::interrupt::{Interrupt, Stdin},
+    host::interrupt::Interrupt,
     manifest::declarations,
     resource::{Completeness, Resource},
     types::TYPES,
@@ -17,7 +17,7 @@ fn resource(words: &[String]) -> Resource {
     let matches = matches.subcommand_matches("ensure").unwrap();
     let (kind, matches) = matches.subcommand().unwrap();
     let kind = crate::types::find(kind).unwrap();
-    let (_, declaration) = flags::declaration(kind, matches, Stdin(&Interrupt::never().unwrap()))
+    let (_, declaration) = flags::declaration(kind, matches, &Interrupt::never().unwrap())
         .unwrap_or_else(|_| panic!("{words:?}"));
     let mut problems = Diagnostics::default();
     let resource = declaration.resolve(Completeness::Whole, &mut problems);

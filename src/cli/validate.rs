@@ -24,8 +24,8 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let load_inputs = load_inputs::load_inputs(matches)?;
     let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
+    let load_inputs = load_inputs::load_inputs(matches, &host)?;
     let mut exit = Exit::Success;
     for argument in matches.get_many::<String>("manifest").into_iter().flatten() {
         let loaded = manifest::load(&load_inputs::location(argument)?, &load_inputs, &host, &memory);

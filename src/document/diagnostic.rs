@@ -259,22 +259,3 @@ impl Lines {
         start..text.floor_char_boundary(span.end as usize).clamp(start, line_end)
     }
 }
-
-/// Longer words are not typing mistakes, and comparing them takes the product of their lengths.
-const LONGEST_WORD: usize = 100;
-
-/// The candidate that `word` was probably meant to be.
-pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > LONGEST_WORD {
-        return None;
-    }
-    let lower = word.to_lowercase();
-    let tolerance = lower.chars().count() / 3;
-    candidates
-        .into_iter()
-        .filter(|candidate| candidate.len() <= LONGEST_WORD)
-        .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|&(distance, candidate)| distance <= tolerance && candidate != word)
-        .min_by_key(|&(distance, _)| distance)
-        .map(|(_, candidate)| candidate)
-}

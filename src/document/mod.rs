@@ -22,8 +22,9 @@ mod syntax;
 mod tests;
 mod value;
 
+pub(crate) use ccm_expr::closest;
 pub(crate) use deserialize::{Fault, NodeError, RAW_SCALAR, from_node};
-pub(crate) use diagnostic::{Colour, Diagnostic, Excerpt, Severity, closest, render};
+pub(crate) use diagnostic::{Colour, Diagnostic, Excerpt, Severity, render};
 pub(crate) use diagnostics::{Diagnostics, Review};
 pub(crate) use pair::{Pair, pair};
 pub(crate) use parse::{Parsed, parse, read};

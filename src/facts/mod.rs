@@ -64,6 +64,8 @@ pub(crate) struct Options {
     pub(crate) folders: Vec<PathBuf>,
     /// Facts over all others, later over earlier.
     pub(crate) given: Vec<Map>,
+    /// How large a file with facts may be.
+    pub(crate) limit: u64,
     /// Told about every file of a folder that cannot be used, once.
     pub(crate) warn: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -82,7 +84,7 @@ impl Facts {
 
     fn all(&self) -> &Value {
         self.all.get_or_init(|| {
-            let mut own = own::in_folders(&self.options.folders, &self.options.warn);
+            let mut own = own::in_folders(&self.options.folders, self.options.limit, &self.options.warn);
             for given in &self.options.given {
                 merge(&mut own, given.clone());
             }

@@ -1,8 +1,6 @@
 //! Facts that people wrote down, in folders made for them or in a file that a flag names.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,7 +11,11 @@ use rustix::process::geteuid;
 use super::overlay::merge;
 use crate::{
     document::{self, Diagnostic, Diagnostics, Source, to_value},
-    host::files::{self, FileError, FileKind},
+    host::{
+        files::{self, FileError, FileKind},
+        input::{self, UnreadableInput},
+        interrupt::Interrupt,
+    },
 };
 
 /// Why a file gives no facts.
@@ -21,8 +23,8 @@ use crate::{
 pub(crate) enum FactsError {
     #[error(transparent)]
     Unsafe(#[from] FileError),
-    #[error("cannot read {}: {error}", path.display())]
-    Unreadable { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableInput),
     #[error("{} belongs to uid {owner}: only facts of root or of the user running ccm are read", path.display())]
     Owner { path: PathBuf, owner: u32 },
     #[error(
@@ -35,7 +37,7 @@ pub(crate) enum FactsError {
 }
 
 /// The facts in folders, later ones over earlier ones. What cannot be used is passed over with a warning.
-pub(super) fn in_folders(folders: &[PathBuf], warn: &dyn Fn(&str)) -> Map {
+pub(super) fn in_folders(folders: &[PathBuf], limit: u64, warn: &dyn Fn(&str)) -> Map {
     let mut facts = Map::new();
     let ignore = |error: FactsError| warn(&format!("facts ignored: {error}"));
     for folder in folders {
@@ -44,7 +46,7 @@ pub(super) fn in_folders(folders: &[PathBuf], warn: &dyn Fn(&str)) -> Map {
             Vec::new()
         });
         for path in paths {
-            match trusted(&path) {
+            match trusted(&path, limit) {
                 Ok(found) => merge(&mut facts, found),
                 Err(error) => ignore(error),
             }
@@ -54,8 +56,9 @@ pub(super) fn in_folders(folders: &[PathBuf], warn: &dyn Fn(&str)) -> Map {
 }
 
 /// The facts in a file that somebody named.
-pub(crate) fn in_file(path: &Path) -> Result<Map, FactsError> {
-    let bytes = fs::read(path).map_err(|error| FactsError::Unreadable { path: path.to_owned(), error })?;
+pub(crate) fn in_file(path: &Path, limit: u64, interrupt: &Interrupt) -> Result<Map, FactsError> {
+    let bytes = input::read_argument(path, limit, interrupt)
+        .map_err(|error| UnreadableInput { path: path.to_owned(), error })?;
     read(path, bytes)
 }
 
@@ -85,7 +88,7 @@ fn dropped_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
 }
 
 /// The facts in a file that only root or the user running this could have written; none if there is no such file.
-fn trusted(path: &Path) -> Result<Map, FactsError> {
+fn trusted(path: &Path, limit: u64) -> Result<Map, FactsError> {
     let Some((Some(file), entry)) = files::open_regular(path)? else { return Ok(Map::new()) };
     if entry.uid != 0 && entry.uid != geteuid().as_raw() {
         return Err(FactsError::Owner { path: path.to_owned(), owner: entry.uid });
@@ -93,14 +96,9 @@ fn trusted(path: &Path) -> Result<Map, FactsError> {
     if entry.mode & 0o022 != 0 {
         return Err(FactsError::Writable { path: path.to_owned(), mode: entry.mode });
     }
-    let bytes = content(file).map_err(|error| FactsError::Unreadable { path: path.to_owned(), error })?;
+    let bytes =
+        input::read_to_end(file, limit).map_err(|error| UnreadableInput { path: path.to_owned(), error })?;
     read(path, bytes)
-}
-
-fn content(mut file: File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn read(path: &Path, bytes: Vec<u8>) -> Result<Map, FactsError> {

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 pub use archives::unpack;
 
-use ccm_expr::{Map, Value};
+use ccm_expr::{Map, Memory, Value};
 
 use crate::{
     cli,
     document::{Colour, Review, render},
-    host::Host,
+    host::{Host, input::Limits},
     manifest::{self, LoadError, LoadInputs, Location},
     state::{Memory, StateDirectory},
 };
@@ -62,7 +62,14 @@ fn folder() -> PathBuf {
 }
 
 fn load_inputs() -> LoadInputs {
-    LoadInputs { facts: facts(), environ: facts(), hiera: None, data: Vec::new() }
+    LoadInputs {
+        facts: facts(),
+        environ: facts(),
+        hiera: None,
+        data: Vec::new(),
+        limits: Limits::default(),
+        expression_memory: Memory::default(),
+    }
 }
 
 fn facts() -> Value {

@@ -166,7 +166,7 @@ fn expanded_name(scalar: &Scalar, scope: &Scope) -> Result<Option<String>, ccm_e
     let name = Template::parse(&scalar.text)?.render_with(scope, |value| {
         let value = match value {
             // What is missing on the way to it is missing, too.
-            Err(error) if error.message.ends_with(" of nil") => Value::Null,
+            Err(error) if error.kind.is_about_nil() => Value::Null,
             value => value?,
         };
         let value = if value.is_null() { "".into() } else { value };

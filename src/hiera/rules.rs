@@ -139,11 +139,8 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
                 let at = Span::new(offset + error.span.start, offset + error.span.end);
                 Diagnostic {
                     help: error.help,
-                    ..Diagnostic::error(
-                        "invalid-rule",
-                        format!("the rule of data `{name}`: {}", error.message),
-                    )
-                    .at(at)
+                    ..Diagnostic::error("invalid-rule", format!("the rule of data `{name}`: {}", error.kind))
+                        .at(at)
                 }
             };
             let scope = scope.about(value.clone());
@@ -162,7 +159,7 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
                         format!("the rule of data `{name}` must give a boolean, not {}", other.type_name());
                     Some(Diagnostic::error("invalid-rule", message).at(place))
                 }
-                Err(error) => Some(in_place(error)),
+                Err(error) => Some(in_place(scope.advise(error))),
             }
         }
         _ => None,

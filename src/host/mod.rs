@@ -2,6 +2,7 @@
 
 pub(crate) mod files;
 pub(crate) mod http;
+pub(crate) mod input;
 pub(crate) mod interrupt;
 pub(crate) mod process;
 pub(crate) mod unpack;

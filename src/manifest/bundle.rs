@@ -14,6 +14,7 @@ use crate::{
         Host,
         files::{Attributes, CopyInterrupted, Staging, TempFile},
         http::Request,
+        input::{self, UnreadableInput},
         unpack::{self, ArchiveFormat, Limits, Rules},
     },
     state::Memory,
@@ -34,7 +35,8 @@ impl Bundle {
         host: &Host,
         memory: &Memory,
     ) -> Result<Self, Unreadable> {
-        let archive = File::open(path).map_err(|error| Unreadable::File { path: path.to_owned(), error })?;
+        let archive =
+            input::open_file(path).map_err(|error| UnreadableInput { path: path.to_owned(), error })?;
         Self::unpack(&archive, kind, &path.display().to_string(), host, memory)
     }
 

@@ -95,7 +95,6 @@ impl<'p> Found<'p> {
         let mut found = Self { declarations: Vec::new(), defaults: Vec::new(), diagnostics };
         match list.as_seq() {
             Some(items) => items.iter().for_each(|item| found.entry(item)),
-            None if list.is_null() => {}
             None => {
                 let message = format!("resources must be a list, not {}", list.kind());
                 found.problem(

@@ -20,13 +20,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     document::{
-        self, Diagnostic, Diagnostics, Entry, Node, Pair, Parsed, Review, Source, Value, closest, from_node,
+        self, Diagnostic, Diagnostics, Entry, Node, Pair, Parsed, Review, Source, Span, Value, closest,
+        from_node,
     },
     hiera::{self, deep, set},
-    host::Host,
+    host::{Host, input::Limits},
     resource::{Declaration, Expansion, Resource},
     state::Memory,
-    template::{self, Scope},
+    template::{self, Provenance, Scope},
 };
 
 /// A manifest that is valid as a whole.
@@ -91,6 +92,10 @@ pub(crate) struct LoadInputs {
     pub(crate) hiera: Option<Location>,
     /// Data that goes over everything, one after the other.
     pub(crate) data: Vec<Pair>,
+    /// How large documents may be.
+    pub(crate) limits: Limits,
+    /// What all expressions of the run may hold together.
+    pub(crate) expression_memory: ccm_expr::Memory,
 }
 
 /// Reads a manifest and finds everything that is wrong with it.
@@ -100,12 +105,14 @@ pub(crate) fn load(
     host: &Host,
     memory: &Memory,
 ) -> Result<Loaded<Manifest>, LoadError> {
-    let Origin { source, folder: working_directory, bundle } =
-        location.read(host, memory).map_err(LoadError::Unreadable)?;
+    let Origin { source, folder: working_directory, provenance, bundle } =
+        location.read(host, memory, load_inputs.limits.document).map_err(LoadError::Unreadable)?;
     let scope = load_inputs.scope(&working_directory);
     let external = load_inputs.external_data(&scope, host, memory)?;
     let mut diagnostics = Diagnostics::default();
-    let read = read(&source, &scope, load_inputs, external.as_ref(), &mut diagnostics)?;
+    let read =
+        Reading { source: &source, scope: &scope, provenance, load_inputs, external: external.as_ref() }
+            .read(&mut diagnostics)?;
     let broken = |scope: &Scope| external.as_ref().and_then(|external| external.review(scope));
     let of_data = read.as_ref().and_then(|(_, _, scope)| broken(scope));
     let reviews = diagnostics.review(&source).into_iter().chain(of_data);
@@ -114,7 +121,7 @@ pub(crate) fn load(
         working_directory,
         resources,
         settings,
-        scope,
+        scope: scope.for_turns(),
         _bundle: bundle,
     });
     Loaded::of(manifest, reviews)
@@ -124,6 +131,7 @@ impl LoadInputs {
     /// What expressions can see before there is any data.
     fn scope(&self, working_directory: &Path) -> Scope {
         Scope::new(self.facts.clone(), self.environ.clone(), working_directory.to_owned())
+            .with_memory(self.expression_memory.clone())
     }
 
     /// What expressions can see where there is no manifest.
@@ -137,7 +145,7 @@ impl LoadInputs {
         let external = self.external_data(&scope, host, memory)?;
         let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), external.as_ref())?);
         let review = external.and_then(|external| external.review(&scope));
-        Loaded::of(Some(scope), review)
+        Loaded::of(Some(scope.for_turns()), review)
     }
 
     /// The data of a document that holds only data.
@@ -149,7 +157,7 @@ impl LoadInputs {
         memory: &Memory,
     ) -> Result<Loaded<ccm_expr::Value>, LoadError> {
         let scope = self.scope(working_directory);
-        let external = External::read(location, &scope, host, memory)?;
+        let external = External::read(location, &scope, host, memory, self.limits.data)?;
         let scope = scope.with_data(external.data.clone());
         let review = external.review(&scope);
         Loaded::of(Some(external.data), review)
@@ -170,7 +178,10 @@ impl LoadInputs {
         host: &Host,
         memory: &Memory,
     ) -> Result<Option<External>, LoadError> {
-        self.hiera.as_ref().map(|location| External::read(location, scope, host, memory)).transpose()
+        self.hiera
+            .as_ref()
+            .map(|location| External::read(location, scope, host, memory, self.limits.data))
+            .transpose()
     }
 }
 
@@ -178,15 +189,22 @@ impl LoadInputs {
 struct External {
     source: Source,
     root: Node,
+    provenance: Provenance,
     data: ccm_expr::Value,
     /// Warnings about the document itself.
     diagnostics: Diagnostics,
 }
 
 impl External {
-    fn read(location: &Location, scope: &Scope, host: &Host, memory: &Memory) -> Result<Self, LoadError> {
-        let Origin { source, folder, bundle: _bundle } =
-            location.read(host, memory).map_err(LoadError::Unreadable)?;
+    fn read(
+        location: &Location,
+        scope: &Scope,
+        host: &Host,
+        memory: &Memory,
+        limit: u64,
+    ) -> Result<Self, LoadError> {
+        let Origin { source, provenance, folder: _, bundle: _bundle } =
+            location.read(host, memory, limit).map_err(LoadError::Unreadable)?;
         let parsed = match document::read(&source) {
             Ok(parsed) => parsed,
             Err(mut diagnostics) => {
@@ -196,11 +214,15 @@ impl External {
         };
         let root = &parsed.root;
         let mut diagnostics = Diagnostics::default();
-        let data = if root.is_null() {
+        let data = if root.is_null() && provenance == Provenance::Remote {
+            // A server that answers with nothing most probably does not have what was asked for.
+            diagnostics.push(Diagnostic::error("no-data", "the address answers without any data"));
+            ccm_expr::Value::Null
+        } else if root.is_null() {
             ccm_expr::Map::new().into()
         } else if let Some(entries) = root.as_map() {
             check_sections(entries, &mut diagnostics);
-            hiera::resolve(entries, &scope.at(&folder), &source, &mut diagnostics)
+            hiera::resolve(entries, &scope.for_data(provenance), &source, &mut diagnostics)
         } else {
             let message = format!("data is a map with a section `data`, not {}", root.kind());
             diagnostics.push(Diagnostic::error("data-not-a-map", message).at(root.span));
@@ -210,14 +232,15 @@ impl External {
         if diagnostics.has_errors() {
             return Err(LoadError::Invalid(vec![Review { source, diagnostics }]));
         }
-        Ok(Self { source, root: parsed.root, data, diagnostics })
+        Ok(Self { source, root: parsed.root, provenance, data, diagnostics })
     }
 
     /// Returns what was found in the document, and the rules of it that the merged data breaks.
     fn review(&self, scope: &Scope) -> Option<Review> {
         let mut diagnostics = self.diagnostics.clone();
         let entries = self.root.as_map().unwrap_or_default();
-        hiera::check(entries, scope.data(), scope, &self.source, &mut diagnostics);
+        let scope = scope.for_data(self.provenance);
+        hiera::check(entries, scope.data(), &scope, &self.source, &mut diagnostics);
         secret::hide(&mut diagnostics, &self.root, &self.source.text);
         diagnostics.review(&self.source)
     }
@@ -225,25 +248,63 @@ impl External {
 
 type Read = (Vec<Resource>, Settings, Scope);
 
-/// What a manifest says, as far as it can be told in spite of its problems.
-fn read(
-    source: &Source,
-    scope: &Scope,
-    load_inputs: &LoadInputs,
-    external: Option<&External>,
-    diagnostics: &mut Diagnostics,
-) -> Result<Option<Read>, LoadError> {
-    let mut parsed = match document::read(source) {
-        Ok(parsed) => parsed,
-        Err(found) => {
-            *diagnostics = found;
-            secret::hide_all(diagnostics, &source.text);
-            return Ok(None);
-        }
-    };
-    let read = read_tree(&mut parsed.root, source, scope, load_inputs, external, diagnostics)?;
-    combine(diagnostics, &parsed, source);
-    Ok(read)
+/// A manifest that is being read, and what it is read with.
+struct Reading<'a> {
+    source: &'a Source,
+    scope: &'a Scope,
+    provenance: Provenance,
+    load_inputs: &'a LoadInputs,
+    external: Option<&'a External>,
+}
+
+impl Reading<'_> {
+    /// What the manifest says, as far as it can be told in spite of its problems.
+    fn read(&self, diagnostics: &mut Diagnostics) -> Result<Option<Read>, LoadError> {
+        let mut parsed = match document::read(self.source) {
+            Ok(parsed) => parsed,
+            Err(found) => {
+                *diagnostics = found;
+                secret::hide_all(diagnostics, &self.source.text);
+                return Ok(None);
+            }
+        };
+        let read = self.tree(&mut parsed.root, diagnostics)?;
+        combine(diagnostics, &parsed, self.source);
+        Ok(read)
+    }
+
+    fn tree(&self, root: &mut Node, diagnostics: &mut Diagnostics) -> Result<Option<Read>, LoadError> {
+        let source = self.source;
+        let for_data = self.scope.for_data(self.provenance);
+        let own = match root.as_map() {
+            Some(entries) => {
+                check_sections(entries, diagnostics);
+                hiera::resolve(entries, &for_data, source, diagnostics)
+            }
+            None if root.as_seq().is_some() => ccm_expr::Map::new().into(),
+            None => {
+                diagnostics.push(not_a_manifest(root));
+                return Ok(None);
+            }
+        };
+        let merged = self.load_inputs.over(own, self.external)?;
+        hiera::check(root.as_map().unwrap_or_default(), &merged, &for_data, source, diagnostics);
+        let scope = self.scope.with_data(merged);
+        let whole = root.span;
+        let (list, settings) = match &mut root.value {
+            Value::Map(entries) => ccm_section(entries, &scope, source, diagnostics),
+            _ => (Some(&*root), Settings::default()),
+        };
+        let mut expansion = Expansion::new(&scope, source);
+        let resources = match list {
+            Some(list) => entries::resources(list, &mut expansion, diagnostics),
+            None => {
+                diagnostics.push(no_resources(whole));
+                Vec::new()
+            }
+        };
+        Ok(Some((resources, settings, scope)))
+    }
 }
 
 /// Joins what is wrong with a document as such and what is wrong with what it says, in the written order.
@@ -262,38 +323,6 @@ fn combine(
     } else {
         secret::hide_all(diagnostics, &source.text);
     }
-}
-
-fn read_tree(
-    root: &mut Node,
-    source: &Source,
-    scope: &Scope,
-    load_inputs: &LoadInputs,
-    external: Option<&External>,
-    diagnostics: &mut Diagnostics,
-) -> Result<Option<Read>, LoadError> {
-    let own = match root.as_map() {
-        Some(entries) => {
-            check_sections(entries, diagnostics);
-            hiera::resolve(entries, scope, source, diagnostics)
-        }
-        None if root.is_null() || root.as_seq().is_some() => ccm_expr::Map::new().into(),
-        None => {
-            diagnostics.push(not_a_manifest(root));
-            return Ok(None);
-        }
-    };
-    let merged = load_inputs.over(own, external)?;
-    hiera::check(root.as_map().unwrap_or_default(), &merged, scope, source, diagnostics);
-    let scope = scope.with_data(merged);
-    let (list, settings) = match &mut root.value {
-        Value::Map(entries) => ccm_section(entries, &scope, source, diagnostics),
-        _ => (Some(&*root), Settings::default()),
-    };
-    let mut expansion = Expansion::new(&scope, source);
-    let resources =
-        list.map(|list| entries::resources(list, &mut expansion, diagnostics)).unwrap_or_default();
-    Ok(Some((resources, settings, scope)))
 }
 
 /// The declarations in a manifest that is part of the program.
@@ -384,7 +413,17 @@ fn settings(entries: Vec<Entry>, diagnostics: &mut Diagnostics) -> Settings {
     from_node(&Node { value: Value::Map(map), span: document::Span::default() }).unwrap_or_default()
 }
 
+/// A document that declares nothing at all is most probably not the one that was meant.
+fn no_resources(place: Span) -> Diagnostic {
+    Diagnostic::error("no-resources", "the manifest has no resources")
+        .at(place)
+        .with_help("write them below ccm.resources; `resources: []` is a manifest without any")
+}
+
 fn not_a_manifest(root: &Node) -> Diagnostic {
+    if root.is_null() {
+        return no_resources(root.span);
+    }
     Diagnostic::error(
         "not-a-manifest",
         format!("a manifest is a map of sections or a list of resources, not {}", root.kind()),

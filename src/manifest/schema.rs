@@ -34,7 +34,6 @@ pub(crate) fn manifest_schema() -> Value {
         "anyOf": [
             { "$ref": "#/$defs/manifest" },
             resources,
-            { "type": "null" },
         ],
         "$defs": with_manifest(definitions, &resources),
     })
@@ -43,7 +42,7 @@ pub(crate) fn manifest_schema() -> Value {
 fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<String, Value> {
     let mut ccm = inlined::<Settings>().to_value();
     properties_of(&mut ccm).for_each(|(_, setting)| allow_templates(setting));
-    ccm["properties"]["resources"] = json!({ "anyOf": [resources, { "type": "null" }] });
+    ccm["properties"]["resources"] = resources.clone();
     let maps = json!({ "type": "object" });
     definitions.insert(
         "manifest".to_owned(),
@@ -66,8 +65,14 @@ fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<
                     "description": "Data that replaces other data on some machines.",
                     "additionalProperties": maps,
                 },
-                "ccm": { "type": ["object", "null"], "additionalProperties": false, "properties": ccm["properties"] },
+                "ccm": {
+                    "type": "object",
+                    "required": ["resources"],
+                    "additionalProperties": false,
+                    "properties": ccm["properties"],
+                },
             },
+            "required": ["ccm"],
         }),
     );
     definitions

@@ -1,10 +1,6 @@
 //! Where a manifest comes from.
 
-use std::{
-    fs,
-    io::{self, Read},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::bundle::Bundle;
 use crate::{
@@ -12,17 +8,16 @@ use crate::{
     host::{
         Host,
         http::{HttpError, Request},
-        interrupt::Stdin,
+        input::{self, InputError, UnreadableInput},
         unpack::ArchiveFormat,
     },
     state::Memory,
+    template::Provenance,
     vocabulary::{Url, has_scheme},
 };
 
 /// The file that a folder or bundle has to hold to be a manifest.
 pub(super) const IN_A_FOLDER: &str = "manifest.yaml";
-/// Larger documents are not fetched.
-const LARGEST: u64 = 256 << 20;
 
 /// Where a manifest or data comes from.
 #[derive(Clone, Debug)]
@@ -40,10 +35,10 @@ pub(crate) enum Location {
 /// A manifest or data that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
-    #[error("cannot read {}: {}", path.display(), reason(.error))]
-    File { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    File(#[from] UnreadableInput),
     #[error("cannot read standard input: {0}")]
-    Stdin(io::Error),
+    Stdin(InputError),
     #[error("{0}")]
     Http(HttpError),
     #[error("bundle {name}: {reason}")]
@@ -59,6 +54,7 @@ pub(super) struct Origin {
     pub(super) source: Source,
     /// Where relative paths start.
     pub(super) folder: PathBuf,
+    pub(super) provenance: Provenance,
     /// Keeps the files of a bundle for as long as they are needed.
     pub(super) bundle: Option<Bundle>,
 }
@@ -76,57 +72,59 @@ impl Location {
         Ok(Self::Path(argument.into()))
     }
 
-    pub(super) fn read(&self, host: &Host, memory: &Memory) -> Result<Origin, Unreadable> {
+    /// Reads it; what is larger than `limit` bytes is refused.
+    pub(super) fn read(&self, host: &Host, memory: &Memory, limit: u64) -> Result<Origin, Unreadable> {
         match self {
             Self::Stdin => {
-                let mut bytes = Vec::new();
-                Stdin(&host.interrupt).read_to_end(&mut bytes).map_err(Unreadable::Stdin)?;
-                origin("<stdin>".to_owned(), bytes, Path::new("."), None)
+                let bytes = input::read_stdin(limit, &host.interrupt).map_err(Unreadable::Stdin)?;
+                origin("<stdin>".to_owned(), bytes, Path::new("."))
             }
-            Self::Open { name, folder, bytes } => origin(name.clone(), bytes.clone(), folder, None),
+            Self::Open { name, folder, bytes } => origin(name.clone(), bytes.clone(), folder),
             Self::Path(path) => match ArchiveFormat::of(&path.to_string_lossy()).filter(|_| path.is_file()) {
-                Some(kind) => bundled(Bundle::open(path, kind, host, memory)?, &path.display().to_string()),
+                Some(kind) => {
+                    bundled(Bundle::open(path, kind, host, memory)?, &path.display().to_string(), limit)
+                }
                 None => {
                     let path = if path.is_dir() { path.join(IN_A_FOLDER) } else { path.clone() };
-                    file(&path, path.display().to_string(), None)
+                    let read = input::read_argument(&path, limit, &host.interrupt);
+                    file(&path, path.display().to_string(), read)
                 }
             },
-            Self::Url(url) => match ArchiveFormat::of(&url.file_name()) {
-                Some(kind) => bundled(Bundle::download(url, kind, host, memory)?, &url.to_string()),
-                None => {
-                    let bytes =
-                        host.http.fetch_small(&Request::of(url), LARGEST).map_err(Unreadable::Http)?;
-                    origin(url.to_string(), bytes, Path::new("."), None)
-                }
-            },
+            Self::Url(url) => {
+                let origin = match ArchiveFormat::of(&url.file_name()) {
+                    Some(kind) => {
+                        bundled(Bundle::download(url, kind, host, memory)?, &url.to_string(), limit)
+                    }
+                    None => {
+                        let bytes =
+                            host.http.fetch_small(&Request::of(url), limit).map_err(Unreadable::Http)?;
+                        origin(url.to_string(), bytes, Path::new("."))
+                    }
+                };
+                origin.map(|origin| Origin { provenance: Provenance::Remote, ..origin })
+            }
         }
     }
 }
 
-fn bundled(bundle: Bundle, name: &str) -> Result<Origin, Unreadable> {
+fn bundled(bundle: Bundle, name: &str, limit: u64) -> Result<Origin, Unreadable> {
     let folder = bundle
         .folder()
         .map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.to_string() })?;
     let Some(folder) = folder else { return Err(Unreadable::NoManifest { name: name.to_owned() }) };
-    file(&folder.join(IN_A_FOLDER), format!("{name}/{IN_A_FOLDER}"), Some(bundle))
+    let path = folder.join(IN_A_FOLDER);
+    let origin = file(&path, format!("{name}/{IN_A_FOLDER}"), input::read_file(&path, limit))?;
+    Ok(Origin { bundle: Some(bundle), ..origin })
 }
 
-fn file(path: &Path, name: String, bundle: Option<Bundle>) -> Result<Origin, Unreadable> {
-    let bytes = fs::read(path).map_err(|error| Unreadable::File { path: path.to_owned(), error })?;
+fn file(path: &Path, name: String, read: Result<Vec<u8>, InputError>) -> Result<Origin, Unreadable> {
+    let bytes = read.map_err(|error| UnreadableInput { path: path.to_owned(), error })?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    origin(name, bytes, folder.unwrap_or(Path::new(".")), bundle)
+    origin(name, bytes, folder.unwrap_or(Path::new(".")))
 }
 
-fn origin(name: String, bytes: Vec<u8>, folder: &Path, bundle: Option<Bundle>) -> Result<Origin, Unreadable> {
+fn origin(name: String, bytes: Vec<u8>, folder: &Path) -> Result<Origin, Unreadable> {
     let source = Source::read(name, bytes).map_err(Unreadable::NotText)?;
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    Ok(Origin { source, folder, bundle })
-}
-
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "no such file".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    }
+    Ok(Origin { source, folder, provenance: Provenance::Local, bundle: None })
 }

@@ -93,7 +93,7 @@ impl Condition {
         let parsed = template::Condition::parse(text);
         let value = parsed.and_then(|condition| condition.evaluate(scope)).map_err(|error| Error {
             help: error.help,
-            ..Error::new(format!("{name}: {}", error.message)).on("control")
+            ..Error::new(format!("{name}: {}", error.kind)).on("control")
         })?;
         value.as_bool().ok_or_else(|| {
             Error::new(format!("{name} must give a boolean, not {}: `{text}`", value.type_name()))

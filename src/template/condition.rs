@@ -21,20 +21,16 @@ impl Condition {
                 let help = "it is an expression already: write it without `${ }` or `{{ }}`";
                 Err(Error { help: Some(help.to_owned()), ..error })
             }
-            Err(error) => Err(shifted(error, offset)),
+            Err(error) => Err(error.shifted(offset)),
         }
     }
 
     /// All names in it that the scope does not know.
     pub(crate) fn check(&self, scope: &Scope) -> Vec<Error> {
-        self.program.check(scope).into_iter().map(|error| shifted(error, self.offset)).collect()
+        self.program.check(scope).into_iter().map(|error| error.shifted(self.offset)).collect()
     }
 
     pub(crate) fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
-        scope.evaluate(&self.program).map_err(|error| shifted(error, self.offset))
+        scope.evaluate(&self.program).map_err(|error| error.shifted(self.offset))
     }
-}
-
-fn shifted(error: Error, offset: usize) -> Error {
-    Error { span: error.span.start + offset..error.span.end + offset, ..error }
 }

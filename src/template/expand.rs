@@ -30,11 +30,15 @@ fn expand_with(
     diagnostics: &mut Diagnostics,
 ) {
     each_template(node, &mut |scalar, span| {
+        if scope.is_exhausted() {
+            // That is said of the first template that there was no memory for.
+            return None;
+        }
         let expanded = Template::parse(&scalar.text).and_then(|template| match scalar.style {
             Style::Joined => template.render(scope).map(ccm_expr::Value::from),
             _ => evaluate(&template, scope),
         });
-        match expanded {
+        match expanded.and_then(|value| scope.keep(value, &scalar.text)) {
             Ok(value) => Some(from_value(&value, span)),
             Err(error) => {
                 diagnostics.push(problem(scope.advise(error), scalar, span, source));
@@ -99,5 +103,5 @@ fn each_template(node: &mut Node, replace: &mut dyn FnMut(&Scalar, Span) -> Opti
 /// An error in an expression, at its place in the document.
 pub(crate) fn problem(error: ccm_expr::Error, scalar: &Scalar, span: Span, source: &Source) -> Diagnostic {
     let at = source.within(span, &scalar.text, error.span);
-    Diagnostic { help: error.help, ..Diagnostic::error("invalid-expression", error.message).at(at) }
+    Diagnostic { help: error.help, ..Diagnostic::error("invalid-expression", error.kind.to_string()).at(at) }
 }

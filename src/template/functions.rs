@@ -1,7 +1,6 @@
 //! Functions that ccm adds to expressions.
 
 use std::{
-    fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::Path,
 };
@@ -9,7 +8,7 @@ use std::{
 use ccm_expr::{Arguments, CallError, Template, Value};
 
 use super::{Scope, scope::PredictedText};
-use crate::vocabulary::Duration;
+use crate::{host::input, vocabulary::Duration};
 
 /// Functions that rules about data can use.
 pub(super) const FOR_RULES: &[&str] = &[
@@ -41,7 +40,6 @@ pub(super) const FOR_RULES: &[&str] = &[
 const LARGEST_FILE: u64 = 64 << 20;
 /// How deeply calls of `template` may be inside each other.
 const DEEPEST: usize = 16;
-const TOO_DEEP: &str = "templates are too deep inside each other";
 /// How many templates one template may lead to.
 const MOST: usize = 10_000;
 
@@ -79,14 +77,8 @@ impl Scope {
             Some(PredictedText::CopyOf(source)) => path = source,
             None => {}
         }
-        let metadata = fs::metadata(&path).map_err(|error| failed(&path, error.to_string()))?;
-        if !metadata.is_file() {
-            return Err(failed(&path, "it is not a regular file".to_owned()));
-        }
-        if metadata.len() > LARGEST_FILE {
-            return Err(failed(&path, format!("it is larger than {LARGEST_FILE} bytes")));
-        }
-        let bytes = fs::read(&path).map_err(|error| failed(&path, error.to_string()))?;
+        let bytes =
+            input::read_file(&path, LARGEST_FILE).map_err(|error| failed(&path, error.to_string()))?;
         String::from_utf8(bytes).map_err(|_| failed(&path, "it is not UTF-8 text".to_owned()))
     }
 
@@ -102,25 +94,21 @@ impl Scope {
         let depth = self.depth.get();
         let calls = if depth == 0 { 0 } else { self.calls.get() };
         if depth >= DEEPEST || calls >= MOST {
-            return Err(CallError {
-                help: Some(format!("at most {DEEPEST} may be inside each other, and {MOST} in one")),
-                ..CallError::new(TOO_DEEP)
-            });
+            return Err(CallError::limit("templates are too deep inside each other")
+                .with_help(format!("at most {DEEPEST} may be inside each other, and {MOST} in one")));
         }
         self.depth.set(depth + 1);
         self.calls.set(calls + 1);
         let rendered = Template::parse(&text).and_then(|template| template.render(self));
         self.depth.set(depth);
         rendered.map(Value::from).map_err(|error| {
+            // Of templates that never end, the whole way down says nothing.
+            if error.kind.is_limit() {
+                return CallError { kind: error.kind.innermost().clone(), help: error.help, argument: None };
+            }
             let line = 1 + text[..error.span.start.min(text.len())].matches('\n').count();
             let place = if is_text { format!("line {line} of the text") } else { format!("{given}:{line}") };
-            // Of templates that never end, the whole way down says nothing.
-            let message = if error.message.ends_with(TOO_DEEP) {
-                TOO_DEEP
-            } else {
-                &format!("{place}: {}", error.message)
-            };
-            CallError { help: error.help, ..CallError::new(message) }
+            CallError { help: error.help, ..CallError::new(format!("{place}: {}", error.kind)) }
         })
     }
 }
@@ -170,7 +158,7 @@ pub(super) fn check(name: &str, arguments: &[Value]) -> Result<Value, CallError>
         "isShellSafe" | "is_shell_safe" | "is_shellsafe" => is_shell_safe(&written),
         "isHostname" | "is_hostname" => is_hostname(&written),
         "isFQDN" | "is_fqdn" => is_hostname(&written) && written.trim_end_matches('.').contains('.'),
-        _ => return Err(CallError::new(format!("unknown function `{name}`"))),
+        _ => return Err(CallError::new(format!("there is no function `{name}`"))),
     };
     Ok(holds.into())
 }

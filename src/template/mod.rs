@@ -14,4 +14,4 @@ pub(crate) use escape::escape;
 pub(crate) use expand::{
     check, expand, expand_properties, holds_template, join, problem as template_problem,
 };
-pub(crate) use scope::{Missing, PredictedText, Scope, TextPrediction};
+pub(crate) use scope::{Missing, PredictedText, Provenance, Scope, TextPrediction};

@@ -7,7 +7,7 @@ use std::{
     rc::Rc,
 };
 
-use ccm_expr::{Arguments, CallError, Environment, Map, Path, Program, Value};
+use ccm_expr::{Arguments, CallError, Environment, ErrorKind, Exhausted, Map, Memory, Path, Program, Value};
 
 use super::functions;
 
@@ -16,10 +16,14 @@ pub(crate) struct Scope {
     facts: Value,
     /// Nothing while the data is being made.
     data: Option<Value>,
-    environ: Value,
+    /// Nothing in data that comes from elsewhere: whoever serves it is not to learn of it.
+    environ: Option<Value>,
     pub(super) working_directory: PathBuf,
     missing: Missing,
     reach: Reach,
+    /// What all expressions of a run hold together.
+    memory: Memory,
+    lifetime: Lifetime,
     /// The value that a rule is about, where there is one.
     subject: Option<Value>,
     /// What files would hold in a dry run.
@@ -59,6 +63,10 @@ pub(crate) enum Missing {
 /// Whoever reads data while it is made would read something else afterwards.
 const UNMADE: &str = "is not available while the data is being made";
 const MADE_FROM: &str = "data is made from Facts and Environ";
+const MORE: &str = "CCM_MEMORY_LIMIT allows more, for example CCM_MEMORY_LIMIT=2GiB";
+const ELSEWHERE: &str = "is not available in data that comes from an address";
+const KEPT: &str = "use it in resources, or in data that lies on this machine";
+const IN_RESOURCES: &str = "use it in the properties of resources, and give them what they need as data";
 
 /// Which files expressions can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +74,31 @@ pub(super) enum Reach {
     Machine,
     /// Those that come with the manifest, under relative paths: others may be written before they are to be read.
     Manifest,
+    /// None: data and the order of a hierarchy say nothing about the machine but what its facts do.
+    Nothing,
 }
 
+/// How long the values of templates are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lifetime {
+    /// They become part of the manifest or its data.
+    Run,
+    /// They are gone when the turn of their resource is over.
+    Turn,
+}
+
+/// Where a document was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Provenance {
+    /// On this machine.
+    Local,
+    /// From a web server.
+    Remote,
+}
+
+/// What only resources can use.
+const READERS: &[&str] = &["file", "readFile", "template"];
+const FOR_DATA: &[&str] = &["lookup"];
 const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template"];
 
 impl Scope {
@@ -76,7 +107,9 @@ impl Scope {
         Self {
             facts,
             data: None,
-            environ,
+            environ: Some(environ),
+            memory: Memory::default(),
+            lifetime: Lifetime::Run,
             working_directory,
             missing: Missing::Error,
             reach: Reach::Machine,
@@ -103,18 +136,49 @@ impl Scope {
         Self { subject: Some(value), ..self.like() }
     }
 
-    /// The same scope for files in another folder.
-    pub(crate) fn at(&self, working_directory: &FilePath) -> Self {
-        Self { working_directory: working_directory.to_owned(), ..self.like() }
-    }
-
     /// The same scope as long as nothing was applied.
     pub(crate) fn before_run(&self) -> Self {
         Self { reach: Reach::Manifest, ..self.like() }
     }
 
+    /// The same scope with this memory for all expressions.
+    pub(crate) fn with_memory(self, memory: Memory) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// The same scope for templates whose values are gone after the turn of their resource.
+    pub(crate) fn for_turns(self) -> Self {
+        Self { lifetime: Lifetime::Turn, ..self }
+    }
+
+    /// Returns a value that is kept from now on, if there is memory for it; `text` is the template it came from.
+    pub(super) fn keep(&self, value: Value, text: &str) -> Result<Value, ccm_expr::Error> {
+        if self.lifetime == Lifetime::Run {
+            self.memory.keep(&value).map_err(|exhausted| ccm_expr::Error {
+                kind: Box::new(exhausted.into()),
+                span: 0..text.len(),
+                help: None,
+            })?;
+        }
+        Ok(value)
+    }
+
+    /// Returns whether there was no memory for a value that was to be kept, so that nothing more needs to be tried.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.lifetime == Lifetime::Run && self.memory.is_exhausted()
+    }
+
+    /// The same scope for templates in data and in the order of a hierarchy, which read no files.
+    pub(crate) fn for_data(&self, provenance: Provenance) -> Self {
+        let environ = self.environ.clone().filter(|_| provenance == Provenance::Local);
+        Self { reach: Reach::Nothing, environ, ..self.like() }
+    }
+
     fn like(&self) -> Self {
         Self {
+            environ: self.environ.clone(),
+            memory: self.memory.clone(),
+            lifetime: self.lifetime,
             data: self.data.clone(),
             missing: self.missing,
             reach: self.reach,
@@ -122,13 +186,17 @@ impl Scope {
             prediction: self.prediction.clone(),
             depth: self.depth.clone(),
             calls: self.calls.clone(),
-            ..Self::new(self.facts.clone(), self.environ.clone(), self.working_directory.clone())
+            ..Self::new(self.facts.clone(), Value::Null, self.working_directory.clone())
         }
     }
 
     /// Whether a file can be read now.
     pub(super) fn reaches(&self, path: &str) -> bool {
-        self.reach == Reach::Machine || FilePath::new(path).is_relative()
+        match self.reach {
+            Reach::Machine => true,
+            Reach::Manifest => FilePath::new(path).is_relative(),
+            Reach::Nothing => false,
+        }
     }
 
     pub(crate) fn data(&self) -> &Value {
@@ -148,14 +216,28 @@ impl Scope {
     /// The same error with what this scope knows about it: the name that was probably meant, for a member that does not
     /// exist has no value, which alone does not say that it was misspelt; or that the data is not there yet.
     pub(crate) fn advise(&self, error: ccm_expr::Error) -> ccm_expr::Error {
-        let unknown =
-            error.message.strip_prefix("unknown variable `").and_then(|rest| rest.strip_suffix('`'));
-        if let Some(name @ ("Data" | "data")) = unknown {
-            let message = format!("`{name}` {UNMADE}");
-            return ccm_expr::Error { message, help: Some(MADE_FROM.to_owned()), ..error };
-        }
-        let written = error.message.strip_prefix('`').and_then(|rest| rest.strip_suffix("` has no value"));
-        let Some((root, rest)) = written.and_then(|written| written.split_once('.')) else { return error };
+        let unavailable = |message: String, help: &str| ccm_expr::Error {
+            kind: Box::new(ErrorKind::Unavailable(message)),
+            help: Some(help.to_owned()),
+            span: error.span.clone(),
+        };
+        let written = match error.kind.innermost() {
+            ErrorKind::UnknownVariable { name } if name.eq_ignore_ascii_case("data") => {
+                return unavailable(format!("`{name}` {UNMADE}"), MADE_FROM);
+            }
+            ErrorKind::UnknownVariable { name } if name.eq_ignore_ascii_case("environ") => {
+                return unavailable(format!("`{name}` {ELSEWHERE}"), KEPT);
+            }
+            ErrorKind::UnknownFunction { name } if READERS.contains(&name.as_str()) => {
+                return unavailable(format!("`{name}` cannot be used in data: it reads files"), IN_RESOURCES);
+            }
+            ErrorKind::Limit(Exhausted::Memory { .. }) => {
+                return ccm_expr::Error { help: Some(MORE.to_owned()), ..error };
+            }
+            ErrorKind::NoValue { expression } => expression,
+            _ => return error,
+        };
+        let Some((root, rest)) = written.split_once('.') else { return error };
         let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
         let root = root.to_ascii_lowercase();
         if !["facts", "data", "environ"].contains(&root.as_str()) || !is_plain(rest) {
@@ -186,6 +268,10 @@ impl Scope {
         if self.data.is_none() && text.split(['.', '|']).next() == Some("data") {
             return Err(CallError::at(0, format!("`{text}` {UNMADE}")).with_help(MADE_FROM));
         }
+        let is_environ = matches!(text.split(['.', '|']).next(), Some("environ" | "env"));
+        if self.environ.is_none() && is_environ {
+            return Err(CallError::at(0, format!("`{text}` {ELSEWHERE}")).with_help(KEPT));
+        }
         let path = self.path(text)?;
         let root = self.root(text);
         let found = match (default, self.missing) {
@@ -195,18 +281,14 @@ impl Scope {
             (None, Missing::Error) => path.require(&root),
             (None, Missing::Empty) => path.find(&root).map(Option::unwrap_or_default),
         };
-        found.map_err(|error| CallError { message: error.message, help: error.help, argument: Some(0) })
+        found.map_err(|error| CallError { argument: Some(0), ..error.into() })
     }
 
     fn path(&self, text: &str) -> Result<Rc<Path>, CallError> {
         if let Some(path) = self.paths.borrow().get(text) {
             return Ok(Rc::clone(path));
         }
-        let path = Path::parse(text).map_err(|error| CallError {
-            message: error.message,
-            help: error.help,
-            argument: Some(0),
-        })?;
+        let path = Path::parse(text).map_err(|error| CallError { argument: Some(0), ..error.into() })?;
         let path = Rc::new(path);
         self.paths.borrow_mut().insert(text.to_owned(), Rc::clone(&path));
         Ok(path)
@@ -216,7 +298,7 @@ impl Scope {
     fn root(&self, path: &str) -> Value {
         let environ = if path.split(['.', '|']).next() == Some("env") { "env" } else { "environ" };
         let entries =
-            [("facts", Some(&self.facts)), ("data", self.data.as_ref()), (environ, Some(&self.environ))];
+            [("facts", Some(&self.facts)), ("data", self.data.as_ref()), (environ, self.environ.as_ref())];
         let known = entries.into_iter().filter_map(|(name, value)| Some((name.into(), value?.clone())));
         known.collect::<Map>().into()
     }
@@ -227,7 +309,7 @@ impl Environment for Scope {
         match name {
             "Facts" | "facts" => Some(self.facts.clone()),
             "Data" | "data" => self.data.clone(),
-            "Environ" | "environ" => Some(self.environ.clone()),
+            "Environ" | "environ" => self.environ.clone(),
             "value" => self.subject.clone(),
             _ => None,
         }
@@ -238,12 +320,21 @@ impl Environment for Scope {
         let names = names.chain(self.subject.as_ref().map(|_| "value"));
         names
             .filter(|name| self.data.is_some() || !name.eq_ignore_ascii_case("data"))
+            .filter(|name| self.environ.is_some() || !name.eq_ignore_ascii_case("environ"))
             .map(str::to_owned)
             .collect()
     }
 
     fn function_names(&self) -> &[&str] {
-        if self.subject.is_some() { functions::FOR_RULES } else { FUNCTIONS }
+        match (&self.subject, self.reach) {
+            (Some(_), _) => functions::FOR_RULES,
+            (None, Reach::Nothing) => FOR_DATA,
+            (None, _) => FUNCTIONS,
+        }
+    }
+
+    fn memory(&self) -> Memory {
+        self.memory.clone()
     }
 
     fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Value, CallError> {

@@ -1,5 +1,12 @@
-//! What one evaluation may use up, so that no expression runs or grows without end.
+//! What expressions may use up, so that none runs or grows without end.
+//!
+//! Steps, elements and bytes are counted for each evaluation. Memory is counted for all that share a [`Memory`]: what an
+//! evaluation makes is given back when it ends, and whoever keeps the value takes what that needs.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::template::LONGEST;
 use crate::value::Value;
 
 /// How many nodes may be evaluated and elements be looked at.
@@ -10,25 +17,112 @@ const ELEMENTS: u64 = 1_000_000;
 const BYTES: u64 = 32 << 20;
 /// How deep lists may hold lists, beyond what the text of an expression itself nests.
 const DEPTH: usize = 100;
+/// What all expressions that share one memory may hold, unless the host says otherwise.
+const MEMORY: u64 = 512 << 20;
+/// What an element of a list or an entry of a map is counted as, without its text.
+const ELEMENT: u64 = size_of::<Value>() as u64;
 
 /// A limit was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Exhausted {
+#[non_exhaustive]
+pub enum Exhausted {
+    /// It would run for too long.
     #[error("the expression takes more than {STEPS} steps")]
     Steps,
+    /// Lists and maps would have too many parts.
     #[error("the expression makes more than {ELEMENTS} list or map elements")]
     Elements,
+    /// Too much text would be made on the way.
     #[error("the expression makes more than {BYTES} bytes of text")]
     Bytes,
+    /// Lists and maps would be too deep inside each other.
     #[error("the expression nests lists or maps more than {DEPTH} deep")]
     Depth,
+    /// The text of a template would be too long.
+    #[error("the text is longer than {LONGEST} bytes")]
+    Text,
+    /// All expressions together would hold too much.
+    #[error("expressions hold more than {limit} bytes together")]
+    Memory {
+        /// How much they may hold.
+        limit: u64,
+    },
 }
 
+/// The memory that expressions share. Clones count together.
+#[derive(Debug, Clone)]
+pub struct Memory(Rc<Account>);
+
+#[derive(Debug)]
+struct Account {
+    limit: u64,
+    used: Cell<u64>,
+    exhausted: Cell<bool>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(MEMORY)
+    }
+}
+
+impl Memory {
+    /// Makes a memory of so many bytes.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        Self(Rc::new(Account { limit, used: Cell::new(0), exhausted: Cell::new(false) }))
+    }
+
+    /// Counts what a value holds as kept.
+    ///
+    /// # Errors
+    ///
+    /// When expressions would hold more than they may.
+    pub fn keep(&self, value: &Value) -> Result<(), Exhausted> {
+        self.take(size(value))
+    }
+
+    /// Returns whether something was asked for that there was no room for.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.0.exhausted.get()
+    }
+
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), Exhausted> {
+        let used = self.0.used.get().saturating_add(bytes);
+        if used > self.0.limit {
+            self.0.exhausted.set(true);
+            return Err(Exhausted::Memory { limit: self.0.limit });
+        }
+        self.0.used.set(used);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.0.used.set(self.0.used.get().saturating_sub(bytes));
+    }
+}
+
+/// What a value holds, in bytes, roughly. Parts that are shared count each time.
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::Str(text) => text.len() as u64,
+        Value::List(items) => items.iter().map(|item| ELEMENT + size(item)).sum(),
+        Value::Map(entries) => {
+            entries.iter().map(|(key, value)| 2 * ELEMENT + key.len() as u64 + size(value)).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// What one evaluation may still use. Its memory is given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Budget {
     steps: u64,
     elements: u64,
     bytes: u64,
+    memory: Memory,
+    taken: u64,
 }
 
 fn spend(left: &mut u64, amount: usize, problem: Exhausted) -> Result<(), Exhausted> {
@@ -36,9 +130,15 @@ fn spend(left: &mut u64, amount: usize, problem: Exhausted) -> Result<(), Exhaus
     Ok(())
 }
 
+impl Drop for Budget {
+    fn drop(&mut self) {
+        self.memory.give_back(self.taken);
+    }
+}
+
 impl Budget {
-    pub(crate) fn new() -> Self {
-        Self { steps: STEPS, elements: ELEMENTS, bytes: BYTES }
+    pub(crate) fn new(memory: Memory) -> Self {
+        Self { steps: STEPS, elements: ELEMENTS, bytes: BYTES, memory, taken: 0 }
     }
 
     pub(crate) fn steps(&mut self, amount: usize) -> Result<(), Exhausted> {
@@ -46,11 +146,20 @@ impl Budget {
     }
 
     pub(crate) fn elements(&mut self, amount: usize) -> Result<(), Exhausted> {
-        spend(&mut self.elements, amount, Exhausted::Elements)
+        spend(&mut self.elements, amount, Exhausted::Elements)?;
+        self.hold(amount as u64 * ELEMENT)
     }
 
     pub(crate) fn bytes(&mut self, amount: usize) -> Result<(), Exhausted> {
-        spend(&mut self.bytes, amount, Exhausted::Bytes)
+        spend(&mut self.bytes, amount, Exhausted::Bytes)?;
+        self.hold(amount as u64)
+    }
+
+    /// Takes memory until the evaluation ends.
+    pub(crate) fn hold(&mut self, bytes: u64) -> Result<(), Exhausted> {
+        self.memory.take(bytes)?;
+        self.taken += bytes;
+        Ok(())
     }
 
     /// How many more bytes of text can be made.

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use crate::ast::Node;
-use crate::error::Error;
+use crate::budget::Memory;
+use crate::error::{Error, ErrorKind};
 use crate::value::{Map, Value};
 
 /// The names that expressions can use besides the language's own.
@@ -30,6 +31,11 @@ pub trait Environment {
     fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let _ = arguments;
         Err(CallError::new(format!("unknown function `{name}`")))
+    }
+
+    /// The memory that evaluations share.
+    fn memory(&self) -> Memory {
+        Memory::default()
     }
 
     /// The present moment, for `now()`.
@@ -64,8 +70,8 @@ impl std::ops::Deref for Arguments<'_> {
 /// Why a function of the host could not give a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallError {
-    /// What is wrong, lower case.
-    pub message: String,
+    /// What is wrong.
+    pub kind: ErrorKind,
     /// What to do about it.
     pub help: Option<String>,
     /// The argument that is to blame, counted from zero, when it is one argument alone.
@@ -75,12 +81,17 @@ pub struct CallError {
 impl CallError {
     /// A problem with the call as a whole.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None, argument: None }
+        Self { kind: ErrorKind::Value(message.into()), help: None, argument: None }
+    }
+
+    /// A limit of the host that the call would go past.
+    pub fn limit(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::HostLimit(message.into()), help: None, argument: None }
     }
 
     /// A problem with one argument, counted from zero.
     pub fn at(argument: usize, message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None, argument: Some(argument) }
+        Self { argument: Some(argument), ..Self::new(message) }
     }
 
     /// The same problem with advice.
@@ -94,7 +105,7 @@ impl CallError {
 /// The place in the inner text is dropped: the caller's place is that of the call.
 impl From<Error> for CallError {
     fn from(error: Error) -> Self {
-        Self { message: error.message, help: error.help, argument: None }
+        Self { kind: *error.kind, help: error.help, argument: None }
     }
 }
 

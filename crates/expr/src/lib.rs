@@ -57,8 +57,9 @@ mod suggest;
 mod template;
 mod value;
 
+pub use budget::{Exhausted, Memory};
 pub use environment::{Arguments, CallError, Environment};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use path::{Missing, Path};
 pub use program::Program;
 pub use suggest::closest;

@@ -1,7 +1,7 @@
 //! A compiled expression.
 
 use crate::environment::Environment;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::Evaluation;
 use crate::parser::{self, Parsed};
 use crate::suggest::did_you_mean;
@@ -74,9 +74,9 @@ impl Program {
         self.parsed.functions.iter().filter(missing).map(move |reference| {
             let names =
                 known.iter().map(|name| (*name).to_owned()).chain(builtins::names().map(str::to_owned));
-            let message = format!("unknown function `{}`", reference.name);
+            let kind = ErrorKind::UnknownFunction { name: reference.name.clone() };
             let help = did_you_mean(&reference.name, names);
-            Error { help, ..Error::new(message, reference.span.clone()) }
+            Error { help, ..Error::new(kind, reference.span.clone()) }
         })
     }
 }
@@ -84,7 +84,8 @@ impl Program {
 fn unknown_variable(reference: &Reference, environment: &dyn Environment) -> Error {
     let names = environment.variable_names();
     let help = did_you_mean(&reference.name, &names).or_else(|| listed(&names));
-    Error { help, ..Error::new(format!("unknown variable `{}`", reference.name), reference.span.clone()) }
+    let kind = ErrorKind::UnknownVariable { name: reference.name.clone() };
+    Error { help, ..Error::new(kind, reference.span.clone()) }
 }
 
 /// A short list of what there is, when it is short.

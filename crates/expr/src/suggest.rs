@@ -1,26 +1,25 @@
 //! "Did you mean": the known name that is closest to a mistyped one.
 
-/// The candidate that a person most likely meant by `name`, if one is close enough to be worth naming.
-pub fn closest<I>(name: &str, candidates: I) -> Option<String>
-where
-    I: IntoIterator,
-    I::Item: AsRef<str>,
-{
-    let wanted = name.to_lowercase();
-    // Short names are close to everything; for those only the case may differ.
-    let allowed = (name.chars().count() / 3).min(3);
+/// Longer words are not typing mistakes, and comparing them takes the product of their lengths.
+const LONGEST: usize = 100;
+
+/// Returns the candidate that a person most likely meant by a word, if one is close enough to be worth naming.
+pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    // Short words are close to everything; for those only the case may differ.
+    let tolerance = lower.chars().count() / 3;
     candidates
         .into_iter()
-        .filter_map(|candidate| {
-            let candidate = candidate.as_ref();
-            // Comparing lengths first keeps a long list of long names cheap.
-            if candidate.len().abs_diff(name.len()) > allowed * 4 {
-                return None;
-            }
-            let distance = strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase());
-            (distance <= allowed).then(|| (distance, candidate.to_owned()))
+        // Comparing lengths first keeps a long list of long names cheap.
+        .filter(|candidate| {
+            candidate.len() <= LONGEST && candidate.len().abs_diff(word.len()) <= 4 * tolerance
         })
-        .min_by(|left, right| left.0.cmp(&right.0))
+        .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|&(distance, candidate)| distance <= tolerance && candidate != word)
+        .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
 }
 
@@ -30,7 +29,9 @@ where
     I: IntoIterator,
     I::Item: AsRef<str>,
 {
-    closest(name, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
+    let candidates: Vec<_> = candidates.into_iter().collect();
+    let near = closest(name, candidates.iter().map(AsRef::as_ref))?;
+    Some(format!("did you mean `{near}`?"))
 }
 
 #[cfg(test)]
@@ -39,15 +40,15 @@ mod tests {
 
     #[test]
     fn a_typing_mistake_finds_its_word() {
-        assert_eq!(closest("Fcats", ["Data", "Facts", "Environ"]).as_deref(), Some("Facts"));
-        assert_eq!(closest("facts", ["Facts"]).as_deref(), Some("Facts"));
-        assert_eq!(closest("lokup", ["lookup", "file"]).as_deref(), Some("lookup"));
+        assert_eq!(closest("Fcats", ["Data", "Facts", "Environ"]), Some("Facts"));
+        assert_eq!(closest("facts", ["Facts"]), Some("Facts"));
+        assert_eq!(closest("lokup", ["lookup", "file"]), Some("lookup"));
     }
 
     #[test]
     fn a_word_that_is_like_none_finds_nothing() {
         assert_eq!(closest("zebra", ["Data", "Facts"]), None);
         assert_eq!(closest("x", ["y"]), None);
-        assert_eq!(closest("x", ["X"]).as_deref(), Some("X"));
+        assert_eq!(closest("x", ["X"]), Some("X"));
     }
 }

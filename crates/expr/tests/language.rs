@@ -97,7 +97,7 @@ fn mistakes_are_named_and_placed() {
             Err(error) => {
                 let marked = &code[error.span.clone()];
                 let help = error.help.map(|help| format!(" [{help}]")).unwrap_or_default();
-                format!("{}..{} `{marked}` {}{help}", error.span.start, error.span.end, error.message)
+                format!("{}..{} `{marked}` {}{help}", error.span.start, error.span.end, error.kind)
             }
         };
         if have != want {

@@ -1,7 +1,7 @@
 //! Nothing that can be written runs, grows or nests without end, and nothing panics.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use ccm_expr::{Error, Map, Path, Program, Template, Value};
+use ccm_expr::{Environment, Error, ErrorKind, Exhausted, Map, Memory, Path, Program, Template, Value};
 use proptest::prelude::*;
 
 fn environment() -> Map {
@@ -15,7 +15,7 @@ fn evaluate(code: &str) -> Result<Value, Error> {
 }
 
 fn message(code: &str) -> String {
-    evaluate(code).unwrap_err().message
+    evaluate(code).unwrap_err().to_string()
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn expression() -> impl Strategy<Value = String> {
 /// Whatever comes back, its place lies within the text and on the borders of characters.
 fn placed(text: &str, error: &Error) {
     assert!(text.get(error.span.clone()).is_some(), "{error} at {:?} in {text:?}", error.span);
-    assert!(!error.message.is_empty());
+    assert!(!error.to_string().is_empty());
 }
 
 proptest! {
@@ -388,7 +388,7 @@ proptest! {
         // Only patterns that are no regular expressions are refused while reading.
         let program = Program::compile(&text);
         if let Err(error) = &program {
-            prop_assert!(error.message.starts_with("bad pattern"), "{error}: {text}");
+            prop_assert!(error.to_string().starts_with("bad pattern"), "{error}: {text}");
         }
         if let Err(error) = program.and_then(|program| program.evaluate(&environment())) {
             placed(&text, &error);
@@ -452,4 +452,51 @@ proptest! {
             prop_assert_eq!(&back, &value);
         }
     }
+}
+
+#[test]
+fn map_pays_for_every_element_it_makes() {
+    assert_eq!(evaluate("1..600000 | len()").unwrap(), Value::Int(600_000));
+    assert_eq!(evaluate("1..400000 | map(# + 1) | len()").unwrap(), Value::Int(400_000));
+    let message = message("1..600000 | map(# + 1) | len()");
+    assert_eq!(message, "the expression makes more than 1000000 list or map elements");
+}
+
+#[test]
+fn what_is_not_a_number_compares_false() {
+    for nan in ["0.0 / 0", "(0.0 / 0) + 1"] {
+        for operator in ["==", "<", ">", "<=", ">="] {
+            for (left, right) in [(nan, nan), (nan, "1"), ("1.5", nan)] {
+                let code = format!("({left}) {operator} ({right})");
+                assert_eq!(evaluate(&code).unwrap(), Value::Bool(false), "{code}");
+            }
+        }
+        assert_eq!(evaluate(&format!("({nan}) != ({nan})")).unwrap(), Value::Bool(true), "{nan}");
+    }
+}
+
+#[test]
+fn memory_is_shared_by_evaluations_and_given_back_at_their_end() {
+    struct Host(Memory);
+    impl Environment for Host {
+        fn variable(&self, _: &str) -> Option<Value> {
+            None
+        }
+        fn variable_names(&self) -> Vec<String> {
+            Vec::new()
+        }
+        fn memory(&self) -> Memory {
+            self.0.clone()
+        }
+    }
+    let host = Host(Memory::new(10_000));
+    let program = Program::compile("repeat('x', 6000)").unwrap();
+    let first = program.evaluate(&host).unwrap();
+    program.evaluate(&host).unwrap();
+    assert!(!host.0.is_exhausted());
+    // From now on one of them is kept.
+    host.0.keep(&first).unwrap();
+    let error = program.evaluate(&host).unwrap_err();
+    assert_eq!(error.kind.innermost(), &ErrorKind::Limit(Exhausted::Memory { limit: 10_000 }));
+    assert!(host.0.is_exhausted());
 }

@@ -152,6 +152,6 @@ fn names_that_an_expression_uses_can_be_listed() {
     assert_eq!(program.variables().collect::<Vec<_>>(), ["Data", "Facts", "b"]);
     assert_eq!(program.functions().collect::<Vec<_>>(), ["f"]);
     let errors = program.check(&Map::from_iter([("Data".into(), Value::Null)]));
-    let messages: Vec<_> = errors.iter().map(|error| error.message.as_str()).collect();
+    let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(messages, ["unknown variable `Facts`", "unknown variable `b`", "unknown function `f`"]);
 }

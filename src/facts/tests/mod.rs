@@ -24,7 +24,7 @@ impl Known {
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&warnings);
         let warn = Box::new(move |message: &str| kept.lock().unwrap().push(message.to_owned()));
-        let options = Options { root: root.to_owned(), folders, given, warn };
+        let options = Options { root: root.to_owned(), folders, given, limit: 64 << 20, warn };
         Self { facts: Value::Object(Arc::new(Facts::new(options))), warnings }
     }
 

@@ -4,7 +4,6 @@
 //! certificate that `ca_file` holds is to be trusted also when that certificate could sign others.
 
 use std::{
-    fs,
     io::{self, Read, Write},
     path::Path,
     sync::{Arc, OnceLock},
@@ -25,7 +24,10 @@ use ureq::unversioned::transport::{
 };
 
 use super::{HttpError, distrust::Distrust};
-use crate::vocabulary::Url;
+use crate::{host::input, vocabulary::Url};
+
+/// A larger file is no list of certificates.
+const LARGEST: u64 = 64 << 20;
 
 /// The authorities that the system trusts, read when the first https connection is made.
 #[derive(Default)]
@@ -59,7 +61,7 @@ impl Authorities {
 
 /// Reads the certificates in a file.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> {
-    let text = fs::read(path).map_err(|error| unusable(path, error.to_string()))?;
+    let text = input::read_file(path, LARGEST).map_err(|error| unusable(path, error.to_string()))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match found {
         Ok(found) if found.is_empty() => {

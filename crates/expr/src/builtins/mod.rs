@@ -12,6 +12,7 @@ mod times;
 use crate::ast::Predicate;
 use crate::budget::{Budget, Exhausted};
 use crate::environment::{CallError, Environment};
+use crate::error::ErrorKind;
 use crate::value::{NoJson, Value};
 
 /// What a function may use besides its arguments.
@@ -82,7 +83,7 @@ impl Builtin {
 
 impl From<Exhausted> for CallError {
     fn from(problem: Exhausted) -> Self {
-        Self::new(problem.to_string())
+        Self { kind: problem.into(), help: None, argument: None }
     }
 }
 
@@ -98,8 +99,9 @@ impl From<NoJson> for CallError {
     }
 }
 
-fn wrong(place: usize, wanted: &str, found: &Value) -> CallError {
-    let error = CallError::at(place, format!("expected {wanted}, found {}", found.type_name()));
+fn wrong(place: usize, wanted: &'static str, found: &Value) -> CallError {
+    let kind = ErrorKind::Type { wanted, found: found.type_name() };
+    let error = CallError { kind, help: None, argument: Some(place) };
     if found.is_null() { error.with_help("give a default with `??`") } else { error }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ranges::{place, slice, whole};
-use super::{Evaluation, at, exhausted};
+use super::{Evaluation, at, exhausted, of_nil};
 use crate::ast::{Kind, Link, Node, Span};
 use crate::dates;
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ impl<'a> Evaluation<'a> {
 
     /// The problem with reading a member of nil, which mostly is a mistyped name just before it.
     fn nil_has_no(&mut self, name: &str, base: &'a Node) -> Error {
-        let error = at(base.span, format!("cannot read `{name}` of nil"));
+        let error = of_nil(base.span, format!("cannot read `{name}` of nil"));
         if let Kind::Member { base: owner, name: mistyped, .. } = &base.kind
             && let Ok(Some(owner)) = self.chained(owner)
         {
@@ -95,10 +95,8 @@ impl<'a> Evaluation<'a> {
                 let letter = text.chars().nth(place).map(String::from).unwrap_or_default();
                 Ok(Place::Owned(Value::from(letter)))
             }
-            Value::Null => {
-                Err(at(base, "cannot read an element of nil")
-                    .with_help("write `?.[...]` if it may be missing"))
-            }
+            Value::Null => Err(of_nil(base, "cannot read an element of nil")
+                .with_help("write `?.[...]` if it may be missing")),
             other => Err(at(base, format!("{} has no elements", other.type_name()))),
         }
     }
@@ -108,7 +106,7 @@ fn member<'a>(value: Place<'a>, name: &str, base: Span, span: Span) -> Result<Pl
     match &*value {
         // A member that is not there is nil, so that `??` can give a default.
         Value::Map(_) | Value::Object(_) => Ok(value.member(name).unwrap_or(Place::Owned(Value::Null))),
-        Value::Null => Err(at(base, format!("cannot read `{name}` of nil"))
+        Value::Null => Err(of_nil(base, format!("cannot read `{name}` of nil"))
             .with_help(format!("write `?.{name}` if it may be missing"))),
         Value::List(_) => Err(at(span, format!("array has no member `{name}`"))
             .with_help(format!("`map(list, .{name})` reads it of every element, `[0]` is the first"))),
@@ -125,7 +123,7 @@ fn position(index: i64, length: usize, span: Span) -> Result<usize> {
 
 fn method(value: &Value, name: &str, arguments: &[Value], span: Span) -> Result<Value> {
     if value.is_null() {
-        return Err(at(span, format!("cannot call `{name}` of nil"))
+        return Err(of_nil(span, format!("cannot call `{name}` of nil"))
             .with_help(format!("write `?.{name}(...)` if it may be missing")));
     }
     if let Some(result) = dates::method(value, name, arguments) {

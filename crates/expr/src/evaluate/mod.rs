@@ -12,6 +12,7 @@ pub(crate) use predicates::Direction;
 pub(crate) use ranges::place;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use regex::Regex;
 
@@ -19,7 +20,7 @@ use crate::ast::{Binary, Kind, Node, Pointer, Span, Unary};
 use crate::budget::{Budget, Exhausted};
 use crate::builtins::{Builtin, Context};
 use crate::environment::{Arguments, CallError, Environment};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::parser::Reference;
 use crate::value::{Map, Place, Value, key_text};
 
@@ -41,13 +42,28 @@ struct Element {
     accumulator: Option<Value>,
 }
 
-/// The text of a problem that belongs to the node at `span`.
+/// What the values do not allow, at the node at `span`.
 fn at(span: Span, message: impl Into<String>) -> Error {
-    Error::new(message, Range::from(span))
+    Error::new(ErrorKind::Value(message.into()), Range::from(span))
+}
+
+/// A value of another type is needed at the node at `span`.
+fn mistyped(span: Span, wanted: &'static str, found: &Value) -> Error {
+    Error::new(ErrorKind::Type { wanted, found: found.type_name() }, Range::from(span))
+}
+
+/// Something is asked of nil at the node at `span`.
+fn of_nil(span: Span, message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Nil(message.into()), Range::from(span))
+}
+
+/// As [`at`], but where one of the values is nil that is what it is about.
+fn unfit(span: Span, values: &[&Value], message: impl Into<String>) -> Error {
+    if values.iter().any(|value| value.is_null()) { of_nil(span, message) } else { at(span, message) }
 }
 
 fn exhausted(span: Span) -> impl FnOnce(Exhausted) -> Error {
-    move |problem| at(span, problem.to_string())
+    move |problem| Error::new(problem.into(), Range::from(span))
 }
 
 impl<'a> Evaluation<'a> {
@@ -63,7 +79,7 @@ impl<'a> Evaluation<'a> {
             locals: Vec::new(),
             elements: Vec::new(),
             patterns: Vec::new(),
-            budget: Budget::new(),
+            budget: Budget::new(environment.memory()),
         }
     }
 
@@ -126,7 +142,7 @@ impl<'a> Evaluation<'a> {
     fn truth(&mut self, node: &'a Node) -> Result<bool> {
         let value = self.place(node)?;
         value.as_bool().ok_or_else(|| {
-            at(node.span, format!("expected a bool, found {}", value.type_name()))
+            mistyped(node.span, "a bool", &value)
                 .with_help("compare it with something, for example `!= nil` or `== \"\"`")
         })
     }
@@ -159,7 +175,7 @@ impl<'a> Evaluation<'a> {
             (Unary::Minus, Value::Duration(length)) => {
                 length.checked_neg().map(Value::Duration).ok_or_else(|| operators::overflow(operand.span))
             }
-            _ => Err(at(operand.span, format!("expected a number, found {}", value.type_name()))),
+            _ => Err(mistyped(operand.span, "a number", &value)),
         }
     }
 
@@ -248,7 +264,15 @@ impl<'a> Evaluation<'a> {
         let values = arguments.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
         let name = &self.functions[place].name;
         let given = Arguments { values: &values, nodes: arguments };
-        self.environment.call(name, &given).map_err(|error| blamed(error, name, arguments, span))
+        let value =
+            self.environment.call(name, &given).map_err(|error| blamed(error, name, arguments, span))?;
+        // Text that nobody else has was made for this call.
+        if let Value::Str(text) = &value
+            && Arc::strong_count(text) == 1
+        {
+            self.budget.hold(text.len() as u64).map_err(exhausted(span))?;
+        }
+        Ok(value)
     }
 }
 
@@ -256,7 +280,7 @@ impl<'a> Evaluation<'a> {
 fn blamed(error: CallError, name: &str, arguments: &[Node], span: Span) -> Error {
     let culprit = error.argument.and_then(|place| arguments.get(place));
     Error {
-        message: format!("{name}: {}", error.message),
+        kind: Box::new(ErrorKind::Call { function: name.to_owned(), kind: Box::new(error.kind) }),
         span: culprit.map_or(span, |node| node.span).into(),
         help: error.help,
     }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use regex::Regex;
 
-use super::{Evaluation, at, exhausted};
+use super::{Evaluation, at, exhausted, mistyped, unfit};
 use crate::ast::{Binary, Comparison, Node, Span};
 use crate::budget::Budget;
 use crate::dates;
@@ -91,8 +91,7 @@ fn has_member(value: &Value, name: &str) -> bool {
 fn texts<'v>(left: &'v Value, right: &'v Value, spans: Spans) -> Result<(&'v str, &'v str)> {
     let text = |value: &'v Value, span| {
         value.as_str().ok_or_else(|| {
-            at(span, format!("expected a string, found {}", value.type_name()))
-                .with_help("`string(...)` makes text of other values")
+            mistyped(span, "a string", value).with_help("`string(...)` makes text of other values")
         })
     };
     Ok((text(left, spans[0])?, text(right, spans[1])?))
@@ -155,8 +154,9 @@ fn mismatch(binary: Binary, left: &Value, right: &Value, span: Span) -> Error {
         Binary::Modulo => "%",
         _ => "**",
     };
+    let values = [left, right];
     let (left, right) = (left.type_name(), right.type_name());
-    let error = at(span, format!("`{symbol}` cannot be applied to {left} and {right}"));
+    let error = unfit(span, &values, format!("`{symbol}` cannot be applied to {left} and {right}"));
     match (binary, left, right) {
         (_, "nil", _) | (_, _, "nil") => error.with_help("give a default with `??`"),
         (Binary::Add, "string", _) => error.with_help("make text of the right side with `string(...)`"),
@@ -231,9 +231,10 @@ impl<'a> Evaluation<'a> {
 }
 
 fn incomparable(left: &Value, right: &Value, left_span: Span, right_span: Span) -> Error {
-    let span =
-        std::ops::Range::<usize>::from(left_span).start..std::ops::Range::<usize>::from(right_span).end;
+    let values = [left, right];
     let (left, right) = (left.type_name(), right.type_name());
-    let error = Error::new(format!("{left} and {right} have no order"), span);
+    let error = unfit(left_span, &values, format!("{left} and {right} have no order"));
+    let span = error.span.start..std::ops::Range::<usize>::from(right_span).end;
+    let error = Error { span, ..error };
     if left == "nil" || right == "nil" { error.with_help("give a default with `??`") } else { error }
 }

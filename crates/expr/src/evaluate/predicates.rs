@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Element, Evaluation, at, exhausted, operators};
+use super::{Element, Evaluation, at, exhausted, mistyped, operators};
 use crate::ast::{Binary, Node, Predicate, Span};
 use crate::error::Result;
 use crate::value::{Map, Value, compare};
@@ -46,7 +46,7 @@ impl<'a> Evaluation<'a> {
                 Ok(Arc::new(text.chars().map(|letter| Value::from(letter.to_string())).collect()))
             }
             other => {
-                let error = at(list.span, format!("expected an array, found {}", other.type_name()));
+                let error = mistyped(list.span, "an array", &other);
                 Err(match other {
                     Value::Null => error.with_help("give a default with `?? []`"),
                     Value::Map(_) | Value::Object(_) => {
@@ -101,7 +101,7 @@ impl<'a> Evaluation<'a> {
     fn count(&mut self, items: &[Value], body: Option<&'a Node>, list: Span) -> Result<i64> {
         let other = items.iter().find(|item| body.is_none() && item.as_bool().is_none());
         if let Some(other) = other {
-            return Err(at(list, format!("expected an array of bools, found {}", other.type_name()))
+            return Err(mistyped(list, "an array of bools", other)
                 .with_help("give a predicate, or use `len` for the number of elements"));
         }
         let mut count = 0;

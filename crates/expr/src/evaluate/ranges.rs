@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{at, exhausted};
+use super::{exhausted, mistyped, unfit};
 use crate::ast::Span;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub(super) fn whole(value: &Value, span: Span) -> Result<i64> {
         Value::Float(number) => truncated(*number),
         other => other.whole(),
     };
-    number.ok_or_else(|| at(span, format!("expected an int, found {}", value.type_name())))
+    number.ok_or_else(|| mistyped(span, "an int", value))
 }
 
 /// The place that an index means in so many elements; negative ones count from the end.
@@ -60,7 +60,7 @@ pub(super) fn slice(value: &Value, from: Option<i64>, to: Option<i64>, span: Spa
 }
 
 fn sliceless(value: &Value, span: Span) -> Error {
-    let error = at(span, format!("cannot take a part of {}", value.type_name()));
+    let error = unfit(span, &[value], format!("cannot take a part of {}", value.type_name()));
     if value.is_null() { error.with_help("give a default with `??`") } else { error }
 }
 

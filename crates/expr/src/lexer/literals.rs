@@ -33,7 +33,7 @@ impl<'a> Lexer<'a> {
         self.skip_while(continues_name);
         let text = self.text[start..end].replace('_', "");
         let whole = self.text[start..self.at].to_owned();
-        let bad = || Error::new(format!("bad number `{whole}`"), start..start + whole.len());
+        let bad = || Error::syntax(format!("bad number `{whole}`"), start..start + whole.len());
         if self.at != end {
             return Err(bad());
         }
@@ -43,7 +43,7 @@ impl<'a> Lexer<'a> {
         let digits = if radix == 10 { text.as_str() } else { &text[2..] };
         i64::from_str_radix(digits, radix).map(Kind::Int).map_err(|error| match error.kind() {
             std::num::IntErrorKind::PosOverflow => {
-                Error::new(format!("number `{whole}` is too large"), start..start + whole.len())
+                Error::syntax(format!("number `{whole}` is too large"), start..start + whole.len())
                     .with_help("write it as a fraction, such as `1e20`")
             }
             _ => bad(),
@@ -104,7 +104,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn unclosed(&self, start: usize, quote: char) -> Error {
-        Error::new("string is not closed", start..self.at).with_help(format!("close it with {quote}"))
+        Error::syntax("string is not closed", start..self.at).with_help(format!("close it with {quote}"))
     }
 
     fn escape(&mut self) -> Result<char> {
@@ -132,7 +132,7 @@ impl<'a> Lexer<'a> {
             _ => None,
         };
         plain.ok_or_else(|| {
-            Error::new(format!("bad escape `{}`", &self.text[start..self.at]), start..self.at)
+            Error::syntax(format!("bad escape `{}`", &self.text[start..self.at]), start..self.at)
                 .with_help("write `\\\\` for a backslash, or use backticks around text that has many")
         })
     }

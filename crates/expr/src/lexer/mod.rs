@@ -37,7 +37,7 @@ pub(crate) struct Token<'a> {
 /// All tokens of the text, with [`Kind::End`] last.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>> {
     if text.len() > LONGEST {
-        return Err(Error::new(
+        return Err(Error::syntax(
             format!("an expression may not be longer than {LONGEST} bytes"),
             0..text.len(),
         ));
@@ -93,7 +93,7 @@ impl<'a> Lexer<'a> {
                 self.skip_while(|letter| letter != '\n');
             } else if self.rest().starts_with("/*") {
                 let Some(end) = self.rest()[2..].find("*/") else {
-                    return Err(Error::new("comment is not closed", self.at..self.text.len())
+                    return Err(Error::syntax("comment is not closed", self.at..self.text.len())
                         .with_help("close it with `*/`"));
                 };
                 self.at += 2 + end + 2;
@@ -122,7 +122,7 @@ impl<'a> Lexer<'a> {
             }
         }
         let span = self.at..self.at + first.len_utf8();
-        let error = Error::new(format!("unexpected character `{first}`"), span);
+        let error = Error::syntax(format!("unexpected character `{first}`"), span);
         Err(match first {
             '&' => error.with_help("write `and` or `&&`"),
             '\u{201c}' | '\u{201d}' | '\u{2018}' | '\u{2019}' => error.with_help("use straight quotes"),

@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
         let span = start..self.end();
         let kind = match builtins::find(name) {
             Some(builtin) => {
-                builtin.check(arguments.len()).map_err(|message| Error::new(message, span.clone()))?;
+                builtin.check(arguments.len()).map_err(|message| Error::syntax(message, span.clone()))?;
                 Kind::Builtin(builtin, arguments)
             }
             None => Kind::Call(place_of(name, token, &mut self.functions)?, arguments),
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
     }
 
     fn missing(&self, name: &str, wanted: &str) -> Error {
-        Error::new(format!("`{name}` needs {wanted}"), self.current().span.clone())
+        Error::syntax(format!("`{name}` needs {wanted}"), self.current().span.clone())
             .with_help(format!("for example `{name}(list, # == 1)`"))
     }
 

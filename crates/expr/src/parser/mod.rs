@@ -42,7 +42,7 @@ fn place_of(name: &str, span: Range<usize>, known: &mut Vec<Reference>) -> Resul
         return Ok(place);
     }
     if known.len() >= MOST_NAMES {
-        return Err(Error::new(format!("expression uses more than {MOST_NAMES} names"), span));
+        return Err(Error::syntax(format!("expression uses more than {MOST_NAMES} names"), span));
     }
     known.push(Reference { name: name.to_owned(), span });
     Ok(known.len() - 1)
@@ -73,7 +73,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed> {
         patterns: 0,
     };
     if parser.current().kind == TokenKind::End {
-        return Err(Error::new("expression is empty", 0..text.len()));
+        return Err(Error::syntax("expression is empty", 0..text.len()));
     }
     let root = parser.sequence()?;
     if parser.current().kind != TokenKind::End {
@@ -192,7 +192,7 @@ impl<'a> Parser<'a> {
             TokenKind::Str(_) => "a string".to_owned(),
             _ => format!("`{}`", &self.text[token.span.clone()]),
         };
-        let error = Error::new(format!("expected {wanted}, found {found}"), token.span.clone());
+        let error = Error::syntax(format!("expected {wanted}, found {found}"), token.span.clone());
         match token.kind {
             TokenKind::Symbol("=") if wanted.starts_with("an operator") => {
                 error.with_help("compare with `==`; only `let` assigns")
@@ -209,7 +209,7 @@ impl<'a> Parser<'a> {
     fn spanned(kind: Kind, span: Range<usize>) -> Result<Node> {
         let depth = kind.depth() + 1;
         if depth > DEEPEST_TREE {
-            return Err(Error::new("expression has too many operators in a row", span)
+            return Err(Error::syntax("expression has too many operators in a row", span)
                 .with_help("split it with `let`, or use a list and a function such as `join` or `any`"));
         }
         Ok(Node { kind, span: span.into(), depth })
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
     /// Goes one level deeper, unless that is too deep for the stack.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.nesting >= DEEPEST_NESTING {
-            return Err(Error::new("expression is nested too deeply", self.current().span.clone()));
+            return Err(Error::syntax("expression is nested too deeply", self.current().span.clone()));
         }
         self.nesting += 1;
         let result = read(self);
@@ -291,7 +291,7 @@ impl<'a> Parser<'a> {
             let coalesce = operator == Operator::Binary(Binary::Coalesce);
             if mixing && !coalesce && operator != Operator::Pipe {
                 let message = format!("`??` and `{symbol}` cannot be mixed without parentheses");
-                return Err(Error::new(message, self.current().span.clone())
+                return Err(Error::syntax(message, self.current().span.clone())
                     .with_help("put parentheses around the part that belongs together"));
             }
             mixing = coalesce;

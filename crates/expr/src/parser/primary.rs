@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
                             "acc" => Pointer::Accumulator,
                             "index" => Pointer::Index,
                             _ => {
-                                return Err(Error::new(
+                                return Err(Error::syntax(
                                     format!("unknown pointer `#{name}`"),
                                     start..self.end(),
                                 )
@@ -99,8 +99,11 @@ impl<'a> Parser<'a> {
     fn pointer(&self, pointer: Pointer, start: usize) -> Result<Node> {
         if self.predicates == 0 {
             let written = if self.end() > start { "#" } else { "." };
-            return Err(Error::new(format!("`{written}` has no element to refer to here"), start..start + 1)
-                .with_help("it is the current element within functions such as `filter` and `map`"));
+            return Err(Error::syntax(
+                format!("`{written}` has no element to refer to here"),
+                start..start + 1,
+            )
+            .with_help("it is the current element within functions such as `filter` and `map`"));
         }
         Self::spanned(Kind::Pointer(pointer), start..self.end().max(start))
     }
@@ -134,7 +137,7 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected("a name for the variable"));
         };
         if KEYWORDS.contains(&name) || matches!(name, "true" | "false" | "nil" | "$env") {
-            return Err(Error::new(
+            return Err(Error::syntax(
                 format!("`{name}` cannot be the name of a variable"),
                 self.current().span.clone(),
             ));

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{Kind, Path, Segment, evaluate};
-use crate::budget::Budget;
-use crate::error::Error;
+use crate::budget::{Budget, Memory};
+use crate::error::{Error, ErrorKind};
 use crate::suggest::closest;
 use crate::value::Value;
 
@@ -39,11 +39,13 @@ impl Path {
                 let before = prefix.clone();
                 prefix.pop();
                 prefix.push(&stage[..count]);
-                let found = evaluate::stages(prefix.iter().copied(), root, &mut Budget::new());
+                let found =
+                    evaluate::stages(prefix.iter().copied(), root, &mut Budget::new(Memory::default()));
                 if !matches!(found, Ok(None)) {
                     continue;
                 }
-                let parent = evaluate::stages(before, root, &mut Budget::new()).ok().flatten()?;
+                let parent =
+                    evaluate::stages(before, root, &mut Budget::new(Memory::default())).ok().flatten()?;
                 return Some(self.stopped(&stage[count - 1], &parent));
             }
         }
@@ -56,7 +58,9 @@ impl Path {
             other => other.member_names().iter().map(|name| name.as_ref().to_owned()).collect(),
         };
         let suggestion = match &segment.kind {
-            Kind::Name { name, .. } if !matches!(parent, Value::List(_)) => closest(name, &names),
+            Kind::Name { name, .. } if !matches!(parent, Value::List(_)) => {
+                closest(name, names.iter().map(String::as_str)).map(str::to_owned)
+            }
             _ => None,
         };
         Missing {
@@ -71,12 +75,16 @@ impl Path {
 }
 
 impl Missing {
+    pub(crate) fn to_error(&self, path: &str) -> Error {
+        let kind = ErrorKind::MissingPath { path: path.to_owned(), missing: Box::new(self.clone()) };
+        Error { help: self.help(), ..Error::new(kind, self.span.clone()) }
+    }
+
     /// The problem in words, for a path with this text.
-    #[must_use]
-    pub fn to_error(&self, path: &str) -> Error {
+    pub(crate) fn message(&self, path: &str) -> String {
         let place =
             if self.parent.is_empty() { "there is".to_owned() } else { format!("`{}` has", self.parent) };
-        let message = match self.parent_type {
+        match self.parent_type {
             "array" if self.segment.bytes().all(|digit| digit.is_ascii_digit()) => {
                 format!(
                     "`{path}` is missing: {place} {} elements, and `{}` is beyond them",
@@ -86,8 +94,11 @@ impl Missing {
             }
             "map" | "array" => format!("`{path}` is missing: {place} no `{}`", self.segment),
             other => format!("`{path}` is missing: {place} no members, it is {other}"),
-        };
-        let help = match (&self.suggestion, self.parent_type) {
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match (&self.suggestion, self.parent_type) {
             (Some(name), _) => Some(format!("did you mean `{name}`?")),
             (None, "map") if self.names.is_empty() => Some("nothing is there at all".to_owned()),
             (None, "map") => {
@@ -97,7 +108,6 @@ impl Missing {
             }
             (None, "array") => Some("use `#` for all elements, or a place such as `0`".to_owned()),
             _ => None,
-        };
-        Error { help, ..Error::new(message, self.span.clone()) }
+        }
     }
 }

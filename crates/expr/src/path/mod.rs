@@ -22,8 +22,8 @@ mod wildcard;
 
 use std::ops::Range;
 
-use crate::budget::Budget;
-use crate::error::{Error, Result};
+use crate::budget::{Budget, Memory};
+use crate::error::{Error, ErrorKind, Result};
 use crate::value::Value;
 
 use modifiers::Modifier;
@@ -82,7 +82,7 @@ impl Path {
     ///
     /// When the path would make more than the limits allow.
     pub fn find(&self, root: &Value) -> Result<Option<Value>> {
-        let mut budget = Budget::new();
+        let mut budget = Budget::new(Memory::default());
         evaluate::follow(self, root, &mut budget)
             .and_then(|found| {
                 if let (true, Some(value)) = (self.builds, &found) {
@@ -90,10 +90,7 @@ impl Path {
                 }
                 Ok(found)
             })
-            .map_err(|problem| {
-                let message = problem.to_string().replacen("expression", "path", 1);
-                Error::new(message, 0..self.text.len())
-            })
+            .map_err(|problem| Error::new(ErrorKind::Limit(problem), 0..self.text.len()))
     }
 
     /// What the path leads to.
@@ -105,7 +102,10 @@ impl Path {
         match self.find(root)? {
             Some(value) => Ok(value),
             None => Err(self.missing(root).map_or_else(
-                || Error::new(format!("`{}` has no value", self.text), 0..self.text.len()),
+                || {
+                    let expression = self.text.clone();
+                    Error::new(ErrorKind::NoValue { expression }, 0..self.text.len())
+                },
                 |missing| missing.to_error(&self.text),
             )),
         }

@@ -16,10 +16,10 @@ const DEEPEST: usize = 32;
 
 pub(super) fn parse(text: &str) -> Result<Path> {
     if text.is_empty() {
-        return Err(Error::new("path is empty", 0..0));
+        return Err(Error::syntax("path is empty", 0..0));
     }
     if text.len() > LONGEST {
-        return Err(Error::new(format!("a path may not be longer than {LONGEST} bytes"), 0..text.len()));
+        return Err(Error::syntax(format!("a path may not be longer than {LONGEST} bytes"), 0..text.len()));
     }
     Parser { text, depth: 0 }.path(0..text.len())
 }
@@ -33,7 +33,7 @@ impl Parser<'_> {
     /// Reads the part of the text that is a path.
     fn path(&mut self, range: Range<usize>) -> Result<Path> {
         if self.depth > DEEPEST {
-            return Err(Error::new("path is nested too deeply", range));
+            return Err(Error::syntax("path is nested too deeply", range));
         }
         self.depth += 1;
         let mut stages = vec![Vec::new()];
@@ -48,7 +48,7 @@ impl Parser<'_> {
                 Some(b'|') => stages.push(Vec::new()),
                 Some(b'.') => {}
                 Some(_) => {
-                    return Err(Error::new("expected `.` or `|` here", end..range.end));
+                    return Err(Error::syntax("expected `.` or `|` here", end..range.end));
                 }
             }
             at = end + 1;
@@ -149,7 +149,7 @@ impl Parser<'_> {
     }
 
     fn unclosed(range: &Range<usize>) -> Error {
-        Error::new("bracket is not closed", range.start..range.end)
+        Error::syntax("bracket is not closed", range.start..range.end)
     }
 
     /// `{a,"n":b}` and `[a,b]`.
@@ -177,14 +177,14 @@ impl Parser<'_> {
         let end = item.end - (written.len() - written.trim_end().len());
         let item = start..end.max(start);
         if item.is_empty() {
-            return Err(Error::new("a path is missing here", item));
+            return Err(Error::syntax("a path is missing here", item));
         }
         let quoted = self.text[item.clone()].starts_with('"');
         let colon = if quoted { balanced(&self.text[..item.end], item.start) } else { None };
         if let Some(colon) = colon.filter(|colon| self.text[*colon..item.end].starts_with(':')) {
             let name = unquoted(&self.text[item.start..colon]);
             if colon + 1 == item.end {
-                return Err(Error::new("a path is missing here", item));
+                return Err(Error::syntax("a path is missing here", item));
             }
             return Ok((name, self.path(colon + 1..item.end)?));
         }

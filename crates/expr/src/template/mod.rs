@@ -6,15 +6,17 @@ mod tests;
 
 use std::ops::Range;
 
+use crate::budget::{Budget, Exhausted};
 use crate::environment::Environment;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::program::Program;
+use crate::suggest::did_you_mean;
 use crate::value::{JsonStyle, NoJson, Value, json};
 
 pub use scan::{escape, has_template, only_expression};
 
 /// The longest text that a template may come to, in bytes.
-const LONGEST: usize = 64 << 20;
+pub(crate) const LONGEST: usize = 64 << 20;
 
 /// A text with expressions in `{{ }}` and `${ }`, read once and evaluated as often as needed.
 ///
@@ -110,11 +112,12 @@ impl Template {
         mut settle: impl FnMut(Result<Value>) -> Result<Value>,
     ) -> Result<String> {
         let mut out = String::new();
+        let mut budget = Budget::new(environment.memory());
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Expression(expression) => {
-                    expression.write(&settle(expression.evaluate(environment))?, &mut out)?;
+                    expression.write(&settle(expression.evaluate(environment))?, &mut out, &mut budget)?;
                 }
             }
         }
@@ -153,19 +156,19 @@ impl Expression {
     }
 
     fn missing(&self) -> Error {
-        Error::new(format!("`{}` has no value", self.source), self.whole.clone())
+        Error::new(ErrorKind::NoValue { expression: self.source.clone() }, self.whole.clone())
             .with_help("give a default with `??`, for example `?? \"\"`")
     }
 
     fn infinite(&self, fault: &str) -> Error {
-        Error::new(format!("`{}` {fault}", self.source), self.whole.clone())
+        Error::new(ErrorKind::Value(format!("`{}` {fault}", self.source)), self.whole.clone())
             .with_help("is something divided by zero?")
     }
 
     /// Adds the text of what the expression came to.
-    fn write(&self, value: &Value, out: &mut String) -> Result<()> {
+    fn write(&self, value: &Value, out: &mut String, budget: &mut Budget) -> Result<()> {
         let room = LONGEST.saturating_sub(out.len());
-        let too_long = || Error::new(format!("the text is longer than {LONGEST} bytes"), self.whole.clone());
+        let too_long = || Error::new(Exhausted::Text.into(), self.whole.clone());
         let text = match value {
             Value::Null => return Err(self.missing()),
             Value::List(_) | Value::Map(_) | Value::Object(_) => json(value, JsonStyle::Compact, room)
@@ -178,6 +181,7 @@ impl Expression {
         if text.len() > room {
             return Err(too_long());
         }
+        budget.hold(text.len() as u64).map_err(|problem| Error::new(problem.into(), self.whole.clone()))?;
         out.push_str(&text);
         Ok(())
     }
@@ -186,10 +190,15 @@ impl Expression {
     fn placed(&self, error: Error, environment: &dyn Environment) -> Error {
         let error = error.shifted(self.offset);
         // Shell variables look like expressions: `${HOME}`.
-        let unknown = || self.program.variables().any(|name| environment.variable(name).is_none());
-        let shell = self.escape == "$${"
-            && self.source.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
-        if shell && unknown() && !error.help.as_deref().is_some_and(|help| help.starts_with("did you mean")) {
+        let is_shell = match &*error.kind {
+            ErrorKind::UnknownVariable { name } => {
+                self.escape == "$${"
+                    && self.source == *name
+                    && did_you_mean(name, environment.variable_names()).is_none()
+            }
+            _ => false,
+        };
+        if is_shell {
             return error
                 .with_help(format!("write `$${{{}}}` for the text `${{{}}}`", self.source, self.source));
         }

@@ -110,7 +110,7 @@ pub fn only_expression(text: &str) -> Option<Range<usize>> {
 }
 
 fn too_many(found: usize) -> Error {
-    Error::new("the text has too many `{{` and `${` that never close", found..found + 2)
+    Error::syntax("the text has too many `{{` and `${` that never close", found..found + 2)
         .with_help("write `{{{{` and `$${` for those that are meant as text")
 }
 
