@@ -572,3 +572,54 @@ fn waiting_for_a_manifest_ends_with_a_signal() {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2));
 }
+
+#[test]
+fn a_resource_that_changed_something_and_then_failed_says_both_and_counts_once() {
+    let world = World::new().manifest(
+        "
+        - exec:
+            - first: { command: \"sh -c 'touch $W/half; test -e $W/well'\", unless: test -e $W/well }
+            - missing: { command: no-such-program }
+            - second:
+                command: sh -c 'echo x >> $W/followed'
+                subscribe: [exec#first]
+                refresh_only: true
+        ",
+    );
+    let outcome = world.apply_with(&["--json"]);
+    let said = |name: &str| {
+        let event = outcome.event(name);
+        ["changed", "failed", "refreshed"].map(|key| event[key] == true)
+    };
+    assert_eq!(said("first"), [true, true, false], "it changed something, and failed");
+    assert_eq!(said("missing"), [false, true, false], "what was not started changed nothing");
+    assert_eq!(said("second"), [false, false, false], "nobody follows a failure");
+    let summary = outcome.exits(1).summary();
+    let counts = ["changed_resources", "failed_resources", "stable_resources"].map(|key| &summary[key]);
+    assert_eq!(counts, [&json!(0), &json!(2), &json!(1)]);
+    // The refresh is owed until it is well, and then paid once.
+    world.apply().exits(1);
+    assert!(!world.path("followed").exists());
+    let world = world.file("well", "");
+    world.apply().exits(1).counts([1, 1, 1, 0]);
+    assert_eq!(world.read("followed"), "x\n");
+    world.apply().exits(1).counts([0, 2, 1, 0]);
+    assert_eq!(world.read("followed"), "x\n");
+}
+
+#[test]
+fn a_failure_after_a_change_stops_the_run_where_that_is_asked_for() {
+    let world = World::new().manifest(
+        "
+        ccm:
+          fail_on_error: true
+          resources:
+            - exec:
+                - half: { command: \"sh -c 'touch $W/half; exit 1'\" }
+                - rest: { command: touch $W/rest }
+        ",
+    );
+    let outcome = world.apply_with(&["--json"]);
+    assert_eq!(outcome.exits(1).events().len(), 1);
+    assert_eq!(world.tree().names(), ["half"]);
+}

@@ -262,3 +262,53 @@ fn a_template_reads_what_an_earlier_resource_would_have_written() {
     world.apply().exits(0).counts([2, 0, 0, 0]);
     assert_eq!(world.read("two"), "second!");
 }
+
+#[test]
+fn a_first_deployment_dry_runs_clean_with_warnings() {
+    let manifest = "
+        - exec: [ install: { command: install-app --with-user } ]
+        - file:
+            - $W/app/etc/app.conf: { content: x, owner: no-such-user, group: no-such-group, mode: '0640' }
+            - $W/app/etc/more.conf: { content: x, owner: no-such-user, group: no-such-group, mode: '0640' }
+            - $W/app/copy: { source: $W/share/default, $OWN, mode: '0644' }
+            - $W/own: { ensure: directory, owner: no-such-user, group: no-such-group, mode: '0755' }
+            - $W/own/file: { content: x, owner: no-such-user, group: no-such-group, mode: '0644' }
+        - exec: [ migrate: { command: $W/app/bin/migrate, user: no-such-user, cwd: $W/app } ]
+        - service: [ no-such-unit: { enable: true, subscribe: [ 'file#$W/app/etc/app.conf' ] } ]
+        ";
+    let world = World::new().manifest(manifest).beside("bin/install-app", "#!/bin/sh\n");
+    let program = world.base().join("bin/install-app");
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // A machine that knows no unit.
+    let systemctl = world.base().join("bin/systemctl");
+    fs::write(
+        &systemctl,
+        "#!/bin/sh\necho Id=no-such-unit.service\necho LoadState=not-found\necho ActiveState=inactive\n",
+    )
+    .unwrap();
+    fs::set_permissions(&systemctl, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", world.base().join("bin").display());
+    let dry_run = |flags: &[&str]| {
+        let call = world.ccm(["apply", "site.yaml", "--noop"].iter().chain(flags));
+        call.env("PATH", path.clone()).run()
+    };
+    let text = dry_run(&[]);
+    text.exits(0).counts([8, 0, 0, 0]);
+    for warning in [
+        "user \"no-such-user\" is not known yet; an earlier command of this run may make it",
+        "group \"no-such-group\" is not known yet; an earlier command of this run may make it",
+        "$W/app does not exist; an earlier command of this run may make it",
+        "source \"$W/share/default\" does not exist; an earlier command of this run may make it",
+        "no-such-unit.service is not known yet; an earlier command of this run may bring it",
+    ] {
+        text.says(&world.fill(warning));
+    }
+    // Numbers that stand in for accounts are shown nowhere.
+    dry_run(&["--json"]).exits(0).never_says("429496729");
+    assert!(world.tree().names().is_empty(), "nothing was done");
+    // Without the first command nothing would bring them.
+    let world =
+        world.manifest(&manifest.replace("install-app --with-user", "install-app, creates: $W/installed"));
+    let call = world.ccm(["apply", "site.yaml", "--noop"]).env("PATH", path);
+    call.run().exits(1).says("does not exist");
+}

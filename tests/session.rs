@@ -854,3 +854,44 @@ fn what_a_dry_run_foresaw_does_not_count_in_a_real_command() {
     outcome.exits(1).says("file#it has only been seen in a dry run");
     outcome.says(&world.fill("seen so far: file#$W/b, file#$W/d\n"));
 }
+
+#[test]
+fn a_server_in_a_dry_run_remembers_what_earlier_requests_would_have_left() {
+    let world = World::new();
+    let own = |name: &str, more: Value| {
+        let mut wanted = properties(&world, name, "");
+        wanted.as_object_mut().unwrap().remove("content");
+        wanted.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        wanted
+    };
+    let file = |name: &str, more: Value| request(&own(name, more));
+    let exec = |properties: Value| {
+        json!({ "protocol": REQUEST, "type": "exec", "properties": properties }).to_string()
+    };
+    let requests = [
+        (file("d/x", json!({ "content": "x" })), "failed"),
+        (file("d", json!({ "ensure": "directory" })), "changed"),
+        (file("d", json!({ "ensure": "directory" })), "stable"),
+        (file("d/x", json!({ "content": "x" })), "changed"),
+        (file("copy", json!({ "source": world.path("d/x") })), "changed"),
+        (exec(json!({ "name": "a", "command": "true", "creates": world.path("d/x") })), "stable"),
+        (file("y", json!({ "owner": "no-such-user" })), "failed"),
+        (exec(json!({ "name": "add", "command": "useradd no-such-user" })), "changed"),
+        (file("y", json!({ "owner": "no-such-user" })), "changed"),
+    ];
+    let input: String = requests.iter().map(|(request, _)| format!("{request}\n")).collect();
+    let outcome = world.ccm(["ensure", "api", "serve", "--noop"]).input(input).run();
+    let answers = outcome.exits(0).json_lines();
+    assert_eq!(answers.len(), requests.len());
+    for ((request, expected), answer) in requests.iter().zip(answers) {
+        let state = &answer["state"];
+        let found = match (state["failed"] == true, state["changed"] == true) {
+            (true, _) => "failed",
+            (_, true) => "changed",
+            _ => "stable",
+        };
+        assert_eq!(found, *expected, "{request}\n{answer:#}");
+    }
+    outcome.complains("user \"no-such-user\" is not known yet; an earlier command of this run may make it");
+    assert!(world.tree().names().is_empty(), "nothing was done");
+}

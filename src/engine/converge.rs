@@ -11,8 +11,8 @@ use crate::{
     host::Host,
     redaction::Redactor,
     resource::{
-        AnyProperties, AnyState, Common, Context, Difference, Effects, Error, History, PlannedChange,
-        Prediction, Provider, Resource, Retry, Trigger,
+        AnyProperties, AnyState, Common, Context, Difference, Effects, Error, ErrorKind, History,
+        PlannedChange, Prediction, Provider, Resource, Retry, Trigger,
     },
     state::{Memory, RunLock},
     template::Scope,
@@ -125,7 +125,7 @@ impl Attempts<'_> {
                 outcome.errors.clear();
                 break;
             };
-            let hopeless = error.retry == Retry::Pointless;
+            let hopeless = error.retry() == Retry::Pointless;
             outcome.errors = vec![error];
             if hopeless
                 || left == 0
@@ -290,6 +290,5 @@ fn not_reached(remaining: &PlannedChange, resource: &Resource) -> Error {
         [] => format!("it would still have to be done: {}", remaining.summary),
         differences => differences.iter().map(differs).collect::<Vec<_>>().join("; "),
     };
-    Error::new(format!("failed to reach desired state: {what}"))
-        .with_help("something else may be changing it at the same time")
+    ErrorKind::NotReached { what }.into()
 }

@@ -5,7 +5,7 @@ use super::{
     converge::{Attempts, Outcome},
 };
 use crate::{
-    resource::{Error, Retry},
+    resource::{Error, ErrorKind},
     state::{Held, Patience, RunLock, StateError},
 };
 
@@ -28,8 +28,7 @@ impl Attempts<'_> {
         match self.lock(patience, |holder| observer.waiting(holder))? {
             Ok(lock) => outcome.lock = Some(lock),
             Err(held) => {
-                let error = Error::new(format!("another run is in progress: {}", held.who));
-                return Err(Error { retry: Retry::Pointless, ..error });
+                return Err(ErrorKind::AnotherRun { who: held.who }.into());
             }
         }
         Ok(())

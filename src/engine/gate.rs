@@ -2,7 +2,7 @@
 
 use super::{PendingRefreshes, RunMode};
 use crate::{
-    resource::{Error, Resource},
+    resource::{Error, ErrorKind, Resource, Sight},
     session::{Event, Session},
     template::Scope,
     vocabulary::Reference,
@@ -60,10 +60,9 @@ fn not_seen(reference: &Reference, session: &Session, mode: RunMode) -> Error {
             seen.push(name);
         }
     }
-    let seen = if seen.is_empty() { "nothing yet".to_owned() } else { seen.join(", ") };
-    let predicted = session.find(reference, RunMode::Noop).is_some();
-    let how = if predicted { "has only been seen in a dry run" } else { "has not been seen" };
-    Error::new(format!("{reference} {how} in this session")).with_help(format!("seen so far: {seen}"))
+    let is_predicted = session.find(reference, RunMode::Noop).is_some();
+    let sight = if is_predicted { Sight::OnlyPredicted } else { Sight::Never };
+    ErrorKind::NotSeen { reference: reference.clone(), seen, sight }.into()
 }
 
 /// A requirement is met by a resource that was applied or that its own `control` passed over.

@@ -19,7 +19,7 @@ pub(crate) use crate::resource::RunMode;
 use crate::{
     document::Source,
     host::{Host, interrupt::Signal},
-    resource::{Difference, Effects, Error, History, Prediction, Resource},
+    resource::{Difference, Effects, Error, ErrorKind, History, Prediction, Resource},
     session::{Event, Session, StoreError, Summary},
     state::{Memory, RefreshStore},
     template::Scope,
@@ -236,7 +236,7 @@ impl Run<'_, '_> {
                 event.unmet_requirements = unmet.iter().map(ToString::to_string).collect();
             }
             // What a condition was given may be quoted in what is wrong with it.
-            Gate::Faulty(error) if resource.common.sensitive && error.property == Some("control") => {
+            Gate::Faulty(error) if resource.common.sensitive && error.kind == ErrorKind::Expression => {
                 outcome.errors.push(Error::new("its control cannot be worked out").on("control"));
             }
             Gate::Faulty(error) => {

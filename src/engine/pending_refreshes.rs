@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use crate::{
-    resource::{Error, Resource},
+    resource::{Error, ErrorKind, Resource},
     session::{Session, Store},
     state::{Change, Entry, PendingRefresh, RefreshRecords, RefreshStore, ScriptSession, StateError},
     vocabulary::Reference,
@@ -92,11 +92,7 @@ impl PendingRefreshes {
             }
             (entries, recorded)
         });
-        recorded.map_err(|error| {
-            Error::new(format!("cannot record which refreshes are owed: {error}")).with_help(
-                "nothing was changed; make room in the state directory or name another with --state-dir",
-            )
-        })
+        recorded.map_err(|error| ErrorKind::Unrecorded { reason: error.to_string() }.into())
     }
 
     /// Strikes out what turned out not to be owed to the subscribers of a resource.

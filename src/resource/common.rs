@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Error;
+use super::{Error, ErrorKind};
 use crate::{
     template::{self, Scope},
     vocabulary::{Duration, Reference, TimeLimit},
@@ -93,10 +93,11 @@ impl Condition {
         let parsed = template::Condition::parse(text);
         let value = parsed.and_then(|condition| condition.evaluate(scope)).map_err(|error| Error {
             help: error.help,
-            ..Error::new(format!("{name}: {}", error.kind)).on("control")
+            ..Error::new(format!("{name}: {}", error.kind)).of_kind(ErrorKind::Expression).on("control")
         })?;
         value.as_bool().ok_or_else(|| {
             Error::new(format!("{name} must give a boolean, not {}: `{text}`", value.type_name()))
+                .of_kind(ErrorKind::Expression)
                 .on("control")
         })
     }

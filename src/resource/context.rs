@@ -215,10 +215,7 @@ impl<'a> Context<'a> {
             return Err(Error::interrupted());
         }
         match self.limit.get() {
-            Some((deadline, timeout)) if Instant::now() >= deadline => {
-                Err(Error::new(format!("timed out after {}", crate::vocabulary::Duration::from(timeout)))
-                    .on("timeout"))
-            }
+            Some((deadline, timeout)) if Instant::now() >= deadline => Err(Error::timed_out(timeout)),
             _ => Ok(()),
         }
     }

@@ -6,8 +6,8 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 
 use super::{
-    Candidate, Change, Context, Difference, Effects, Error, Example, Member, Properties, ResourceType, State,
-    Trigger, Warning, Watches, schema,
+    Candidate, Change, Context, Difference, Effects, Error, ErrorKind, Example, Member, Properties,
+    ResourceType, State, Trigger, Warning, Watches, schema,
 };
 use crate::{
     document::{Node, NodeError, from_node},
@@ -175,15 +175,10 @@ impl<T: ResourceType> AnyType for TypeOf<T> {
                 Err(reason) => reasons.push(format!("{}: {reason}", candidate.name)),
             }
         }
-        let message = format!("no provider of {} suits this machine ({})", T::NAME, reasons.join("; "));
-        Err(match asked {
-            Some(asked) => {
-                Error::new(format!("provider \"{asked}\" cannot be used here ({})", reasons.join("; ")))
-                    .on("provider")
-                    .with_help(format!("known providers of {}: {}", T::NAME, names(&self.providers())))
-            }
-            None => Error::new(message),
-        })
+        let asked = asked.map(str::to_owned);
+        let property = asked.as_ref().map(|_| "provider");
+        let known = names(&self.providers());
+        Err(Error { property, ..ErrorKind::NoProvider { of: T::NAME, asked, reasons, known }.into() })
     }
 
     fn expect(&self, on: &Provider, wanted: &[&dyn AnyProperties]) {

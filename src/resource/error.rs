@@ -2,12 +2,19 @@
 
 use std::fmt;
 
-use crate::{document::Span, host::files::FileError, vocabulary::Account};
+use super::prediction::AccountKind;
+use crate::{
+    document::Span,
+    host::files::FileError,
+    vocabulary::{Account, Duration, Reference},
+};
 
 /// A failure of one resource, in words that a person can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error {
-    /// What went wrong.
+    /// What kind of failure it is: all that the program decides by.
+    pub(crate) kind: ErrorKind,
+    /// What went wrong, for people.
     pub(crate) message: String,
     /// The property to blame: its place in the manifest is shown.
     pub(crate) property: Option<&'static str>,
@@ -15,8 +22,111 @@ pub(crate) struct Error {
     pub(crate) place: Option<Span>,
     /// What to do about it.
     pub(crate) help: Option<String>,
-    /// Whether another attempt could go better.
-    pub(crate) retry: Retry,
+}
+
+/// What kind of failure it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The run was asked to stop while this resource was being worked on.
+    Interrupted,
+    /// The time limit was over, perhaps in the middle of something that can be named.
+    TimedOut { limit: Duration, during: Option<String> },
+    /// It was acted on, and is still not as desired.
+    NotReached { what: String },
+    /// No provider suits the machine, each for its reason; `asked` is the one that was wanted.
+    NoProvider { of: &'static str, asked: Option<String>, reasons: Vec<String>, known: String },
+    /// A user or group that the machine does not know.
+    UnknownAccount { kind: AccountKind, name: String },
+    /// Another run is in progress, and is not waited for.
+    AnotherRun { who: String },
+    /// A reference to something that this session has not come to.
+    NotSeen { reference: Reference, seen: Vec<String>, sight: Sight },
+    /// What is owed to others cannot be written down, so nothing was done.
+    Unrecorded { reason: String },
+    /// A condition or a template cannot be worked out.
+    Expression,
+    /// What was to be done could not even be begun.
+    NotStarted,
+    /// Anything else. Another attempt may go better.
+    Failed,
+    /// Anything else that another attempt would only repeat.
+    Hopeless,
+}
+
+/// What a session knows of a resource that it has not applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Never,
+    OnlyPredicted,
+}
+
+impl ErrorKind {
+    /// Returns whether another attempt could go better.
+    pub(crate) fn retry(&self) -> Retry {
+        match self {
+            Self::Interrupted | Self::AnotherRun { .. } | Self::UnknownAccount { .. } | Self::Hopeless => {
+                Retry::Pointless
+            }
+            Self::TimedOut { .. }
+            | Self::NotReached { .. }
+            | Self::NoProvider { .. }
+            | Self::NotSeen { .. }
+            | Self::Unrecorded { .. }
+            | Self::Expression
+            | Self::NotStarted
+            | Self::Failed => Retry::Worthwhile,
+        }
+    }
+
+    /// Returns what to do about it, where that follows from the kind.
+    fn help(&self) -> Option<String> {
+        Some(match self {
+            Self::NotReached { .. } => "something else may be changing it at the same time".to_owned(),
+            Self::NoProvider { of, asked: Some(_), known, .. } => format!("known providers of {of}: {known}"),
+            Self::UnknownAccount { kind, .. } => {
+                format!("create the {} first, or give a numeric id", kind.noun())
+            }
+            Self::NotSeen { seen, .. } if seen.is_empty() => "seen so far: nothing yet".to_owned(),
+            Self::NotSeen { seen, .. } => format!("seen so far: {}", seen.join(", ")),
+            Self::Unrecorded { .. } => {
+                "nothing was changed; make room in the state directory or name another with --state-dir"
+                    .to_owned()
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The words for the kinds that have words of their own.
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Interrupted => f.write_str("interrupted before it was finished"),
+            Self::TimedOut { limit, during: None } => write!(f, "timed out after {limit}"),
+            Self::TimedOut { limit, during: Some(what) } => write!(f, "timed out after {limit}: {what}"),
+            Self::NotReached { what } => write!(f, "failed to reach desired state: {what}"),
+            Self::NoProvider { asked: Some(asked), reasons, .. } => {
+                write!(f, "provider \"{asked}\" cannot be used here ({})", reasons.join("; "))
+            }
+            Self::NoProvider { of, asked: None, reasons, .. } => {
+                write!(f, "no provider of {of} suits this machine ({})", reasons.join("; "))
+            }
+            Self::UnknownAccount { kind, name } => {
+                write!(f, "{} \"{name}\" does not exist on this machine", kind.noun())
+            }
+            Self::AnotherRun { who } => write!(f, "another run is in progress: {who}"),
+            Self::NotSeen { reference, sight: Sight::Never, .. } => {
+                write!(f, "{reference} has not been seen in this session")
+            }
+            Self::NotSeen { reference, sight: Sight::OnlyPredicted, .. } => {
+                write!(f, "{reference} has only been seen in a dry run in this session")
+            }
+            Self::Unrecorded { reason } => write!(f, "cannot record which refreshes are owed: {reason}"),
+            Self::Expression => f.write_str("it cannot be worked out"),
+            Self::NotStarted => f.write_str("it could not be started"),
+            Self::Failed | Self::Hopeless => f.write_str("it failed"),
+        }
+    }
 }
 
 /// Something that is probably not what the user meant, told before anything is done. Of the values of a resource that may
@@ -41,19 +151,43 @@ pub(crate) enum Retry {
 }
 
 impl Error {
+    /// A failure that another attempt may not repeat, in the words of a type.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), property: None, place: None, help: None, retry: Retry::Worthwhile }
+        let message = message.into();
+        Self { kind: ErrorKind::Failed, message, property: None, place: None, help: None }
+    }
+
+    /// The same failure, which is of this kind.
+    pub(crate) fn of_kind(self, kind: ErrorKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// The same failure, after which another attempt could or could not go better.
+    pub(crate) fn with_retry(self, retry: Retry) -> Self {
+        self.of_kind(match retry {
+            Retry::Worthwhile => ErrorKind::Failed,
+            Retry::Pointless => ErrorKind::Hopeless,
+        })
     }
 
     /// The run was asked to stop while this resource was being worked on.
     pub(crate) fn interrupted() -> Self {
-        Self { retry: Retry::Pointless, ..Self::new("interrupted before it was finished") }
+        ErrorKind::Interrupted.into()
+    }
+
+    /// The time limit was over.
+    pub(crate) fn timed_out(limit: std::time::Duration) -> Self {
+        Self::from(ErrorKind::TimedOut { limit: limit.into(), during: None }).on("timeout")
     }
 
     /// A user or group that the machine does not know.
-    pub(crate) fn unknown_account(what: &str, account: &Account) -> Self {
-        Self::new(format!("{what} \"{account}\" does not exist on this machine"))
-            .with_help(format!("create the {what} first, or give a numeric id"))
+    pub(crate) fn unknown_account(kind: AccountKind, account: &Account) -> Self {
+        ErrorKind::UnknownAccount { kind, name: account.to_string() }.into()
+    }
+
+    /// Returns whether another attempt could go better.
+    pub(crate) fn retry(&self) -> Retry {
+        self.kind.retry()
     }
 
     pub(crate) fn on(mut self, property: &'static str) -> Self {
@@ -77,6 +211,12 @@ impl fmt::Display for Error {
             Some(help) => write!(f, "; {help}"),
             None => Ok(()),
         }
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self { message: kind.to_string(), help: kind.help(), property: None, place: None, kind }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{AnyProperties, AnyType, Completeness, Declaration, Error, FieldKind, Resource, schema};
+use super::{
+    AnyProperties, AnyType, Completeness, Declaration, Error, ErrorKind, FieldKind, Resource, schema,
+};
 use crate::{
     document::{
         Diagnostic, Diagnostics, Entry, Excerpt, Node, NodeError, Scalar, Source, Span, Style, Value,
@@ -254,6 +256,7 @@ impl Resource {
         let secret = self.common.sensitive || is_secret();
         let message = if secret { "its value cannot be worked out".to_owned() } else { problem.message };
         let help = problem.help.filter(|_| !secret);
-        Error { place: problem.span, help, ..Error::new(format!("{name}{message}")) }
+        let error = Error::new(format!("{name}{message}")).of_kind(ErrorKind::Expression);
+        Error { place: problem.span, help, ..error }
     }
 }

@@ -33,11 +33,11 @@ pub(crate) use effects::{
     Content, Coverage, Effects, History, Moment, PathEffect, UnitEffect, Unknown, Watches,
 };
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
-pub(crate) use error::{Error, Retry, Warning};
+pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use expansion::Expansion;
 #[cfg(test)]
 pub(crate) use manual::reference_page;
-pub(crate) use prediction::Prediction;
+pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use rendering::HIDDEN;
 pub(crate) use schema::{
     Field, FieldKind, declaration_schema, document, fields, inlined, keys, spellings, written,

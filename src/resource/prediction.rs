@@ -62,6 +62,11 @@ impl Prediction {
         self.unknown > Unknown::Nothing
     }
 
+    /// Whether an earlier action may have made or removed any path.
+    pub(crate) fn may_differ_on_disk(&self) -> bool {
+        self.unknown == Unknown::Anything
+    }
+
     /// Takes it that anything may have been done before.
     pub(crate) fn assume_anything(&mut self) {
         self.actions += 1;
@@ -105,7 +110,7 @@ impl Prediction {
             PathEffect::Operation { path, intent, sha256, content } => {
                 match self.files.simulate(&path, intent, sha256.clone()) {
                     Err(FileError { problem: Problem::ParentMissing { missing, .. }, .. })
-                        if self.unknown == Unknown::Anything =>
+                        if self.may_differ_on_disk() =>
                     {
                         warn(format!(
                             "{} does not exist; an earlier command of this run may make it",

@@ -128,12 +128,12 @@ impl ArchiveError {
 impl From<ArchiveError> for Error {
     fn from(error: ArchiveError) -> Self {
         let (property, help, retry) = (error.property(), error.help(), error.retry());
-        Self { property, help, retry, ..Self::new(error.to_string()) }
+        Self { property, help, ..Self::new(error.to_string()).with_retry(retry) }
     }
 }
 
 /// Returns the error of a file of this machine; another attempt is made only where it could go better.
 pub(super) fn local(error: FileError) -> Error {
     let retry = if error.is_passing() { Retry::Worthwhile } else { Retry::Pointless };
-    Error { retry, ..error.into() }
+    Error::from(error).with_retry(retry)
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Ensure, Properties, decision::reason_to_extract_again, error::local, hashing::HashedFile};
 use crate::{
     host::files::{self, Attributes, CopyInterrupted, Digested, Entry, FileError, FileKind},
-    resource::{Context, Error, Retry, State},
+    resource::{AccountKind, Context, Error, State},
     state::{ExtractionRecord, Fetched, Progress, StateError},
     vocabulary::{Checksum, Mode},
 };
@@ -192,9 +192,10 @@ fn recall<T>(found: Result<Option<T>, StateError>, cx: &Context) -> Option<T> {
 /// Owner, group and mode as numbers; `None` when not all are given, as when only looking.
 fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Error> {
     let (Some(owner), Some(group)) = (&want.owner, &want.group) else { return Ok(None) };
-    let missing = |what, account| Error { retry: Retry::Pointless, ..Error::unknown_account(what, account) };
-    let uid = cx.user_id(owner).ok_or_else(|| missing("user", owner).on("owner"))?;
-    let gid = cx.group_id(group).ok_or_else(|| missing("group", group).on("group"))?;
+    let uid =
+        cx.user_id(owner).ok_or_else(|| Error::unknown_account(AccountKind::User, owner).on("owner"))?;
+    let gid =
+        cx.group_id(group).ok_or_else(|| Error::unknown_account(AccountKind::Group, group).on("group"))?;
     let mode = want.mode.map_or_else(|| 0o644 & !umask(), Mode::bits);
     Ok(Some(Attributes { uid, gid, mode }))
 }

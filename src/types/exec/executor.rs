@@ -17,7 +17,7 @@ use crate::{
         files::Predicted,
         process::{Exit, Finished},
     },
-    resource::{Context, Error, RunMode, Trigger},
+    resource::{Context, Error, ErrorKind, RunMode, Trigger},
 };
 
 /// What stands between a command and its program.
@@ -107,6 +107,10 @@ impl Executor {
             Ok(Finished { exit: Exit::Code(code), .. }) => Some(code),
             _ => None,
         };
+        let was_started = match &finished {
+            Ok(_) => true,
+            Err(error) => !matches!(error.kind, ErrorKind::NotStarted | ErrorKind::UnknownAccount { .. }),
+        };
         let outcome = finished.and_then(|finished| match exitcode {
             Some(code) if want.accepts(code) => Ok(()),
             _ => Err(job.failed(&finished, cx)),
@@ -129,6 +133,7 @@ impl Executor {
             creates_satisfied,
             onlyif_satisfied,
             unless_satisfied,
+            was_started,
             outcome,
             ..ExecState::default()
         }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     host::process::{Cause, Exit, Finished, Output, ProcessError, Remains, Stopped},
-    resource::{Context, Error, Retry},
+    resource::{Context, Error, ErrorKind},
 };
 
 /// How much of each output a message holds: this many of the last lines, and so many characters of each, most of them
@@ -22,8 +22,9 @@ impl Job<'_> {
     /// The command ended in a way that does not count as success.
     pub(super) fn failed(&self, finished: &Finished, cx: &Context) -> Error {
         let exit = self.exit(finished.exit, cx);
-        let message = format!("failed to reach desired state: {exit}, expected {}", self.expected());
-        self.error(with_output(message, &finished.stderr, &finished.stdout, cx), cx)
+        let kind = ErrorKind::NotReached { what: format!("{exit}, expected {}", self.expected()) };
+        let message = with_output(kind.to_string(), &finished.stderr, &finished.stdout, cx);
+        self.error(message, cx).of_kind(kind)
     }
 
     /// The guard ended in a way that says neither yes nor no.
@@ -46,8 +47,17 @@ impl Job<'_> {
             ProcessError::Stopped(stopped) if matches!(stopped.cause, Cause::Timeout(_)) => "timeout",
             _ => self.role.property(),
         };
-        let interrupted =
-            matches!(&error, ProcessError::Stopped(stopped) if matches!(stopped.cause, Cause::Interrupt(_)));
+        let kind = match &error {
+            ProcessError::Stopped(stopped) => match stopped.cause {
+                Cause::Interrupt(_) => ErrorKind::Interrupted,
+                Cause::Timeout(limit) => {
+                    ErrorKind::TimedOut { limit: cx.timeout().unwrap_or(limit).into(), during: None }
+                }
+                Cause::TooMuchOutput { .. } => ErrorKind::Failed,
+            },
+            ProcessError::Follow { .. } => ErrorKind::Failed,
+            _ => ErrorKind::NotStarted,
+        };
         let message = match error {
             ProcessError::Stopped(ended) => self.stopped(&ended, cx),
             error if cx.sensitive => discreet(&error).to_owned(),
@@ -57,8 +67,7 @@ impl Job<'_> {
             Role::Command => message,
             guard => format!("{} gave no answer: {message}", guard.property()),
         };
-        let retry = if interrupted { Retry::Pointless } else { Retry::Worthwhile };
-        Error { retry, ..self.error(message, cx).on(property) }
+        self.error(message, cx).of_kind(kind).on(property)
     }
 
     /// How far it came before it was ended.

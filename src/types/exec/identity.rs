@@ -8,7 +8,7 @@ use crate::{
         process::{Command, Identity},
         users::{User, Users},
     },
-    resource::{Context, Error},
+    resource::{AccountKind, Context, Error},
 };
 
 /// Makes the command run as the user and group that the resource names.
@@ -17,10 +17,9 @@ pub(super) fn assume<'a>(
     want: &Properties,
     users: &Users,
 ) -> Result<Command<'a>, Error> {
-    let group = want
-        .group
-        .as_ref()
-        .map(|group| users.group_id(group).ok_or_else(|| Error::unknown_account("group", group).on("group")));
+    let group = want.group.as_ref().map(|group| {
+        users.group_id(group).ok_or_else(|| Error::unknown_account(AccountKind::Group, group).on("group"))
+    });
     match (&want.user, group.transpose()?) {
         (None, None) => Ok(command),
         (None, Some(gid)) if gid == getegid().as_raw() => Ok(command),
@@ -31,8 +30,9 @@ pub(super) fn assume<'a>(
             Ok(command.identity(Identity { uid: geteuid().as_raw(), gid, groups }))
         }
         (Some(account), gid) => {
-            let uid =
-                users.user_id(account).ok_or_else(|| Error::unknown_account("user", account).on("user"))?;
+            let uid = users
+                .user_id(account)
+                .ok_or_else(|| Error::unknown_account(AccountKind::User, account).on("user"))?;
             let user = users.user(account);
             let command = environment(command, want, user.as_ref());
             if uid == geteuid().as_raw() && gid.is_none_or(|gid| gid == getegid().as_raw()) {

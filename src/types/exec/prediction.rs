@@ -11,7 +11,7 @@ use crate::{
         files::{Entry, FileKind, Predicted},
         process::{ProcessError, Prospect},
     },
-    resource::{Context, Error},
+    resource::{self, Context, Error},
 };
 
 /// What a dry run can say of starting a command line that does not certainly fail.
@@ -29,7 +29,7 @@ impl Job<'_> {
     pub(super) fn prediction(&self, cx: &Context) -> Result<ExecPrediction, Error> {
         let may_change = cx.may_differ();
         let command = match self.command(cx) {
-            Err(error) if may_change && matches!(error.property, Some("user" | "group")) => {
+            Err(error) if may_change && matches!(error.kind, resource::ErrorKind::UnknownAccount { .. }) => {
                 return Ok(ExecPrediction::Open(error));
             }
             command => command?,

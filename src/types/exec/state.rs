@@ -27,6 +27,9 @@ pub(crate) struct ExecState {
     /// An earlier attempt of this run failed: what it left behind says nothing.
     #[serde(skip)]
     pub(super) failed_before: bool,
+    /// Whether the command was started, however it ended.
+    #[serde(skip)]
+    pub(super) was_started: bool,
     /// What came of running the command.
     #[serde(skip)]
     pub(super) outcome: Option<Result<(), Error>>,
@@ -39,6 +42,6 @@ impl State for ExecState {
 
     fn agrees_with(&self, earlier: &Self) -> bool {
         // Whoever ran a command that failed cannot know what it did before.
-        self.outcome.is_none() && self.creates_satisfied == earlier.creates_satisfied
+        !self.was_started && self.creates_satisfied == earlier.creates_satisfied
     }
 }

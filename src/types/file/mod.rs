@@ -253,7 +253,7 @@ impl ResourceType for File {
         _: &Posix,
         cx: &Context,
     ) -> Result<Option<String>, Error> {
-        if posix::only_foresees(want, cx) {
+        if posix::only_foresees(want, have, cx) {
             return Ok(None);
         }
         diff::preview(want, *action, cx)

@@ -16,9 +16,9 @@ use super::{
 use crate::{
     host::files::{
         self, Attributes, Batch, CHUNK, CopyInterrupted, Digested, FileError, FileKind, Intent, Parents,
-        Predicted, Problem,
+        Predicted, Problem, UNKNOWN,
     },
-    resource::{Content, Context, Effects, Error, PathEffect, RunMode},
+    resource::{AccountKind, Content, Context, Effects, Error, PathEffect, RunMode},
 };
 
 /// How many files in a row that need no new content are passed over in search of one that does: each is looked at twice.
@@ -190,7 +190,10 @@ pub(super) fn effects(want: &Properties, have: &FileState, action: Action, cx: &
 }
 
 /// Whether what would be compared exists only in the prediction of a dry run.
-pub(super) fn only_foresees(want: &Properties, cx: &Context) -> bool {
+pub(super) fn only_foresees(want: &Properties, have: &FileState, cx: &Context) -> bool {
+    if have.checksum_wanted().is_some_and(|sum| sum == UNKNOWN) {
+        return true;
+    }
     let prediction = &cx.prediction.borrow().files;
     let old = prediction.inspect(want.name.as_path());
     let source = want.source.as_ref().map(|source| prediction.follow(&cx.resolve(source)));
@@ -349,8 +352,10 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Err
     let (Some(owner), Some(group), Some(mode)) = (&want.owner, &want.group, want.mode) else {
         return Ok(None);
     };
-    let uid = cx.user_id(owner).ok_or_else(|| Error::unknown_account("user", owner).on("owner"))?;
-    let gid = cx.group_id(group).ok_or_else(|| Error::unknown_account("group", group).on("group"))?;
+    let uid =
+        cx.user_id(owner).ok_or_else(|| Error::unknown_account(AccountKind::User, owner).on("owner"))?;
+    let gid =
+        cx.group_id(group).ok_or_else(|| Error::unknown_account(AccountKind::Group, group).on("group"))?;
     Ok(Some(Attributes { uid, gid, mode: mode.bits() }))
 }
 

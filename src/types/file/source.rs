@@ -32,6 +32,10 @@ pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
         Some(Predicted::Nothing) => return Err(failure("it does not exist", source, cx)),
         Some(Predicted::Something { .. } | Predicted::Perhaps) => return Ok(UNKNOWN.to_owned()),
     }
+    if cx.prediction.borrow().may_differ_on_disk() && !cx.resolve(source).exists() {
+        cx.warn(format!("source \"{source}\" does not exist; an earlier command of this run may make it"));
+        return Ok(UNKNOWN.to_owned());
+    }
     let mut hash = Sha256::new();
     files::pieces(&mut open(source, cx)?, &mut || stop(cx), |piece| {
         hash.update(piece);

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     host::process,
-    resource::{Context, Error, Retry, RunMode},
+    resource::{Context, Error, ErrorKind, RunMode},
 };
 
 /// Services through `systemctl`.
@@ -117,7 +117,7 @@ impl Manager {
         }
         match self.reload(cx) {
             Ok(()) => self.look(name, cx),
-            Err(error) if error.retry == Retry::Pointless => Err(error),
+            Err(error) if error.kind == ErrorKind::Interrupted => Err(error),
             Err(_) => {
                 // Who may not do that may still look; it will not go better for the next one.
                 self.reload_tracker.note_reload(cx);
