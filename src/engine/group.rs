@@ -4,7 +4,7 @@
 //! decided on by itself, and has its own event in its own turn; only the action is one. When it fails, each is enacted
 //! alone in its turn, and that alone decides how it went.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     PendingRefreshes,
@@ -18,7 +18,11 @@ use crate::{
 
 /// What was done to resources before their turns.
 #[derive(Default)]
-pub(super) struct Grouped(HashMap<Reference, Early>);
+pub(super) struct Grouped {
+    early: HashMap<Reference, Early>,
+    /// Those that a group has failed with: each is enacted alone.
+    apart: HashSet<Reference>,
+}
 
 /// What was done to a resource before its turn.
 pub(super) enum Early {
@@ -38,7 +42,7 @@ pub(super) struct Enacted {
 impl Grouped {
     /// Takes what was done to a resource whose turn has come.
     pub(super) fn take(&mut self, resource: &Resource) -> Option<Early> {
-        if self.0.is_empty() { None } else { self.0.remove(&resource.reference()) }
+        if self.early.is_empty() { None } else { self.early.remove(&resource.reference()) }
     }
 }
 
@@ -72,6 +76,9 @@ impl Attempts<'_> {
         if most < 2 || !self.causes.is_empty() || self.resource.common.timeout.is_some() {
             return None;
         }
+        if grouped.apart.remove(&self.resource.reference()) {
+            return None;
+        }
         let mut followers = self.followers(most - 1, cx);
         for follower in &mut followers {
             follower.recorded = refreshes.record(follower.resource, &[]).ok()?;
@@ -91,7 +98,7 @@ impl Attempts<'_> {
                 let first = states.remove(0);
                 for (Follower { resource, pending, effects, .. }, left) in followers.into_iter().zip(states) {
                     let early = Early::Enacted(Box::new(Enacted { left, pending, effects }));
-                    grouped.0.insert(resource.reference(), early);
+                    grouped.early.insert(resource.reference(), early);
                 }
                 Some(first)
             }
@@ -135,13 +142,15 @@ impl Attempts<'_> {
         grouped: &mut Grouped,
     ) {
         for follower in followers {
+            let reference = follower.resource.reference();
             let after = follower.wanted().inspect(self.provider, cx).ok();
             if after.is_some_and(|after| after.agrees_with(&follower.have)) {
                 // An entry that stays costs a needless refresh.
                 let _ = refreshes.cancel(&follower.recorded);
             } else {
-                grouped.0.insert(follower.resource.reference(), Early::Begun);
+                grouped.early.insert(reference.clone(), Early::Begun);
             }
+            grouped.apart.insert(reference);
         }
     }
 

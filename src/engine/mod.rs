@@ -12,6 +12,8 @@ mod group;
 mod pending_refreshes;
 mod providers;
 mod record;
+#[cfg(test)]
+mod tests;
 
 use std::{cell::RefCell, path::Path, rc::Rc, time::Instant};
 

@@ -67,7 +67,7 @@ pub(crate) struct AccountEffect {
 }
 
 /// What is left of an account.
-#[expect(dead_code, reason = "types for users and groups will tell")]
+#[cfg_attr(not(test), expect(dead_code, reason = "types for users and groups will tell"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccountLeft {
     /// It is there, with this number if that is known.
@@ -188,4 +188,34 @@ pub(crate) enum Coverage {
     Whole,
     /// Other things matter too: look from time to time.
     Poll,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(name: usize) -> Effects {
+        let units = vec![UnitEffect { unit: name.to_string(), running: None, enabled: None }];
+        Effects { units, ..Effects::default() }
+    }
+
+    #[test]
+    fn of_what_a_long_run_has_forgotten_anything_is_possible() {
+        let mut history = History::default();
+        let start = history.now();
+        assert!(history.since(start).is_empty());
+        for name in 0..History::MOST {
+            history.record(unit(name));
+        }
+        let middle = history.now();
+        assert_eq!(history.since(start).len(), History::MOST);
+        for name in 0..3 {
+            history.record(unit(name));
+        }
+        assert_eq!(history.since(middle), [&unit(0), &unit(1), &unit(2)]);
+        let since_start = history.since(start);
+        assert_eq!(since_start[0].unknown, Unknown::Anything);
+        assert!(since_start.len() < History::MOST);
+        assert!(history.since(history.now()).is_empty());
+    }
 }

@@ -207,3 +207,127 @@ impl Accounts {
         self.stand_ins.get(usize::try_from(FIRST_STAND_IN.checked_sub(id)?).ok()?).cloned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        host::files::{Attributes, Intent},
+        resource::effects::PackageEffect,
+    };
+
+    fn written(path: &str, content: Content) -> Effects {
+        let intent = Intent::Write(Attributes::own(0o644));
+        let (path, sha256) = (PathBuf::from(path), Some("sum".to_owned()));
+        Effects { paths: vec![PathEffect::Operation { path, intent, sha256, content }], ..Effects::default() }
+    }
+
+    fn removed(path: &str) -> Effects {
+        let path = PathBuf::from(path);
+        let effect =
+            PathEffect::Operation { path, intent: Intent::Remove, sha256: None, content: Content::Kept };
+        Effects { paths: vec![effect], ..Effects::default() }
+    }
+
+    fn appears(path: &str) -> Effects {
+        let path = PathBuf::from(path);
+        Effects { paths: vec![PathEffect::Appears { path, uid: 0, gid: 0 }], ..Effects::default() }
+    }
+
+    #[test]
+    fn the_text_of_a_file_is_what_the_last_action_left() {
+        let file =
+            std::env::temp_dir().canonicalize().unwrap().join(format!("ccm-text-{}", std::process::id()));
+        let file = file.to_str().unwrap();
+        let text = |text: &str| Some(PredictedText::Text(text.to_owned()));
+        for (effects, expected) in [
+            (vec![], None),
+            (vec![written(file, Content::Text("one".to_owned()))], text("one")),
+            (vec![written(file, Content::Text("one".to_owned())), written(file, Content::Kept)], text("one")),
+            (
+                vec![written(file, Content::CopyOf("/source".into()))],
+                Some(PredictedText::CopyOf("/source".into())),
+            ),
+            (vec![written(file, Content::Unknown)], Some(PredictedText::Unknown)),
+            (vec![appears(file)], Some(PredictedText::Unknown)),
+            (
+                vec![written(file, Content::Text("one".to_owned())), removed(file)],
+                Some(PredictedText::Nothing),
+            ),
+            (
+                vec![written(file, Content::Text("one".to_owned())), removed(file), appears(file)],
+                Some(PredictedText::Unknown),
+            ),
+        ] {
+            let mut prediction = Prediction::default();
+            for effect in effects.clone() {
+                prediction.apply(effect, &mut |warning| panic!("{warning}")).unwrap();
+            }
+            assert_eq!(prediction.text(Path::new(file)), expected, "{effects:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_directory_is_a_warning_only_after_what_may_have_made_it() {
+        for (unknown, expected) in
+            [(Unknown::Nothing, None), (Unknown::NotPaths, None), (Unknown::Anything, Some(1))]
+        {
+            let mut prediction = Prediction::default();
+            let mut warnings = Vec::new();
+            let before = Effects { unknown, ..Effects::default() };
+            prediction.apply(before, &mut |_| unreachable!()).unwrap();
+            assert_eq!(prediction.may_differ(), unknown > Unknown::Nothing);
+            for file in ["/no-such-directory/a/one", "/no-such-directory/a/two"] {
+                let applied =
+                    prediction.apply(written(file, Content::Unknown), &mut |warning| warnings.push(warning));
+                assert_eq!(applied.is_ok(), expected.is_some(), "{unknown:?}");
+            }
+            assert_eq!(warnings.len(), expected.unwrap_or_default(), "it is said once: {warnings:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_to_a_unit_adds_up() {
+        let mut prediction = Prediction::default();
+        let mut act = |running, enabled| {
+            let units = vec![UnitEffect { unit: "a.service".to_owned(), running, enabled }];
+            prediction.apply(Effects { units, ..Effects::default() }, &mut |_| {}).unwrap();
+            let unit = prediction.unit("a.service").unwrap();
+            (unit.running, unit.enabled)
+        };
+        assert_eq!(act(Some(true), None), (Some(true), None));
+        assert_eq!(act(None, Some(true)), (Some(true), Some(true)));
+        assert_eq!(act(Some(false), None), (Some(false), Some(true)));
+    }
+
+    #[test]
+    fn accounts_without_a_number_get_one_that_stands_in_for_them() {
+        let mut prediction = Prediction::default();
+        let account = |name: &str, left| AccountEffect { name: name.to_owned(), left };
+        let users = vec![
+            account("new", AccountLeft::Present(None)),
+            account("known", AccountLeft::Present(Some(7))),
+            account("gone", AccountLeft::Absent),
+        ];
+        let left = PackageLeft::Installed(Some("1".to_owned()));
+        let packages = vec![PackageEffect { name: "app".to_owned(), left: left.clone() }];
+        prediction.apply(Effects { users, packages, ..Effects::default() }, &mut |_| {}).unwrap();
+        for (name, left) in [
+            ("new", Some(AccountLeft::Present(None))),
+            ("known", Some(AccountLeft::Present(Some(7)))),
+            ("gone", Some(AccountLeft::Absent)),
+            ("other", None),
+        ] {
+            assert_eq!(prediction.account(AccountKind::User, name), left, "{name}");
+            assert_eq!(prediction.account(AccountKind::Group, name), None, "{name}");
+        }
+        let (first, second) =
+            (prediction.stand_in(AccountKind::User, "new"), prediction.stand_in(AccountKind::User, "more"));
+        assert_ne!(first, second);
+        assert_eq!(prediction.stand_in(AccountKind::User, "new"), first, "always the same one");
+        assert_eq!(prediction.account_name(AccountKind::User, second).as_deref(), Some("more"));
+        assert_eq!(prediction.account_name(AccountKind::Group, second), None);
+        assert_eq!(prediction.account_name(AccountKind::User, 0), None);
+        assert_eq!(prediction.packages.get("app"), Some(&left));
+    }
+}

@@ -24,17 +24,23 @@ pub(super) fn size(source: &str, cx: &Context) -> Result<Option<u64>, Error> {
 
 /// The checksum of what would be copied by now.
 pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
-    match cx.prediction.borrow().files.follow(&cx.resolve(source))? {
+    let prediction = cx.prediction.borrow();
+    if prediction.may_differ_on_disk() && !cx.resolve(source).exists() {
+        let found = prediction.files.follow(&cx.resolve(source))?;
+        if matches!(found, None | Some(Predicted::Nothing)) {
+            cx.warn(format!(
+                "source \"{source}\" does not exist; an earlier command of this run may make it"
+            ));
+            return Ok(UNKNOWN.to_owned());
+        }
+    }
+    match prediction.files.follow(&cx.resolve(source))? {
         None => {}
         Some(Predicted::Entry(digested)) if digested.is_as_on_disk() => {}
         Some(Predicted::Entry(Digested { sha256: Some(sha256), .. })) => return Ok(sha256),
         Some(Predicted::Entry(_)) => return Err(failure(NOT_REGULAR, source, cx)),
         Some(Predicted::Nothing) => return Err(failure("it does not exist", source, cx)),
         Some(Predicted::Something { .. } | Predicted::Perhaps) => return Ok(UNKNOWN.to_owned()),
-    }
-    if cx.prediction.borrow().may_differ_on_disk() && !cx.resolve(source).exists() {
-        cx.warn(format!("source \"{source}\" does not exist; an earlier command of this run may make it"));
-        return Ok(UNKNOWN.to_owned());
     }
     let mut hash = Sha256::new();
     files::pieces(&mut open(source, cx)?, &mut || stop(cx), |piece| {

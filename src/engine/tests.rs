@@ -1,0 +1,341 @@
+//! The engine with a type that keeps its things in memory.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    fmt,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    RunMode::{Noop, Real},
+    *,
+};
+use crate::{
+    document::{Diagnostics, Source, Span, Value as Node},
+    host::{
+        http::{Audience, Client, Proxies},
+        interrupt::Interrupt,
+        users::Users,
+    },
+    resource::{
+        self, AnyType, Candidate, Change, Completeness, Context, Declaration, Example, Member, ResourceType,
+        Trigger, TypeOf, Watches,
+    },
+    state::{Memory, StateDirectory},
+    vocabulary::Url,
+};
+
+thread_local!(static SHELF: RefCell<Shelf> = RefCell::default());
+
+/// What parts there are, and what was done to them.
+#[derive(Default)]
+struct Shelf {
+    parts: BTreeSet<String>,
+    log: Vec<String>,
+    /// A group in which this is takes what comes before it, and fails.
+    jams_at: Option<String>,
+}
+
+fn shelf<T>(look: impl FnOnce(&mut Shelf) -> T) -> T {
+    SHELF.with_borrow_mut(look)
+}
+
+/// Parts on a shelf.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Wanted {
+    /// The part.
+    name: String,
+}
+
+impl resource::Properties for Wanted {
+    fn ensure(&self) -> String {
+        "present".to_owned()
+    }
+
+    fn problems(&self) -> Vec<Error> {
+        Vec::new()
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Found {
+    is_there: bool,
+}
+
+impl resource::State for Found {
+    fn ensure(&self) -> String {
+        if self.is_there { "present" } else { "absent" }.to_owned()
+    }
+}
+
+struct Put;
+
+impl fmt::Display for Put {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("put")
+    }
+}
+
+/// Somebody who puts parts on the shelf: there are several.
+trait Hand: Send + Sync {
+    fn name(&self) -> &'static str;
+}
+
+struct Left;
+struct Right;
+
+impl Hand for Left {
+    fn name(&self) -> &'static str {
+        "left"
+    }
+}
+
+impl Hand for Right {
+    fn name(&self) -> &'static str {
+        "right"
+    }
+}
+
+struct Part;
+
+impl Part {
+    fn found(want: &Wanted) -> Found {
+        Found { is_there: shelf(|shelf| shelf.parts.contains(&want.name)) }
+    }
+}
+
+impl ResourceType for Part {
+    const NAME: &'static str = "part";
+    const EXAMPLES: &'static [Example] = &[];
+    const PROVIDERS: &'static [Candidate<Self>] = &[
+        Candidate { name: "left", summary: "the left hand.", make: |_| Ok(Box::new(Left)) },
+        Candidate { name: "right", summary: "the right hand.", make: |_| Ok(Box::new(Right)) },
+    ];
+    const LARGEST_GROUP: usize = 3;
+
+    type Properties = Wanted;
+    type State = Found;
+    type Action = Put;
+    type Provider = dyn Hand;
+
+    fn expect(on: &dyn Hand, wants: &[&Wanted]) {
+        let names: Vec<&str> = wants.iter().map(|want| want.name.as_str()).collect();
+        shelf(|shelf| shelf.log.push(format!("{} expects {}", on.name(), names.join(" "))));
+    }
+
+    fn inspect(want: &Wanted, _: &dyn Hand, _: &Context) -> Result<Found, Error> {
+        Ok(Self::found(want))
+    }
+
+    fn compare(_: &Wanted, have: &Found, _: Trigger) -> Result<Option<Change<Put>>, Error> {
+        let change = Change { action: Put, differences: Vec::new(), refreshes: false };
+        Ok((!have.is_there).then_some(change))
+    }
+
+    fn effects(_: &Wanted, _: &Found, _: &Put, _: &Context) -> Effects {
+        Effects::default()
+    }
+
+    fn watches(_: &Wanted) -> Watches {
+        Watches::default()
+    }
+
+    fn enact(want: &Wanted, _: &Found, _: Put, _: &dyn Hand, _: &Context) -> Result<Found, Error> {
+        shelf(|shelf| {
+            shelf.log.push(format!("put {}", want.name));
+            if shelf.jams_at.as_ref() == Some(&want.name) {
+                return Err(Error::new("it does not fit"));
+            }
+            shelf.parts.insert(want.name.clone());
+            Ok(Found { is_there: true })
+        })
+    }
+
+    fn enact_group(group: &[Member<Self>], _: &dyn Hand, _: &Context) -> Result<Vec<Found>, Error> {
+        shelf(|shelf| {
+            let names: Vec<&str> = group.iter().map(|member| member.want.name.as_str()).collect();
+            shelf.log.push(format!("put together {}", names.join(" ")));
+            for name in names {
+                if shelf.jams_at.as_deref() == Some(name) {
+                    return Err(Error::new("it does not fit"));
+                }
+                shelf.parts.insert(name.to_owned());
+            }
+            Ok(group.iter().map(|member| Self::found_by(shelf, member.want)).collect())
+        })
+    }
+}
+
+impl Part {
+    fn found_by(shelf: &Shelf, want: &Wanted) -> Found {
+        Found { is_there: shelf.parts.contains(&want.name) }
+    }
+}
+
+struct Nobody;
+
+impl Audience for Nobody {
+    fn received(&self, _: &Url, _: u64, _: Option<u64>) {}
+    fn ended(&self) {}
+}
+
+impl Observer for Nobody {
+    fn begun(&mut self, _: &Resource, _: usize) {}
+    fn waiting(&mut self, _: &str) {}
+    fn output(&mut self, _: &Resource, _: &str) {}
+    fn finished(&mut self, _: &Report) {}
+}
+
+fn host() -> Host {
+    let interrupt = Interrupt::never().unwrap();
+    let proxies = Proxies::from_environment(|_| None);
+    let http = Client::new(proxies, interrupt.clone(), Rc::new(Nobody));
+    Host { interrupt, users: Users::default(), http }
+}
+
+/// A part with properties that every resource has, in YAML.
+fn part(name: &str, properties: &str) -> Resource {
+    const KIND: &dyn AnyType = &TypeOf::<Part>::NEW;
+    let source = Source { name: "test".to_owned(), text: format!("{{ {properties} }}") };
+    let Node::Map(properties) = crate::document::parse(&source).unwrap().value else { unreachable!() };
+    let declaration =
+        Declaration { kind: KIND, name: name.to_owned(), name_span: Span::default(), properties };
+    let mut diagnostics = Diagnostics::default();
+    let resource = declaration.resolve(Completeness::Whole, &mut diagnostics);
+    resource.unwrap_or_else(|| panic!("{name}: {diagnostics:?}"))
+}
+
+fn scope() -> Scope {
+    let nothing = ccm_expr::Value::default();
+    Scope::new(nothing.clone(), nothing, PathBuf::from("/"))
+}
+
+/// Applies parts, and returns for each whether it changed and whether it failed.
+fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
+    let (host, memory) = (host(), Memory::at(StateDirectory::nowhere()));
+    let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
+    let settings =
+        Settings { mode, diffs: Diffs::Wanted, detail: Detail::Whole, exclusion: Exclusion::WholeRun };
+    let mut engine = Engine::new(&host, &memory, settings, Session::begin());
+    let site = Site {
+        resources,
+        source: &source,
+        working_directory: Path::new("/"),
+        scope: &scope,
+        on_failure: OnFailure::Continue,
+    };
+    engine.apply(site, None, &mut Nobody);
+    engine.session().events().iter().map(|event| (event.changed, event.failed)).collect()
+}
+
+fn log() -> Vec<String> {
+    shelf(|shelf| shelf.log.drain(..).filter(|line| !line.contains("expects")).collect())
+}
+
+#[test]
+fn consecutive_resources_are_enacted_together_and_have_their_own_events() {
+    let parts = ["a", "b", "c", "d"].map(|name| part(name, ""));
+    shelf(|shelf| shelf.parts.insert("b".to_owned()));
+    assert_eq!(apply(&parts, RunMode::Noop), [(true, false), (false, false), (true, false), (true, false)]);
+    assert!(log().is_empty(), "a dry run does nothing");
+    assert_eq!(apply(&parts, RunMode::Real), [(true, false), (false, false), (true, false), (true, false)]);
+    assert_eq!(log(), ["put together a c d"]);
+    assert_eq!(apply(&parts, RunMode::Real), [(false, false); 4]);
+}
+
+#[test]
+fn those_that_may_not_come_or_are_served_by_another_are_not_taken_along() {
+    for (properties, expected) in [
+        ("", &["put together a b c"][..]),
+        ("control: { if: true }", &["put a", "put together b c"]),
+        ("require: [ part#a ]", &["put a", "put together b c"]),
+        ("timeout: 1m", &["put a", "put b", "put c"]),
+        ("provider: right", &["put a", "put b", "put c"]),
+    ] {
+        shelf(|shelf| *shelf = Shelf::default());
+        apply(&[part("a", ""), part("b", properties), part("c", "")], RunMode::Real);
+        assert_eq!(log(), expected, "{properties}");
+    }
+}
+
+#[test]
+fn after_a_group_that_failed_each_is_enacted_alone() {
+    shelf(|shelf| shelf.jams_at = Some("c".to_owned()));
+    let parts = ["a", "b", "c"].map(|name| part(name, ""));
+    // The group came as far as the second, which therefore has changed although nothing is left to do for it.
+    assert_eq!(apply(&parts, RunMode::Real), [(true, false), (true, false), (false, true)]);
+    assert_eq!(log(), ["put together a b c", "put a", "put c"]);
+}
+
+#[test]
+fn a_provider_is_told_only_of_the_resources_that_it_serves() {
+    let parts = [part("a", ""), part("b", "provider: right"), part("c", "provider: left"), part("d", "")];
+    apply(&parts, RunMode::Noop);
+    let told = shelf(|shelf| std::mem::take(&mut shelf.log));
+    assert_eq!(told, ["left expects a d", "right expects b", "left expects a c d"]);
+}
+
+/// What the gate says of a resource, in a word.
+fn gate(resource: &Resource, session: &Session, mode: RunMode) -> String {
+    let refreshes = PendingRefreshes::of(std::slice::from_ref(resource), None, session);
+    let list = |references: Vec<&Reference>| {
+        references.iter().map(|reference| reference.name.clone()).collect::<Vec<_>>().join(" ")
+    };
+    match gate::check(resource, session, &refreshes, mode, &scope()) {
+        Gate::Open(causes) => format!("open {}", list(causes)).trim_end().to_owned(),
+        Gate::Excluded(reason) => reason.to_owned(),
+        Gate::Unmet(unmet) => format!("unmet {}", list(unmet)),
+        Gate::Faulty(Error { kind: ErrorKind::NotSeen { sight, .. }, .. }) => format!("not seen: {sight:?}"),
+        Gate::Faulty(Error { kind: ErrorKind::Expression, .. }) => "expression".to_owned(),
+        Gate::Faulty(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn the_gate_asks_for_control_then_for_requirements_then_for_changes() {
+    let mut session = Session::begin();
+    for (name, edit) in [
+        ("stable", (|_| {}) as fn(&mut Event)),
+        ("changed", |event| event.changed = true),
+        ("failed", |event| event.failed = true),
+        ("half", |event| (event.changed, event.failed) = (true, true)),
+        ("excluded", |event| event.skipped = true),
+        ("unmet", |event| event.unmet_requirements = vec!["part#failed".to_owned()]),
+        ("foreseen", |event| (event.changed, event.noop) = (true, true)),
+    ] {
+        let mut event = session.event("part", name);
+        edit(&mut event);
+        session.record(&event).unwrap();
+    }
+    for (properties, mode, expected) in [
+        ("", Real, "open"),
+        ("control: { if: false }, require: [ part#none ]", Real, "control.if is false"),
+        ("control: { unless: true }", Real, "control.unless is true"),
+        ("control: { if: nonsense }", Real, "expression"),
+        ("control: { if: 1 + 1 }", Real, "expression"),
+        ("require: [ part#stable, part#changed, part#excluded ]", Real, "open"),
+        ("require: [ part#failed, part#stable, part#unmet, part#half ]", Real, "unmet failed unmet half"),
+        ("require: [ part#none ]", Real, "not seen: Never"),
+        ("require: [ part#foreseen ]", Real, "not seen: OnlyPredicted"),
+        ("require: [ part#foreseen ]", Noop, "open"),
+    ] {
+        assert_eq!(gate(&part("x", properties), &session, mode), expected, "{properties} in {mode:?}");
+    }
+    for (subscribe, mode, expected) in [
+        ("part#stable", Real, "open"),
+        ("part#changed", Real, "open changed"),
+        ("part#failed", Real, "open"),
+        ("part#half", Real, "open"),
+        ("part#excluded", Real, "open"),
+        ("part#foreseen", Noop, "open foreseen"),
+    ] {
+        let mut resource = part("x", "");
+        resource.common.subscribe = vec![subscribe.parse().unwrap()];
+        assert_eq!(gate(&resource, &session, mode), expected, "{subscribe} in {mode:?}");
+    }
+}
