@@ -248,7 +248,7 @@ impl ResourceType for File {
 
     fn preview(
         want: &Properties,
-        _: &FileState,
+        have: &FileState,
         action: &Action,
         _: &Posix,
         cx: &Context,

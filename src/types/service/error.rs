@@ -1,7 +1,7 @@
 //! What can go wrong with a service, and what the user is told about it.
 
 use crate::{
-    resource::{Error, Retry},
+    resource::{Error, ErrorKind},
     vocabulary::Duration,
 };
 
@@ -80,12 +80,25 @@ impl ServiceError {
         };
         Some(text.to_owned())
     }
+
+    /// Returns what kind of failure it is to the engine.
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Interrupted => ErrorKind::Interrupted,
+            Self::SystemctlTimeout { limit, .. } | Self::StillActivating { limit, .. } => {
+                ErrorKind::TimedOut { limit: *limit, during: None }
+            }
+            Self::ConditionNotMet { unit } | Self::DidNotStay { unit, .. } => {
+                ErrorKind::NotReached { what: unit.clone() }
+            }
+            _ => ErrorKind::Failed,
+        }
+    }
 }
 
 impl From<ServiceError> for Error {
     fn from(error: ServiceError) -> Self {
         let (property, help) = (error.property(), error.help());
-        let retry = if error == ServiceError::Interrupted { Retry::Pointless } else { Retry::Worthwhile };
-        Self { property, help, retry, ..Self::new(error.to_string()) }
+        Self { property, help, ..Self::new(error.to_string()).of_kind(error.kind()) }
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     host::process::{Cause, Command, Exit, Finished, Keep, ProcessError},
-    resource::{Context, Error, ErrorKind},
+    resource::{Context, Error},
 };
 
 /// How long a question may take to be answered. A manager that is busy for longer is in trouble.
