@@ -18,7 +18,7 @@ use super::{
 use crate::{
     document::{Diagnostics, Source, Span, Value as Node},
     host::{
-        http::{Audience, Client, Proxies},
+        http::{Client, ProgressListener, Proxies},
         interrupt::Interrupt,
         users::Users,
     },
@@ -179,7 +179,7 @@ impl Part {
 
 struct Nobody;
 
-impl Audience for Nobody {
+impl ProgressListener for Nobody {
     fn received(&self, _: &Url, _: u64, _: Option<u64>) {}
     fn ended(&self) {}
 }
