@@ -20,6 +20,7 @@ use crate::{
     host::{
         http::{Client, ProgressListener, Proxies},
         interrupt::Interrupt,
+        process::Runner,
         users::Users,
     },
     resource::{
@@ -195,7 +196,7 @@ fn host() -> Host {
     let interrupt = Interrupt::never().unwrap();
     let proxies = Proxies::from_environment(|_| None);
     let http = Client::new(proxies, interrupt.clone(), Rc::new(Nobody));
-    Host { interrupt, users: Users::default(), http }
+    Host { interrupt, runner: Runner::default(), users: Users::default(), http }
 }
 
 /// A part with properties that every resource has, in YAML.
