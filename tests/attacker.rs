@@ -1,16 +1,18 @@
 //! Users who want root to write where they cannot: nothing outside their own folder ever changes.
 
 use std::{
+    collections::VecDeque,
     env, fs,
-    io::{Cursor, Write},
+    io::{Cursor, Read, Write},
     os::unix::{
-        fs::{FileExt, symlink},
+        fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink},
         process::CommandExt,
     },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
+use rustix::fs::{CWD, FileType, OFlags};
 use sha2::{Digest, Sha256};
 
 use crate::support::{NOBODY, Trace, Tree, World, fits_strace, http::Server, is_root, tampered};
@@ -60,6 +62,7 @@ impl Drop for Attacker {
 #[ignore = "the other side of the tests below, which start it as another user"]
 fn the_attacker() {
     let folder = PathBuf::from(env::var_os(FOLDER).expect("a folder to work in"));
+    let mut held = VecDeque::new();
     // Whatever does not work out is tried again in the next round.
     loop {
         for name in ["x", "d", "gone"] {
@@ -73,9 +76,51 @@ fn the_attacker() {
                 let _ = symlink(Path::new("..").join(target), path.join("x"));
                 let _ = fs::write(path.join("victim"), "");
                 clear(&path);
+                hold(&path, &mut held);
+                clear(&path);
+                let _ = rustix::fs::mknodat(CWD, &path, FileType::Fifo, 0o644.into(), 0);
+                clear(&path);
                 let _ = fs::write(&path, "mine");
+                let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o666));
+                // Another file takes its place, after it was looked at and before it is copied.
+                let _ = fs::rename(folder.join("../outside/victim"), &path);
+                let _ = fs::hard_link(folder.join("../outside/victim"), folder.join("second"));
+                let _ = fs::rename(folder.join("second"), &path);
                 let _ = fs::hard_link(folder.join("../outside/victim"), path.join("x"));
             }
+        }
+    }
+}
+
+/// Makes exactly the file that root wants, keeps it open, and writes to those that were kept before.
+fn hold(path: &Path, held: &mut VecDeque<fs::File>) {
+    for file in &*held {
+        let _ = file.write_all_at(b"taken", 0);
+    }
+    if let Ok(mut file) = fs::File::options().read(true).write(true).create_new(true).open(path) {
+        let _ = file.write_all(b"new");
+        held.push_back(file);
+    }
+    if held.len() > 8 {
+        held.pop_front();
+    }
+}
+
+/// No file of root's holds what the attacker wrote to it, and no file of the attacker's what only root may read.
+fn nothing_changed_hands(world: &World) {
+    for name in ["theirs/x", "theirs/d/x"] {
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let Ok(mut file) = fs::File::options().read(true).custom_flags(flags).open(world.path(name)) else {
+            continue;
+        };
+        let found = file.metadata().unwrap();
+        let mut text = String::new();
+        if !found.is_file() || found.nlink() > 1 || file.read_to_string(&mut text).is_err() {
+            continue;
+        }
+        match found.uid() {
+            0 => assert_eq!(text, "new", "{name} is root's"),
+            _ => assert_ne!(text, "kept", "{name} is the attacker's"),
         }
     }
 }
@@ -110,6 +155,7 @@ fn withstands(world: World, manifests: &[&str], mut expected: Vec<i32>) {
         let outcome = world.ccm(["apply", &manifest]).run();
         assert!(matches!(outcome.code, 0 | 1), "{outcome}");
         assert_eq!(Tree::of(&outside), before, "{outcome}");
+        nothing_changed_hands(&world);
         expected.retain(|code| *code != outcome.code);
     }
     drop(attacker);
@@ -145,21 +191,55 @@ fn files_in_a_folder_for_everybody_never_lead_out_of_it() {
 }
 
 #[test]
-fn files_of_root_in_a_folder_of_the_attacker_are_never_written() {
+fn files_of_root_in_a_folder_of_the_attacker_never_lead_out_of_it() {
     if is_root() {
         withstands(besieged(0o755, NOBODY), &[ROOTS], vec![1]);
     }
 }
 
 #[test]
-fn a_component_of_another_user_on_the_way_to_a_file_of_root_is_refused_and_named() {
+fn a_file_of_root_in_a_folder_of_somebody_else_is_written_and_kept_right() {
+    if !is_root() {
+        return;
+    }
+    let docroot = || World::new().beside("page", "new").dir("docroot").owner("docroot", NOBODY, NOBODY);
+    let theirs = || {
+        let world = docroot().file("docroot/x", "new").owner("docroot/x", NOBODY, NOBODY);
+        let world = world.dir("docroot/d").owner("docroot/d", NOBODY, NOBODY);
+        world.file("docroot/d/x", "other").owner("docroot/d/x", NOBODY, NOBODY)
+    };
+    let cases: [&dyn Fn() -> World; 3] = [&docroot, &|| docroot().dir("docroot/d"), &theirs];
+    for start in cases {
+        for properties in ["content: new", "source: page"] {
+            let wanted = format!("{{ {properties}, group: '65534', mode: '0640' }}");
+            let world = start();
+            fs::create_dir_all(world.path("docroot/d")).unwrap();
+            let world = world.files(&format!("- $W/docroot/x: {wanted}\n- $W/docroot/d/x: {wanted}"));
+            world.apply_with(&["--noop"]).exits(0).counts([2, 0, 0, 0]);
+            world.apply().exits(0).counts([2, 0, 0, 0]);
+            for name in ["docroot/x", "docroot/d/x"] {
+                let found = fs::metadata(world.path(name)).unwrap();
+                assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (0, NOBODY, 0o640));
+                assert_eq!(world.read(name), "new");
+            }
+            world.apply().exits(0).counts([0, 2, 0, 0]);
+            // Drift of the mode alone is repaired by writing it anew.
+            let world = world.mode("docroot/x", 0o600);
+            world.apply_with(&["--noop"]).exits(0).counts([1, 1, 0, 0]);
+            world.apply().exits(0).counts([1, 1, 0, 0]);
+            assert_eq!(fs::metadata(world.path("docroot/x")).unwrap().mode() & 0o7777, 0o640);
+        }
+    }
+}
+
+#[test]
+fn a_component_of_another_user_on_the_way_to_what_cannot_be_written_whole_is_refused_and_named() {
     if !is_root() {
         return;
     }
     let cases = [
-        ("theirs/x", "content: new"),
-        ("theirs/ours/x", "content: new"),
         ("theirs/x", "ensure: directory"),
+        ("theirs/ours/x", "ensure: directory"),
         ("theirs/a/b", "ensure: directory"),
         ("theirs/file", "mode: '0600'"),
     ];

@@ -118,7 +118,8 @@ fn a_run_killed_while_it_makes_a_directory_with_parents_is_finished_by_the_next(
 #[test]
 fn a_run_killed_while_it_replaces_a_file_by_a_directory_is_finished_by_the_next() {
     let start = || World::new().file("x", "old");
-    killed_anywhere(&Case { start, items: "- $W/x: { ensure: directory, mode: '0711' }", paths: &["x"] });
+    let items = "- $W/x: { ensure: directory, mode: '0711', force: true }";
+    killed_anywhere(&Case { start, items, paths: &["x"] });
 }
 
 #[test]

@@ -220,9 +220,9 @@ fn a_command_runs_as_its_user_also_in_a_dry_run() {
             .mode("closed/tool", 0o755)
             .mode("closed", 0o700);
     foretold(&world, &[Failed, Changed]);
-    // What a user's command makes is the user's, and root puts nothing of its own there.
+    // What a user's command makes is the user's, and root makes no directory of its own there.
     let world = site(
-        "exec a: { command: mkdir $W/open/d, creates: $W/open/d, user: nobody }\nfile $W/open/d/x: { content: x, $FILE }",
+        "exec a: { command: mkdir $W/open/d, creates: $W/open/d, user: nobody }\nfile $W/open/d/x: { ensure: directory, $FILE }",
     )
     .dir("open")
     .mode("open", 0o1777);

@@ -83,7 +83,9 @@ fn the_status_of_a_file_that_cannot_be_read_has_no_checksum() {
 
 #[test]
 fn content_that_does_not_matter_is_not_read() {
-    for properties in ["ensure: absent", "$OWN, mode: '0644'", "ensure: directory, $OWN, mode: '0755'"] {
+    for properties in
+        ["ensure: absent", "$OWN, mode: '0644'", "ensure: directory, force: true, $OWN, mode: '0755'"]
+    {
         let world = one(World::new().file("x", ""), properties);
         // So much that reading it would take longer than a test may.
         fs::File::options().write(true).open(world.path("x")).unwrap().set_len(1 << 41).unwrap();

@@ -107,8 +107,11 @@ fn a_directory_in_the_way_of_a_file_is_an_error_and_never_a_deletion() {
 }
 
 #[test]
-fn a_file_in_the_way_of_a_directory_is_replaced() {
+fn a_file_in_the_way_of_a_directory_is_replaced_only_with_force() {
     let world = one(World::new().file("x", "old"), DIRECTORY);
+    fails(&world, &["a file is in the way", "`force: true`"]);
+    assert_eq!(world.read("x"), "old");
+    let world = one(world, &format!("{DIRECTORY}, force: true"));
     changes(&world).says("created directory in place of a file");
     assert!(world.tree().item("x").unwrap().is_directory());
 }
@@ -437,8 +440,9 @@ fn members_of_a_group_that_may_write_to_a_directory_of_root_s_cannot_lead_a_writ
     file(shared(), "g/x", CONTENT).exits(0);
     let link = shared().link("g/l", "$W/out");
     file(link, "g/l/x", CONTENT).exits(1).says("is not safe to follow");
-    let directory = shared().dir("g/d").owner("g/d", NOBODY, NOBODY);
-    file(directory, "g/d/x", CONTENT).exits(1).says("who could redirect everything below it");
+    let theirs = || shared().dir("g/d").owner("g/d", NOBODY, NOBODY);
+    file(theirs(), "g/d/x", CONTENT).exits(0);
+    file(theirs(), "g/d/x", DIRECTORY).exits(1).says("who could redirect everything below it");
     let linked = shared().file("out/x", "");
     fs::hard_link(linked.path("out/x"), linked.path("g/x")).unwrap();
     let theirs = "owner: '65534', group: '65534', mode: '0644'";

@@ -75,15 +75,25 @@ fn wanted_directory_is_absent_it_is_created() {
 }
 
 #[test]
-fn wanted_directory_is_present_the_file_is_replaced() {
+fn wanted_directory_is_present_the_file_is_replaced_with_force() {
     let world = converges(
         World::new().file("x", "old"),
-        DIRECTORY,
+        &format!("{DIRECTORY}, force: true"),
         "created directory in place of a file",
         "directory",
     );
     assert!(world.tree().item("x").unwrap().is_directory());
     assert_eq!(world.tree().names(), ["x"]);
+}
+
+#[test]
+fn whoever_may_read_or_write_a_directory_may_search_it() {
+    for (mode, expected) in [("0644", 0o755), ("0640", 0o750), ("0200", 0o300), ("0711", 0o711), ("0", 0)] {
+        let world = World::new().files(&format!("- $W/x: {{ ensure: directory, mode: '{mode}' }}"));
+        world.apply().exits(0).counts([1, 0, 0, 0]);
+        assert_eq!(world.tree().item("x").unwrap().mode, expected, "{mode}");
+        world.apply().exits(0).counts([0, 1, 0, 0]);
+    }
 }
 
 #[test]

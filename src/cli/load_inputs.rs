@@ -8,7 +8,7 @@ use std::{
 
 use ccm_expr::{Map, Memory, Value};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::NonEmptyStringValueParser};
-use rustix::{fs::OFlags, io::Errno, process::geteuid};
+use rustix::{fs::OFlags, io::Errno};
 
 use super::{
     facts,
@@ -19,7 +19,7 @@ use crate::{
     document::{Pair, pair},
     hiera::deep,
     host::{
-        Host,
+        Host, files,
         input::{self, Limits},
     },
     manifest::{LoadInputs, Location},
@@ -102,9 +102,7 @@ fn ours(path: &Path, limits: Limits) -> Result<Option<Vec<u8>>, Failure> {
         Err(error) => return Err(failed(error)),
     };
     let metadata = file.metadata().map_err(failed)?;
-    let is_ours = metadata.is_file()
-        && [0, geteuid().as_raw()].contains(&metadata.uid())
-        && metadata.mode() & 0o022 == 0;
+    let is_ours = metadata.is_file() && files::is_ours(metadata.uid()) && metadata.mode() & 0o022 == 0;
     if !is_ours {
         not_ours(path);
         return Ok(None);

@@ -6,7 +6,6 @@ use std::{
 };
 
 use ccm_expr::{Map, Value};
-use rustix::process::geteuid;
 
 use super::overlay::merge;
 use crate::{
@@ -90,7 +89,7 @@ fn dropped_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
 /// The facts in a file that only root or the user running this could have written; none if there is no such file.
 fn trusted(path: &Path, limit: u64) -> Result<Map, FactsError> {
     let Some((Some(file), entry)) = files::open_regular(path)? else { return Ok(Map::new()) };
-    if entry.uid != 0 && entry.uid != geteuid().as_raw() {
+    if !files::is_ours(entry.uid) {
         return Err(FactsError::Owner { path: path.to_owned(), owner: entry.uid });
     }
     if entry.mode & 0o022 != 0 {

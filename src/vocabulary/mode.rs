@@ -18,6 +18,12 @@ impl Mode {
     pub(crate) fn bits(self) -> u32 {
         self.0
     }
+
+    /// Returns the bits for a directory: whoever may read or write it may also search it.
+    pub(crate) fn directory_bits(self) -> u32 {
+        let used = (self.0 >> 2 | self.0 >> 1) & 0o111;
+        self.0 | used
+    }
 }
 
 impl FromStr for Mode {

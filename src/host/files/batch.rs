@@ -92,7 +92,7 @@ impl Batch {
         sha256: String,
     ) -> Result<(), FileError> {
         let make = || {
-            let mut draft = TempFile::begin(path, attributes.uid)?;
+            let mut draft = TempFile::among_others(path, attributes.uid)?;
             draft.pour(|out| out.write_all(content))?;
             draft.dress(attributes)?;
             Ok(draft)

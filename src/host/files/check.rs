@@ -53,6 +53,15 @@ impl Intent {
         }
     }
 
+    /// Whether it may be done in the last directory of a way.
+    pub(super) fn is_permitted(self, trust: &Trust) -> Result<(), Problem> {
+        match self {
+            Intent::Write(_) => trust.permits_whole_file(),
+            Intent::SetAttributes(wanted) | Intent::MakeDirectory(wanted, _) => trust.permits(wanted.uid),
+            Intent::Remove | Intent::RemoveTree => Ok(()),
+        }
+    }
+
     /// What the result is to have; nothing has none.
     pub(super) fn attributes(self) -> Option<Attributes> {
         match self {
@@ -101,8 +110,8 @@ fn foresee_entry(
     intent: Intent,
     changed: &dyn Fn(&Path) -> bool,
 ) -> Result<(), Problem> {
+    intent.is_permitted(place.trust())?;
     if let Some(wanted) = intent.attributes() {
-        place.permits(wanted.uid)?;
         may_give(&place.at(name), wanted)?;
     }
     let at = || place.at(name);

@@ -15,17 +15,24 @@ pub(crate) fn pieces(
     mut take: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<u64> {
     let mut buffer = vec![0; CHUNK];
-    let mut read = 0;
+    let mut copied = 0;
     loop {
         tick().map_err(io::Error::other)?;
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(read),
-            Ok(count) => {
-                take(&buffer[..count])?;
-                read += count as u64;
-            }
+        let count = read(from, &mut buffer)?;
+        if count == 0 {
+            return Ok(copied);
+        }
+        take(&buffer[..count])?;
+        copied += count as u64;
+    }
+}
+
+/// Reads once, again where a signal came in between (EINTR).
+pub(crate) fn read<R: Read + ?Sized>(from: &mut R, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match from.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            read => return read,
         }
     }
 }

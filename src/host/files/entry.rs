@@ -2,7 +2,6 @@
 
 use std::{
     fs::File,
-    io::Read,
     os::{
         fd::{AsFd, OwnedFd},
         unix::ffi::OsStringExt,
@@ -17,7 +16,7 @@ use rustix::{
 use sha2::{Digest, Sha256};
 
 use super::{
-    copy::CHUNK,
+    copy::{self, CHUNK},
     error::{FileError, Operation, Problem},
     trust, walk,
 };
@@ -123,14 +122,11 @@ fn hash(
     let mut read = 0;
     loop {
         tick().map_err(|CopyInterrupted| Problem::CopyInterrupted)?;
-        let count = match file.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) => {
-                return Err(Problem::from_errno(Errno::from_io_error(&error).unwrap_or(Errno::IO), path));
-            }
-        };
+        let count = copy::read(&mut file, &mut buffer)
+            .map_err(|error| Problem::from_errno(Errno::from_io_error(&error).unwrap_or(Errno::IO), path))?;
+        if count == 0 {
+            break;
+        }
         hasher.update(&buffer[..count]);
         read += count as u64;
         if wanted.is_some_and(|wanted| read > wanted) {

@@ -47,7 +47,7 @@ pub(crate) use self::{
     attributes::{Attributes, set_attributes},
     batch::Batch,
     check::Intent,
-    copy::{CHUNK, pieces},
+    copy::{CHUNK, pieces, read},
     directory::{Parents, make_directory, replace_file_with_directory},
     entry::{CopyInterrupted, Digested, Entry, FileKind, digest, hex, inspect, open_regular},
     error::{FileError, Problem},
@@ -58,5 +58,6 @@ pub(crate) use self::{
     remove::{remove, remove_tree},
     staging::Staging,
     temporary::{is_temporary_name, sweep},
-    write::{TempFile, replace},
+    trust::{is_among_others, is_ours},
+    write::{TempFile, replace, replace_among_others},
 };

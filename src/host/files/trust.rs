@@ -10,6 +10,7 @@ use super::{
     attributes::Attributes,
     entry::Entry,
     error::{LinkRisk, Problem},
+    walk,
 };
 
 pub(super) const STICKY: u32 = 0o1000;
@@ -34,7 +35,7 @@ struct Stranger {
 }
 
 /// Whether files of this user can be relied on: root's, and those of the user running the program.
-pub(super) fn is_ours(uid: u32) -> bool {
+pub(crate) fn is_ours(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw()
 }
 
@@ -47,6 +48,12 @@ pub(super) fn outlasts(found: &Entry, wanted: Attributes) -> bool {
     let group = found.mode & GROUP_WRITE != 0 && (wanted.mode & GROUP_WRITE == 0 || found.gid != wanted.gid);
     let anybody = found.mode & OTHERS_WRITE != 0;
     !others && (owner || group || anybody)
+}
+
+/// Whether the directory of a path, or one above it, belongs to a stranger other than `owner`.
+pub(crate) fn is_among_others(path: &Path, owner: u32) -> bool {
+    let refusal = walk::reach(path).and_then(|(place, _)| place.permits(owner));
+    matches!(refusal, Err(Problem::UnsafeComponent { .. }))
 }
 
 impl Trust {
@@ -82,11 +89,20 @@ impl Trust {
         }
     }
 
+    /// Whether a whole file may be put into the last directory, whoever it is to belong to.
+    ///
+    /// Nothing of what a stranger controls is followed for that: the directory is held by its descriptor, no link led to
+    /// it but ours, and what has the name there is replaced and neither read, given away nor written to.
+    pub(crate) fn permits_whole_file(&self) -> Result<(), Problem> {
+        match &self.open_to_all {
+            Some(component) => Err(Problem::OpenToAll { component: component.clone() }),
+            None => Ok(()),
+        }
+    }
+
     /// Whether something that is to belong to `owner` may be made or changed in the last directory.
     pub(crate) fn permits(&self, owner: u32) -> Result<(), Problem> {
-        if let Some(component) = &self.open_to_all {
-            return Err(Problem::OpenToAll { component: component.clone() });
-        }
+        self.permits_whole_file()?;
         match self.strangers.iter().find(|stranger| stranger.owner != owner).cloned() {
             None => Ok(()),
             Some(Stranger { component, owner: stranger }) => {

@@ -38,6 +38,20 @@ pub(crate) fn replace(
     attempt().map_err(|problem| FileError::new(Operation::Write, path, problem))
 }
 
+/// Puts a complete file at `path` like [`replace`], also into a directory of somebody whom the file does not belong to.
+pub(crate) fn replace_among_others(
+    path: &Path,
+    attributes: Attributes,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), FileError> {
+    let attempt = || {
+        let mut draft = TempFile::among_others(path, attributes.uid)?;
+        draft.pour(fill)?;
+        draft.complete(attributes)
+    };
+    attempt().map_err(|problem| FileError::new(Operation::Write, path, problem))
+}
+
 /// Puts a copy of an open file in its place, with other attributes, if it is still there by then.
 pub(super) fn copy_over(
     place: DirHandle,
@@ -89,6 +103,13 @@ impl TempFile {
     pub(super) fn begin(path: &Path, owner: u32) -> Result<TempFile, Problem> {
         let (place, name) = walk::reach(path)?;
         place.permits(owner)?;
+        Ok(TempFile { path: path.to_owned(), ..Self::beside(place, name, owner)? })
+    }
+
+    /// Begins a file in a directory that may be another user's.
+    pub(super) fn among_others(path: &Path, owner: u32) -> Result<TempFile, Problem> {
+        let (place, name) = walk::reach(path)?;
+        place.trust().permits_whole_file()?;
         Ok(TempFile { path: path.to_owned(), ..Self::beside(place, name, owner)? })
     }
 

@@ -1,9 +1,6 @@
 //! The body of an answer, checked while it is read.
 
-use std::{
-    io::{self, Read},
-    rc::Rc,
-};
+use std::rc::Rc;
 
 use ureq::{
     BodyReader,
@@ -11,7 +8,10 @@ use ureq::{
 };
 
 use super::{Client, HttpError, Part, ProgressListener, Request, agent::Watch};
-use crate::{host::interrupt::Interrupt, vocabulary::Url};
+use crate::{
+    host::{files, interrupt::Interrupt},
+    vocabulary::Url,
+};
 
 /// The body of an answer. Its end is its end only if as much came as was announced.
 pub(crate) struct Body {
@@ -91,12 +91,7 @@ impl Body {
 
     /// Reads the next bytes; none at the end.
     pub(crate) fn next(&mut self, buffer: &mut [u8]) -> Result<usize, HttpError> {
-        let read = loop {
-            match self.reader.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read,
-            }
-        };
+        let read = files::read(&mut self.reader, buffer);
         // A connection that was ended by a signal looks like one that came to its end.
         if self.interrupt.requested().is_some() {
             return Err(HttpError::Interrupted);

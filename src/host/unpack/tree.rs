@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Rules, UnpackError, error::Offence, meter::Meter, name::locate};
 use crate::{
-    host::files::{Attributes, CopyInterrupted, Staging},
+    host::files::{self, Attributes, CopyInterrupted, Staging},
     vocabulary::Checksum,
 };
 
@@ -302,12 +302,7 @@ impl<'a> Tree<'a> {
 }
 
 fn read(content: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, UnpackError> {
-    loop {
-        match content.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            count => return count.map_err(UnpackError::from_read),
-        }
-    }
+    files::read(content, buffer).map_err(UnpackError::from_read)
 }
 
 impl From<Node> for What {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256, Sha512};
 
 use super::error::{ArchiveError, local};
 use crate::{
-    host::files::TempFile,
+    host::files::{self, TempFile},
     resource::{Context, Error},
     vocabulary::{Algorithm, Checksum},
 };
@@ -89,12 +89,7 @@ impl Read for HashedFile<'_, '_> {
             self.failure = Some(stopped);
             return Err(io::Error::other("stopped"));
         }
-        let count = loop {
-            match self.file.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read?,
-            }
-        };
+        let count = files::read(&mut self.file, buffer)?;
         self.hashes.update(&buffer[..count]);
         Ok(count)
     }

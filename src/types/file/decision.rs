@@ -29,7 +29,10 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
         (Ensure::Absent, _) => kind(Action::RemoveFile),
 
         (Ensure::Directory, Found::Nothing) => kind(Action::CreateDirectory),
-        (Ensure::Directory, Found::File) => kind(Action::ReplaceFileWithDirectory),
+        (Ensure::Directory, Found::File) if want.force => kind(Action::ReplaceFileWithDirectory),
+        (Ensure::Directory, Found::File) => Err(Error::new(format!("a file is in the way at {path}"))
+            .on("ensure")
+            .with_help("set `force: true` to put the directory in its place, and lose the file")),
         (Ensure::Directory, Found::Directory { .. }) => {
             Ok(update(Action::SetDirectoryAttributes, attribute_differences(want, have)))
         }

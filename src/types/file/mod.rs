@@ -49,10 +49,12 @@ pub(crate) struct Properties {
     /// The group that owns it, by name or number. Required unless `ensure` is `absent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,
-    /// Its permissions in octal, such as `"0644"`; at most `0777`. Required unless `ensure` is `absent`.
+    /// Its permissions in octal, such as `"0644"`; at most `0777`. A directory may be searched by whoever may read or
+    /// write it: `"0644"` makes it `0755`. Required unless `ensure` is `absent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<Mode>,
-    /// With `ensure: absent`, remove a directory together with everything in it.
+    /// With `ensure: absent`, remove a directory together with everything in it. With `ensure: directory`, put the
+    /// directory in the place of a file, which is lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) force: bool,
 }
@@ -260,13 +262,13 @@ impl ResourceType for File {
     }
 
     fn simulate(
-        _: &Properties,
+        want: &Properties,
         have: &FileState,
         action: &Action,
         _: &Posix,
         _: &Context,
     ) -> Result<(), Error> {
-        posix::simulate(have, *action)
+        posix::simulate(want, have, *action)
     }
 
     fn effects(want: &Properties, have: &FileState, action: &Action, cx: &Context) -> Effects {

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     host::files::{
-        self, Attributes, Batch, CHUNK, CopyInterrupted, Digested, FileError, FileKind, Intent, Parents,
-        Predicted, Problem, UNKNOWN,
+        self, Attributes, Batch, CHUNK, CopyInterrupted, Digested, Entry, FileError, FileKind, Intent,
+        Parents, Predicted, Problem, UNKNOWN,
     },
     resource::{AccountKind, Content, Context, Effects, Error, PathEffect, RunMode},
 };
@@ -167,13 +167,13 @@ impl<'w> WantedContent<'w> {
 }
 
 /// Fails where it is not known what the action would have to make. What stands in its way, its effects tell.
-pub(super) fn simulate(have: &FileState, action: Action) -> Result<(), Error> {
-    intent(have, action).map(drop).ok_or_else(unknown_attributes)
+pub(super) fn simulate(want: &Properties, have: &FileState, action: Action) -> Result<(), Error> {
+    intent(want, have, action).map(drop).ok_or_else(unknown_attributes)
 }
 
 /// What the action leaves at the path.
 pub(super) fn effects(want: &Properties, have: &FileState, action: Action, cx: &Context) -> Effects {
-    let Some(intent) = intent(have, action) else { return Effects::default() };
+    let Some(intent) = intent(want, have, action) else { return Effects::default() };
     let sha256 = if action == Action::CreateFile && !want.manages_content() {
         Some(files::hex(&Sha256::digest(b"")))
     } else {
@@ -267,7 +267,7 @@ impl Posix {
             }
             // What is in the file by now need not be what was seen in it.
             (Action::SetFileAttributes, Some(attributes), Some(entry))
-                if want.manages_content() && attributes.need_a_new_file(entry) =>
+                if want.manages_content() && is_replaced(want, attributes, entry) =>
             {
                 return store(want, attributes, cx);
             }
@@ -322,7 +322,14 @@ fn note(path: &Path, action: Action, cx: &Context) {
     }
 }
 
-fn intent(have: &FileState, action: Action) -> Option<Intent> {
+/// Whether a file gets its attributes as a new file. Where a stranger could have put another file of ours in its place,
+/// only one whose content is known can be given them, and that is written anew.
+fn is_replaced(want: &Properties, wanted: Attributes, found: &Entry) -> bool {
+    let among_others = files::is_among_others(want.name.as_path(), wanted.uid);
+    if among_others { want.manages_content() } else { wanted.need_a_new_file(found) }
+}
+
+fn intent(want: &Properties, have: &FileState, action: Action) -> Option<Intent> {
     let attributes = have.attributes_wanted();
     match action {
         Action::RemoveFile => Some(Intent::Remove),
@@ -330,11 +337,10 @@ fn intent(have: &FileState, action: Action) -> Option<Intent> {
         Action::RemoveDirectory => Some(Intent::RemoveTree),
         Action::CreateFile | Action::UpdateFile | Action::ReplaceLink => attributes.map(Intent::Write),
         Action::SetFileAttributes | Action::SetDirectoryAttributes => {
-            let is_replaced =
-                |wanted: &Attributes| have.entry.as_ref().is_some_and(|entry| wanted.need_a_new_file(entry));
-            attributes.map(|wanted| match is_replaced(&wanted) {
-                true => Intent::Write(wanted),
-                false => Intent::SetAttributes(wanted),
+            let found = have.entry.as_ref().filter(|entry| entry.kind == FileKind::File);
+            attributes.map(|wanted| match found {
+                Some(found) if is_replaced(want, wanted, found) => Intent::Write(wanted),
+                _ => Intent::SetAttributes(wanted),
             })
         }
         Action::CreateDirectory | Action::ReplaceFileWithDirectory => {
@@ -356,7 +362,8 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Err
         cx.user_id(owner).ok_or_else(|| Error::unknown_account(AccountKind::User, owner).on("owner"))?;
     let gid =
         cx.group_id(group).ok_or_else(|| Error::unknown_account(AccountKind::Group, group).on("group"))?;
-    Ok(Some(Attributes { uid, gid, mode: mode.bits() }))
+    let mode = if want.ensure == Ensure::Directory { mode.directory_bits() } else { mode.bits() };
+    Ok(Some(Attributes { uid, gid, mode }))
 }
 
 fn inspected(path: &Path) -> Result<Option<Digested>, Error> {
@@ -378,13 +385,16 @@ const OWNER_READS: u32 = 0o400;
 /// Writes the wanted content.
 fn store(want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), Error> {
     let source = want.source.as_ref().map(|source| source::open(source, cx)).transpose()?;
-    let stored = files::replace(want.name.as_path(), attributes, |out| match (&want.content, source) {
-        (Some(content), _) => content.as_bytes().chunks(CHUNK).try_for_each(|piece| write(out, piece, cx)),
-        (None, Some(mut file)) => {
-            files::pieces(&mut file, &mut || stop(cx), |piece| out.write_all(piece)).map(drop)
-        }
-        (None, None) => Ok(()),
-    });
+    let stored =
+        files::replace_among_others(want.name.as_path(), attributes, |out| match (&want.content, source) {
+            (Some(content), _) => {
+                content.as_bytes().chunks(CHUNK).try_for_each(|piece| write(out, piece, cx))
+            }
+            (None, Some(mut file)) => {
+                files::pieces(&mut file, &mut || stop(cx), |piece| out.write_all(piece)).map(drop)
+            }
+            (None, None) => Ok(()),
+        });
     stored.map_err(|error| blame(error, cx))
 }
 

@@ -205,8 +205,8 @@ impl Prediction {
             let changed = |below: &Path| self.0.contains_key(below);
             return check::predict(at, intent, Some(way.place.trust().clone()), &changed);
         }
+        intent.is_permitted(way.place.trust())?;
         if let Some(wanted) = intent.attributes() {
-            way.place.trust().permits(wanted.uid)?;
             check::may_give(at, wanted)?;
         }
         let missing = !way.missing.is_empty();

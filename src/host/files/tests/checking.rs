@@ -4,7 +4,8 @@ use std::fs;
 
 use super::*;
 use crate::host::files::{
-    FileKind, Intent, Parents, check, make_directory, remove, remove_tree, replace_file_with_directory,
+    FileKind, Intent, Parents, check, make_directory, remove, remove_tree, replace_among_others,
+    replace_file_with_directory,
 };
 
 /// Every intent on every kind of entry in every kind of directory: the check and the deed agree, in words.
@@ -67,7 +68,7 @@ fn furnish(scratch: &Scratch, uid: u32, mode: u32) {
 fn perform(path: &Path, intent: Intent) -> Result<(), String> {
     let found = inspect(path).ok().flatten();
     let done = match intent {
-        Intent::Write(wanted) => put(path, wanted, "new"),
+        Intent::Write(wanted) => replace_among_others(path, wanted, |file| file.write_all(b"new")),
         Intent::SetAttributes(wanted) => match &found {
             Some(found) => set(path, found, wanted),
             // There is nothing to do it to: what a check says then is all there is.
