@@ -37,8 +37,8 @@ fn data_and_hierarchies_read_no_files() {
             let world = World::new().beside("secret", secret).manifest("[]");
             let path = world.base().join("secret");
             let document = document.replace("CALL", &format!("{function}('{}')", path.display()));
-            let served = document.clone();
-            let server = Server::start(move |_| Reply::body(served.clone().into_bytes()));
+            let answer = document.clone();
+            let server = Server::start(move |_| Reply::body(answer.clone().into_bytes()));
             let url = server.url("/data.yaml");
             let world = world
                 .beside("data.yaml", &document)
@@ -75,8 +75,8 @@ fn the_environment_is_seen_by_local_data_only() {
     for expression in ["Environ.TOKEN", "environ.TOKEN", "lookup('environ.TOKEN')", "lookup('env.TOKEN', '')"]
     {
         let document = format!("data: {{ a: \"${{ {expression} }}\" }}\n");
-        let served = document.clone();
-        let server = Server::start(move |_| Reply::body(served.clone().into_bytes()));
+        let answer = document.clone();
+        let server = Server::start(move |_| Reply::body(answer.clone().into_bytes()));
         let world = World::new().beside("data.yaml", &document).manifest("[]");
         let local = world.ccm(["hiera", "parse", "data.yaml"]).env("TOKEN", "abc").run();
         local.exits(0).says("\"a\": \"abc\"");
