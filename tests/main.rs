@@ -10,6 +10,7 @@
     reason = "tables and texts that are read, not run often"
 )]
 
+mod accounts;
 mod archive;
 mod attacker;
 mod bad_input;

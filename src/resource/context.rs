@@ -142,6 +142,11 @@ impl<'a> Context<'a> {
         self.account_id(AccountKind::Group, group)
     }
 
+    /// Returns what is predicted of an account; `None` when no earlier resource of a dry run was on it.
+    pub(crate) fn predicted_account(&self, kind: AccountKind, name: &str) -> Option<AccountLeft> {
+        self.prediction.borrow().account(kind, name)
+    }
+
     fn account_id(&self, kind: AccountKind, account: &Account) -> Option<u32> {
         let on_machine = || match kind {
             AccountKind::User => self.host.users.user_id(account),

@@ -67,7 +67,6 @@ pub(crate) struct AccountEffect {
 }
 
 /// What is left of an account.
-#[cfg_attr(not(test), expect(dead_code, reason = "types for users and groups will tell"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccountLeft {
     /// It is there, with this number if that is known.

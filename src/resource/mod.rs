@@ -30,7 +30,8 @@ pub(crate) use common::Common;
 pub(crate) use context::{Context, RunMode};
 pub(crate) use declaration::{Completeness, Declaration, Resource};
 pub(crate) use effects::{
-    Content, Coverage, Effects, History, Moment, PathEffect, UnitEffect, Unknown, Watches,
+    AccountEffect, AccountLeft, Content, Coverage, Effects, History, Moment, PathEffect, UnitEffect, Unknown,
+    Watches,
 };
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};

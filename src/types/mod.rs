@@ -1,5 +1,6 @@
 //! The types of resources. Adding one takes its folder and one line here.
 
+mod account;
 mod archive;
 mod exec;
 mod file;
@@ -19,7 +20,9 @@ pub(crate) const TYPES: &[&dyn AnyType] = &[
     &TypeOf::<archive::Archive>::NEW,
     &TypeOf::<exec::Exec>::NEW,
     &TypeOf::<file::File>::NEW,
+    &TypeOf::<account::Group>::NEW,
     &TypeOf::<service::Service>::NEW,
+    &TypeOf::<account::User>::NEW,
 ];
 
 /// The type with this name.

@@ -41,7 +41,7 @@ pub(crate) use self::inherited::close_inherited;
 pub(crate) use self::output::{Keep, Output, Stream};
 pub(crate) use self::recovery::{Abandoned, Recovered, boot, end_abandoned};
 pub(crate) use self::runner::{Head, Journal, Runner};
-pub(crate) use self::table::is_run_by;
+pub(crate) use self::table::{is_run_by, run_by_user};
 
 use self::cgroup::Leaf;
 use self::environment::Base;

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, getpid};
 
@@ -51,6 +52,13 @@ pub(crate) fn is_run_by(runner: i32) -> bool {
     std::iter::successors(one(getpid()), parent)
         .find(|record| record.parent == runner)
         .is_some_and(|record| record.session == record.pid.as_raw_pid())
+}
+
+/// Returns the pid and the name of a living process that runs as a user, if there is one.
+pub(crate) fn run_by_user(uid: u32) -> Option<(i32, String)> {
+    let owner = |pid: Pid| fs::metadata(format!("/proc/{pid}")).ok().map(|entry| entry.uid());
+    let found = all().ok()?.into_iter().find(|record| record.alive && owner(record.pid) == Some(uid))?;
+    Some((found.pid.as_raw_pid(), found.name))
 }
 
 fn parse(pid: Pid, line: &str) -> Option<Record> {

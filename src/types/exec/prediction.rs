@@ -11,7 +11,7 @@ use crate::{
         files::{Entry, FileKind, Predicted},
         process::{ProcessError, Prospect},
     },
-    resource::{self, Context, Error},
+    resource::{self, AccountLeft, Context, Error},
 };
 
 /// What a dry run can say of starting a command line that does not certainly fail.
@@ -28,7 +28,14 @@ impl Job<'_> {
     /// Whether it could be started when its turn comes; an error when it certainly could not.
     pub(super) fn prediction(&self, cx: &Context) -> Result<ExecPrediction, Error> {
         let may_change = cx.may_differ();
+        let is_predicted = |error: &Error| match &error.kind {
+            resource::ErrorKind::UnknownAccount { kind, name } => {
+                matches!(cx.predicted_account(*kind, name), Some(AccountLeft::Present(_)))
+            }
+            _ => false,
+        };
         let command = match self.command(cx) {
+            Err(error) if is_predicted(&error) => return Ok(ExecPrediction::Predicted(error)),
             Err(error) if may_change && matches!(error.kind, resource::ErrorKind::UnknownAccount { .. }) => {
                 return Ok(ExecPrediction::Open(error));
             }

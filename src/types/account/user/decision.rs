@@ -1,0 +1,125 @@
+//! What has to happen to a user: the decision table, without looking at anything.
+
+use super::{Action, Expiry, Membership, Part, Properties, UserState};
+use crate::{
+    resource::{Change, Difference, Error},
+    types::account::{Ensure, authorized_keys, group::not_local},
+    vocabulary::Secret,
+};
+
+pub(super) fn compare(want: &Properties, have: &UserState) -> Result<Option<Change<Action>>, Error> {
+    let found = &have.metadata;
+    let (action, differences) = match (want.ensure, found.uid) {
+        (Ensure::Absent, None) => return Ok(None),
+        (Ensure::Absent, Some(_)) => (Action::Remove, Vec::new()),
+        (Ensure::Present, None) => (Action::Create, Vec::new()),
+        (Ensure::Present, Some(_)) => {
+            let found = differences(want, have)?;
+            if found.is_empty() {
+                return Ok(None);
+            }
+            let (parts, differences) = found.into_iter().unzip();
+            (Action::Update(parts), differences)
+        }
+    };
+    if !found.local {
+        return Err(not_local("user", &want.name));
+    }
+    match &have.obstacle {
+        Some(obstacle) => Err(obstacle.clone()),
+        None => Ok(Some(Change { action, differences, refreshes: false })),
+    }
+}
+
+/// Returns what differs, in the order of the properties.
+fn differences(want: &Properties, have: &UserState) -> Result<Vec<(Part, Difference)>, Error> {
+    let found = &have.metadata;
+    let shown = |value: &Option<String>| value.clone().unwrap_or_default();
+    let mut all = Vec::new();
+    let mut differs = |part, difference| all.push((part, difference));
+    if let Some(uid) = want.uid.filter(|uid| found.uid != Some(*uid)) {
+        differs(Part::Uid, Difference::between("uid", found.uid.unwrap_or_default(), uid));
+    }
+    if let Some(group) = want.group.as_ref().filter(|_| have.wanted_gid != found.gid) {
+        differs(Part::Group, Difference::between("group", shown(&found.group), group));
+    }
+    if let Some(wanted) = wanted_groups(want, have) {
+        differs(Part::Groups, Difference::between("groups", found.groups.join(","), wanted.join(",")));
+    }
+    if let Some(home) = want.home.as_ref().filter(|home| found.home.as_deref() != Some(&home.to_string())) {
+        differs(Part::Home, Difference::between("home", shown(&found.home), home));
+    } else if want.manage_home && !have.home_exists {
+        differs(Part::MissingHome, Difference::between("home", "missing", shown(&found.home)));
+    }
+    if let Some(shell) =
+        want.shell.as_ref().filter(|shell| found.shell.as_deref() != Some(&shell.to_string()))
+    {
+        differs(Part::Shell, Difference::between("shell", shown(&found.shell), shell));
+    }
+    if let Some(comment) = want.comment.as_ref().filter(|comment| found.comment.as_ref() != Some(comment)) {
+        differs(Part::Comment, Difference::between("comment", shown(&found.comment), comment));
+    }
+    if wanted_password(want, have.password.as_deref())?.is_some() {
+        differs(Part::Password, Difference::of(if want.password.is_some() { "password" } else { "locked" }));
+    }
+    if let Some(expires) = want.expires.filter(|expires| have.expires != Some(*expires)) {
+        let found = have.expires.unwrap_or(Expiry::Never);
+        differs(Part::Expires, Difference::between("expires", found, expires));
+    }
+    if wanted_keys(want, have).is_some() {
+        differs(Part::Keys, Difference::of("authorized_keys"));
+    }
+    Ok(all)
+}
+
+/// Returns the groups that the user should be in, if that is not so.
+pub(super) fn wanted_groups(want: &Properties, have: &UserState) -> Option<Vec<String>> {
+    let found = &have.metadata;
+    // The first group counts too: it need not be listed among the others.
+    let asked: Vec<String> = want.groups.as_ref()?.iter().map(ToString::to_string).collect();
+    let is_in = |group: &String| found.groups.contains(group) || found.group.as_ref() == Some(group);
+    let lacks = asked.iter().any(|group| !is_in(group));
+    let exceeds =
+        want.membership == Membership::Exact && found.groups.iter().any(|group| !asked.contains(group));
+    if !lacks && !exceeds {
+        return None;
+    }
+    let mut wanted = if want.membership == Membership::Exact { Vec::new() } else { found.groups.clone() };
+    wanted.extend(asked);
+    wanted.sort();
+    wanted.dedup();
+    Some(wanted)
+}
+
+/// Returns what should stand in the place of the password, if something else does.
+pub(super) fn wanted_password(want: &Properties, have: Option<&str>) -> Result<Option<String>, Error> {
+    if want.password.is_none() && want.locked.is_none() {
+        return Ok(None);
+    }
+    let Some(have) = have else {
+        let property = if want.password.is_some() { "password" } else { "locked" };
+        return Err(Error::new("only root can tell whether the password is right").on(property));
+    };
+    let given = want.password.as_ref().map_or(have, Secret::reveal);
+    let bare = given.trim_start_matches('!');
+    let wanted = match want.locked {
+        None => given.to_owned(),
+        Some(true) => format!("!{bare}"),
+        Some(false) if bare.is_empty() => {
+            return Err(Error::new("there is no password that could be unlocked")
+                .on("locked")
+                .with_help("give a `password` as well, or leave `locked` out"));
+        }
+        Some(false) => bare.to_owned(),
+    };
+    // However many marks there are, a locked password is locked.
+    let same = have == wanted
+        || want.locked == Some(true) && have.starts_with('!') && have.trim_start_matches('!') == bare;
+    Ok((!same).then_some(wanted))
+}
+
+/// Returns what the file of keys should hold, if it holds something else.
+pub(super) fn wanted_keys(want: &Properties, have: &UserState) -> Option<String> {
+    let keys = want.authorized_keys.as_ref()?;
+    authorized_keys::wanted_text(have.keys.as_deref().unwrap_or_default(), keys, want.other_keys())
+}

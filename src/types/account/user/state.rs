@@ -1,0 +1,168 @@
+//! What is observed of a user.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Expiry, Properties};
+use crate::{
+    host::process,
+    resource::{AccountKind, AccountLeft, Context, Error, State},
+    types::account::{Ensure, authorized_keys, database::Database, shadow::Shadow},
+    vocabulary::Account,
+};
+
+/// What is known about a user.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UserState {
+    /// What is known about the user.
+    pub(super) metadata: Metadata,
+    /// What stands in the place of the password; nothing where it cannot be read.
+    #[serde(skip)]
+    pub(super) password: Option<String>,
+    #[serde(skip)]
+    pub(super) expires: Option<Expiry>,
+    /// The keys that are there.
+    #[serde(skip)]
+    pub(super) keys: Option<String>,
+    /// The number of the group that was asked for.
+    #[serde(skip)]
+    pub(super) wanted_gid: Option<u32>,
+    /// What is in the way of making the user as wanted.
+    #[serde(skip)]
+    pub(super) obstacle: Option<Error>,
+    #[serde(skip)]
+    pub(super) home_exists: bool,
+}
+
+/// What is known about the user.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Metadata {
+    /// The user's name.
+    pub(super) name: String,
+    /// The provider that looked.
+    pub(super) provider: String,
+    /// Whether this machine keeps the user itself.
+    pub(super) local: bool,
+    /// Its number; left out, as all below, when there is no such user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) uid: Option<u32>,
+    /// The number of its first group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gid: Option<u32>,
+    /// The name of its first group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) group: Option<String>,
+    /// The other groups that it is in.
+    pub(super) groups: Vec<String>,
+    /// Its home directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) home: Option<String>,
+    /// The program that is started when it logs in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) shell: Option<String>,
+    /// Its full name or purpose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) comment: Option<String>,
+    /// Whether its password is locked; left out where that cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) locked: Option<bool>,
+    /// The day from which on it cannot be used, or `never`; left out where that cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) expires: Option<String>,
+}
+
+impl State for UserState {
+    fn ensure(&self) -> String {
+        let ensure = if self.metadata.uid.is_some() { Ensure::Present } else { Ensure::Absent };
+        ensure.word().to_owned()
+    }
+}
+
+/// Looks at a user, and at what is in the way of making it as wanted.
+pub(super) fn inspect(want: &Properties, on: &Shadow, cx: &Context) -> Result<UserState, Error> {
+    let database = on.database(cx)?;
+    let name = want.name.as_str();
+    let mut metadata = known(want, &database, cx);
+    let left = cx.predicted_account(AccountKind::User, name);
+    if left == Some(AccountLeft::Absent) {
+        metadata = Metadata { local: true, ..Metadata::default() };
+    }
+    (metadata.name, metadata.provider) = (name.to_owned(), "shadow".to_owned());
+    let shadow = database.shadow(name).filter(|_| metadata.uid.is_some() && metadata.local);
+    let expires = shadow.as_ref().map(|shadow| shadow.expires.map_or(Expiry::Never, Expiry::Day));
+    let password = shadow.map(|shadow| shadow.password);
+    metadata.locked = password.as_ref().map(|password| password.starts_with('!'));
+    metadata.expires = expires.map(|expires| expires.to_string());
+    let home = metadata.home.clone();
+    let keys = match (&want.authorized_keys, &home) {
+        (Some(_), Some(home)) => Some(authorized_keys::read(home)?),
+        _ => None,
+    };
+    let home_exists =
+        home.as_ref().is_none_or(|home| matches!(crate::host::files::inspect(home.as_ref()), Ok(Some(_))));
+    Ok(UserState {
+        password,
+        expires,
+        keys,
+        wanted_gid: want.group.as_ref().and_then(|group| cx.group_id(group)),
+        obstacle: obstacle(want, &metadata, &database, cx),
+        home_exists,
+        metadata,
+    })
+}
+
+/// Returns what the account files, or the name service, say of a user.
+fn known(want: &Properties, database: &Database, cx: &Context) -> Metadata {
+    let name = want.name.as_str();
+    let groups = database.groups_of(name);
+    if let Some(user) = database.users.get(name) {
+        return Metadata {
+            local: true,
+            uid: Some(user.uid),
+            gid: Some(user.gid),
+            group: Some(database.group_name(user.gid)),
+            groups: groups.into_iter().filter(|group| *group != database.group_name(user.gid)).collect(),
+            home: Some(user.home.clone()),
+            shell: Some(user.shell.clone()),
+            comment: Some(user.comment.clone()),
+            ..Metadata::default()
+        };
+    }
+    let elsewhere = name.parse::<Account>().ok().and_then(|account| cx.host.users.user(&account));
+    match elsewhere {
+        None => Metadata { local: true, ..Metadata::default() },
+        Some(user) => Metadata {
+            local: false,
+            uid: Some(user.uid),
+            gid: Some(user.gid),
+            group: Some(cx.group_name(user.gid)),
+            groups,
+            home: Some(user.home),
+            ..Metadata::default()
+        },
+    }
+}
+
+/// Returns what is in the way, as far as it can be known before anything is done.
+fn obstacle(want: &Properties, have: &Metadata, database: &Database, cx: &Context) -> Option<Error> {
+    if want.ensure == Ensure::Absent {
+        let uid = have.uid?;
+        let (pid, program) = process::run_by_user(uid)?;
+        return Some(
+            Error::new(format!("the user is in use: process {pid} ({program}) runs as it"))
+                .on("ensure")
+                .with_help("end its processes first, for example with `loginctl terminate-user`"),
+        );
+    }
+    let taken =
+        want.uid.filter(|uid| have.uid != Some(*uid)).and_then(|uid| Some((uid, database.user_with(uid)?)));
+    if let Some((uid, other)) = taken.filter(|(_, other)| *other != want.name.as_str()) {
+        return Some(Error::new(format!("the number {uid} belongs to the user \"{other}\"")).on("uid"));
+    }
+    if let Some(group) = want.group.as_ref().filter(|group| cx.group_id(group).is_none()) {
+        return Some(Error::unknown_account(AccountKind::Group, group).on("group"));
+    }
+    let groups = want.groups.iter().flatten().filter_map(|group| group.as_str().parse::<Account>().ok());
+    let missing = groups.into_iter().find(|group| cx.group_id(group).is_none());
+    missing.map(|group| Error::unknown_account(AccountKind::Group, &group).on("groups"))
+}
