@@ -14,14 +14,16 @@ use serde_json::Value as Json;
 
 use super::{
     Exit,
-    apply::{refresh_store_for, to_text, waiting},
     failure::{Failure, heed},
-    host, load_inputs, memory,
+    host,
+    load_inputs::{self, InputFlags},
     output::Output,
     progress::Progress,
     recover,
     report::{Aside, Format},
-    session, switch,
+    run::{refresh_store_for, to_text, waiting},
+    session::{self, SessionFolder},
+    switch,
 };
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
@@ -87,16 +89,49 @@ pub(super) fn command() -> Command {
         )
 }
 
-pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let Some((how, matches)) = matches.subcommand() else { return Err(Failure::new("no command was given")) };
-    let (host, memory) = (host(&output.progress)?, memory(matches)?);
-    let mut desk = ApiServer::new(matches, &host, &memory, output)?;
+/// What `ccm ensure api` is asked.
+pub(super) struct Arguments {
+    how: How,
+    inputs: InputFlags,
+    session: SessionFolder,
+    mode: RunMode,
+}
+
+/// How many requests are answered.
+enum How {
+    /// One, in this format; text is YAML.
+    Pipe(Format),
+    /// One per line, in JSON.
+    Serve,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let (how, matches) = match matches.subcommand() {
+            Some(("pipe", matches)) if matches.get_flag("yaml") => (How::Pipe(Format::Text), matches),
+            Some(("pipe", matches)) => (How::Pipe(Format::Json), matches),
+            Some(("serve", matches)) => (How::Serve, matches),
+            _ => return Err(Failure::new("no command was given; see `ccm ensure api --help`")),
+        };
+        Ok(Self {
+            how,
+            inputs: InputFlags::from_matches(matches)?,
+            session: SessionFolder::from_matches(matches),
+            mode: if matches.get_flag("noop") { RunMode::Noop } else { RunMode::Real },
+        })
+    }
+}
+
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory()?);
+    let how = arguments.how;
+    let mut desk =
+        ApiServer::new(arguments.inputs, &arguments.session, arguments.mode, &host, &memory, output)?;
     let unreadable = |error: InputError| Failure::new(format!("cannot read the request: {error}"));
-    if how == "pipe" {
+    if let How::Pipe(format) = how {
         let bytes = input::read_stdin(LARGEST as u64, &host.interrupt).map_err(unreadable)?;
         let answer =
             serde_json::to_value(desk.answer(bytes)).map_err(|error| Failure::new(error.to_string()))?;
-        let format = if matches.get_flag("yaml") { Format::Text } else { Format::Json };
         output.text(&to_text(&answer, format)?);
         return Ok(Exit::Success);
     }
@@ -153,7 +188,9 @@ struct ApiServer<'h> {
 
 impl<'h> ApiServer<'h> {
     fn new(
-        matches: &ArgMatches,
+        inputs: InputFlags,
+        session: &SessionFolder,
+        mode: RunMode,
         host: &'h Host,
         memory: &'h Memory,
         output: &Output,
@@ -161,7 +198,6 @@ impl<'h> ApiServer<'h> {
         let folder = env::current_dir()
             .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
         close_inherited();
-        let mode = if matches.get_flag("noop") { RunMode::Noop } else { RunMode::Real };
         let settings = Settings {
             mode,
             diffs: if mode == RunMode::Noop { Diffs::Wanted } else { Diffs::Unwanted },
@@ -169,11 +205,11 @@ impl<'h> ApiServer<'h> {
             exclusion: Exclusion::WhileChanging(Patience::Wait),
         };
         Ok(Self {
-            scope: heed(load_inputs::load_inputs(matches, host)?.without_manifest(&folder, host, memory)?),
+            scope: heed(inputs.read(host)?.without_manifest(&folder, host, memory)?),
             host,
             memory,
             progress: Rc::clone(&output.progress),
-            engine: Engine::new(host, memory, settings, session::selected(matches)?),
+            engine: Engine::new(host, memory, settings, session.resume()?),
             folder,
             mode,
         })

@@ -1,12 +1,15 @@
 //! `ccm completions` and `ccm man`
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::{Exit, failure::Failure, output::Output};
+use super::{Exit, failure::Failure, output::Output, required};
 use crate::host::files::{self, Attributes};
 
 pub(super) fn command() -> Command {
@@ -19,14 +22,22 @@ pub(super) fn command() -> Command {
     )
 }
 
-pub(super) fn shell(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let Some(shell) = matches.get_one::<Shell>("shell") else {
-        return Err(Failure::new("no shell was named"));
-    };
+/// What `ccm completions` is asked.
+pub(super) struct Arguments {
+    shell: Shell,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        Ok(Self { shell: required(matches, "shell")? })
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(*shell, &mut super::command(), "ccm", &mut script);
+    clap_complete::generate(arguments.shell, &mut super::command(), "ccm", &mut script);
     output.text(&String::from_utf8_lossy(&script));
-    Ok(Exit::Success)
+    Exit::Success
 }
 
 pub(super) fn manual_command() -> Command {
@@ -34,23 +45,31 @@ pub(super) fn manual_command() -> Command {
         Arg::new("folder")
             .value_name("FOLDER")
             .required(true)
-            .value_parser(value_parser!(std::path::PathBuf))
+            .value_parser(value_parser!(PathBuf))
             .help("An existing folder, such as /usr/local/share/man/man1"),
     )
 }
 
-pub(super) fn manual(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let Some(folder) = matches.get_one::<std::path::PathBuf>("folder") else {
-        return Err(Failure::new("no folder was named"));
-    };
-    write_manual(folder).map_err(|error| {
+/// What `ccm man` is asked.
+pub(super) struct ManualArguments {
+    folder: PathBuf,
+}
+
+impl ManualArguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        Ok(Self { folder: required(matches, "folder")? })
+    }
+}
+
+pub(super) fn write_manual(ManualArguments { folder }: &ManualArguments) -> Result<Exit, Failure> {
+    write_pages(folder).map_err(|error| {
         Failure::new(format!("cannot write manual pages into {}: {error}", folder.display()))
     })?;
     Ok(Exit::Success)
 }
 
 /// Writes a page for the program and one for each of its commands, each as a whole and through no link.
-fn write_manual(folder: &Path) -> io::Result<()> {
+fn write_pages(folder: &Path) -> io::Result<()> {
     let folder = std::path::absolute(folder)?;
     let mut command = super::command().disable_help_subcommand(true);
     command.build();

@@ -4,12 +4,14 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::{
     Exit, api,
-    apply::{Run, exit, patience, refresh_store_for, run_arguments},
     failure::{Failure, heed, show},
-    flags, host, load_inputs, memory,
+    flags::{self, ResourceFlags},
+    host,
+    load_inputs::{self, InputFlags},
     output::Output,
     report::Format,
-    session,
+    run::{self, Run, RunFlags, refresh_store_for},
+    session::{self, SessionFolder},
 };
 use crate::{
     document::Diagnostics,
@@ -46,7 +48,7 @@ fn of_type(kind: &'static dyn AnyType) -> Command {
         _ => ensure,
     };
     let about = description.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-    load_inputs::arguments(run_arguments(Command::new(kind.name())))
+    load_inputs::arguments(run::arguments(Command::new(kind.name())))
         .about(about.trim_end_matches('.').to_owned())
         .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
         .arg(ensure)
@@ -55,18 +57,32 @@ fn of_type(kind: &'static dyn AnyType) -> Command {
         .after_help(flags::examples(kind))
 }
 
-pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let Some((kind, matches)) = matches.subcommand() else { return Err(Failure::new("no type was named")) };
-    if kind == "api" {
-        return api::run(matches, output);
+/// What `ccm ensure TYPE` is asked.
+pub(super) struct Arguments {
+    resource: ResourceFlags,
+    inputs: InputFlags,
+    session: SessionFolder,
+    run: RunFlags,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(kind: &str, matches: &ArgMatches) -> Result<Self, Failure> {
+        Ok(Self {
+            resource: ResourceFlags::from_matches(flags::known_type(kind)?, matches)?,
+            inputs: InputFlags::from_matches(matches)?,
+            session: SessionFolder::from_matches(matches),
+            run: RunFlags::from_matches(matches),
+        })
     }
-    let Some(kind) = types::find(kind) else { return Err(Failure::new(format!("unknown type \"{kind}\""))) };
+}
+
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let flags = arguments.run;
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-    let (host, memory) = (host(&output.progress)?, memory(matches)?);
-    let scope =
-        heed(load_inputs::of_folder(matches, &folder, &host)?.without_manifest(&folder, &host, &memory)?);
-    let (source, mut declaration) = flags::declaration(kind, matches, &host.interrupt)?;
+    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory()?);
+    let scope = heed(arguments.inputs.read_in(&folder, &host)?.without_manifest(&folder, &host, &memory)?);
+    let (source, mut declaration) = arguments.resource.declaration(&host.interrupt)?;
     let mut diagnostics = Diagnostics::default();
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut diagnostics);
     let resource = declaration.resolve(completeness, &mut diagnostics);
@@ -75,9 +91,9 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     };
     show(diagnostics.review(&source).as_slice());
     let on_failure = OnFailure::Continue;
-    let session = session::selected(matches)?;
+    let session = arguments.session.resume()?;
     let refresh_store = refresh_store_for(&resource, &session, &memory.directory);
-    let exclusion = Exclusion::WhileChanging(patience(matches));
+    let exclusion = Exclusion::WhileChanging(flags.patience);
     let run = Run {
         resources: &[resource],
         source: &source,
@@ -86,10 +102,10 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
         on_failure,
         exclusion,
     };
-    let (finished, mut printer) = run.start(matches, &host, &memory, refresh_store, session, output);
+    let (finished, mut printer) = run.start(&flags, &host, &memory, refresh_store, session, output);
     // People see all there is to one resource in its line.
-    if Format::of(matches) == Format::Json {
+    if flags.format == Format::Json {
         printer.summary(&finished);
     }
-    Ok(exit(&finished, matches))
+    Ok(flags.exit(&finished))
 }

@@ -8,12 +8,14 @@ use clap::{Arg, ArgMatches, Command};
 use super::{
     Exit,
     failure::{Failure, heed},
-    host, load_inputs, memory_to_look_at,
+    host,
+    load_inputs::{self, InputFlags},
     output::Output,
+    required,
 };
 use crate::{
     document::{Diagnostic, Source, Span},
-    manifest,
+    manifest::{self, Location},
 };
 
 pub(super) fn command() -> Command {
@@ -34,21 +36,39 @@ pub(super) fn command() -> Command {
         )
 }
 
-pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
-    let load_inputs = load_inputs::load_inputs(matches, &host)?;
+/// What `ccm eval` is asked.
+pub(super) struct Arguments {
+    expression: String,
+    manifest: Option<Location>,
+    inputs: InputFlags,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let manifest = matches.get_one::<String>("manifest");
+        Ok(Self {
+            expression: required(matches, "expression")?,
+            manifest: manifest.map(|text| load_inputs::location(text)).transpose()?,
+            inputs: InputFlags::from_matches(matches)?,
+        })
+    }
+}
+
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory_to_look_at());
+    let load_inputs = arguments.inputs.read(&host)?;
     // Kept whole: with it goes the folder of a bundle, in which the expression may read.
     let manifest;
     let alone;
-    let scope = if let Some(location) = matches.get_one::<String>("manifest") {
-        manifest = heed(manifest::load(&load_inputs::location(location)?, &load_inputs, &host, &memory)?);
+    let scope = if let Some(location) = &arguments.manifest {
+        manifest = heed(manifest::load(location, &load_inputs, &host, &memory)?);
         &manifest.scope
     } else {
         let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
         alone = heed(load_inputs.without_manifest(&folder, &host, &memory)?);
         &alone
     };
-    let text = matches.get_one::<String>("expression").cloned().unwrap_or_default();
+    let text = arguments.expression;
     match Program::compile(&text).and_then(|program| scope.evaluate(&program)) {
         Ok(value) => {
             print(&value, output)?;

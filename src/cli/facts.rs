@@ -8,12 +8,14 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use super::{
     Exit,
     failure::{Failure, warn},
-    interrupt, or_variable,
+    interrupt,
+    load_inputs::pairs,
+    or_variable,
     output::Output,
     switch,
 };
 use crate::{
-    document::pair,
+    document::Pair,
     facts::{self, Facts, FactsError, Options},
     host::{input::Limits, interrupt::Interrupt},
     vocabulary::Size,
@@ -53,29 +55,40 @@ pub(super) fn arguments() -> [Arg; 3] {
     ]
 }
 
-/// How large documents may be.
-pub(super) fn limits(matches: &ArgMatches) -> Limits {
-    matches.get_one::<Size>("max-input-size").map_or_else(Limits::default, |size| Limits::of(size.bytes()))
+/// The facts that flags add, and how large documents may be.
+pub(super) struct FactFlags {
+    files: Vec<PathBuf>,
+    facts: Vec<Pair>,
+    pub(super) limits: Limits,
 }
 
-/// The facts of this machine, with those that the flags add, and `more` as `key=value` over all others.
-pub(super) fn value<'a>(
-    matches: &'a ArgMatches,
-    more: impl IntoIterator<Item = &'a String>,
-    interrupt: &Interrupt,
-) -> Result<Value, Failure> {
-    let limit = limits(matches).document;
-    let mut given = Vec::new();
-    for path in matches.get_many::<PathBuf>("facts").into_iter().flatten() {
-        given.push(facts::in_file(path, limit, interrupt)?);
+impl FactFlags {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let size = matches.get_one::<Size>("max-input-size");
+        Ok(Self {
+            files: matches.get_many("facts").into_iter().flatten().cloned().collect(),
+            facts: pairs(matches, "fact", "fact")?,
+            limits: size.map_or_else(Limits::default, |size| Limits::of(size.bytes())),
+        })
     }
-    for text in matches.get_many::<String>("fact").into_iter().flatten().chain(more) {
-        let pair = pair(text).map_err(|error| Failure::new(format!("fact: {error}")))?;
-        given.extend(pair.nested().as_map().cloned());
+
+    /// Adds facts over all others.
+    pub(super) fn extend(&mut self, facts: Vec<Pair>) {
+        self.facts.extend(facts);
     }
-    let root = PathBuf::from("/");
-    let options = Options { root, folders: folders(), given, limit, warn: Box::new(warn) };
-    Ok(Value::Object(Arc::new(Facts::new(options))))
+
+    /// Returns the facts of this machine, with those that the flags add.
+    pub(super) fn value(self, interrupt: &Interrupt) -> Result<Value, Failure> {
+        let limit = self.limits.document;
+        let mut given = Vec::new();
+        for path in &self.files {
+            given.push(facts::in_file(path, limit, interrupt)?);
+        }
+        given.extend(self.facts.into_iter().filter_map(|pair| pair.nested().as_map().cloned()));
+        let root = PathBuf::from("/");
+        let options = Options { root, folders: folders(), given, limit, warn: Box::new(warn) };
+        Ok(Value::Object(Arc::new(Facts::new(options))))
+    }
 }
 
 /// The folders in which people write facts down: the machine's, then the user's.
@@ -88,16 +101,31 @@ fn folders() -> Vec<PathBuf> {
     [Some(system), of_user].into_iter().flatten().map(clean).collect()
 }
 
-pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let all = value(matches, [], &interrupt()?)?;
-    let shown = match matches.get_one::<String>("query") {
+/// What `ccm facts` is asked.
+pub(super) struct Arguments {
+    facts: FactFlags,
+    query: Option<Path>,
+    yaml: bool,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let query = matches.get_one::<String>("query").map(|query| Path::parse(query)).transpose();
+        Ok(Self {
+            facts: FactFlags::from_matches(matches)?,
+            query: query.map_err(|error| Failure::new(described(&error)))?,
+            yaml: matches.get_flag("yaml"),
+        })
+    }
+}
+
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let all = arguments.facts.value(&interrupt()?)?;
+    let shown = match arguments.query {
         None => all,
-        Some(query) => {
-            let path = Path::parse(query).map_err(|error| Failure::new(described(&error)))?;
-            path.require(&all).map_err(|error| Failure::new(described(&error)))?
-        }
+        Some(path) => path.require(&all).map_err(|error| Failure::new(described(&error)))?,
     };
-    let text = if matches.get_flag("yaml") {
+    let text = if arguments.yaml {
         serde_saphyr::to_string(&shown).map_err(|error| error.to_string())
     } else {
         serde_json::to_string_pretty(&shown).map_err(|error| error.to_string())

@@ -4,13 +4,14 @@ use std::{fmt::Write, path::Path};
 
 use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser};
 
-use super::failure::Failure;
+use super::{failure::Failure, required};
 use crate::{
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node},
     host::{input, interrupt::Interrupt},
     manifest,
     redaction::MASK,
     resource::{AnyType, Declaration, Field, FieldKind, fields},
+    types,
     vocabulary::holds_secrets,
 };
 
@@ -80,70 +81,110 @@ pub(super) fn identity(kind: &'static dyn AnyType, name: &str) -> (Source, Decla
     (line.source(), Declaration { kind, name: name.to_owned(), name_span, properties: Vec::new() })
 }
 
-/// The declaration that flags spell, and the command line as a text that messages can point into.
-pub(super) fn declaration(
+/// Returns the type of this name.
+pub(super) fn known_type(name: &str) -> Result<&'static dyn AnyType, Failure> {
+    types::find(name).ok_or_else(|| Failure::new(format!("unknown type \"{name}\"")))
+}
+
+/// A resource as arguments spell it.
+pub(super) struct ResourceFlags {
     kind: &'static dyn AnyType,
-    matches: &ArgMatches,
-    interrupt: &Interrupt,
-) -> Result<(Source, Declaration), Failure> {
-    let name = matches.get_one::<String>("name").cloned().unwrap_or_default();
-    let mut line = Line::begin("ensure", kind, &name);
-    let mut properties = Vec::new();
-    if let Some(word) = matches.get_one::<String>("ensure") {
-        let span = line.push(word);
-        properties.push(entry("ensure", text(word, span)));
+    name: String,
+    ensure: Option<String>,
+    properties: Vec<Property>,
+    /// Whether no value may be quoted.
+    sensitive: bool,
+}
+
+/// A property, and what was given for it.
+struct Property {
+    field: Field,
+    given: Given,
+}
+
+enum Given {
+    Switch(bool),
+    /// One value, or several for a list or a map.
+    Values(Vec<String>),
+    /// The value is what this file holds.
+    File(String),
+}
+
+impl ResourceFlags {
+    pub(super) fn from_matches(kind: &'static dyn AnyType, matches: &ArgMatches) -> Result<Self, Failure> {
+        let properties =
+            fields(kind).into_iter().filter(|field| field.name != "name" && field.name != "ensure");
+        Ok(Self {
+            kind,
+            name: required(matches, "name")?,
+            ensure: matches.get_one("ensure").cloned(),
+            properties: properties.filter_map(|field| Property::from_matches(field, matches)).collect(),
+            sensitive: matches.get_flag("sensitive"),
+        })
     }
-    let secret = matches.get_flag("sensitive");
-    for field in fields(kind).iter().filter(|field| field.name != "name" && field.name != "ensure") {
-        let mut spelled = Spelled { line: &mut line, field, matches, interrupt, secret };
-        properties.extend(spelled.property()?.map(|value| entry(&field.name, value)));
+
+    /// Returns the declaration that the flags spell, and the command line as a text that messages can point into.
+    pub(super) fn declaration(self, interrupt: &Interrupt) -> Result<(Source, Declaration), Failure> {
+        let Self { kind, name, ensure, properties: given, sensitive } = self;
+        let mut line = Line::begin("ensure", kind, &name);
+        let mut properties = Vec::new();
+        if let Some(word) = ensure {
+            let span = line.push(&word);
+            properties.push(entry("ensure", text(&word, span)));
+        }
+        for Property { field, given } in &given {
+            let mut spelled = Spelled { line: &mut line, field, interrupt, sensitive };
+            properties.push(entry(&field.name, spelled.property(given)?));
+        }
+        let name_span = line.name;
+        Ok((line.source(), Declaration { kind, name, name_span, properties }))
     }
-    let name_span = line.name;
-    Ok((line.source(), Declaration { kind, name, name_span, properties }))
+}
+
+impl Property {
+    /// Returns the property if anything was given for it.
+    fn from_matches(field: Field, matches: &ArgMatches) -> Option<Self> {
+        let given = if field.kind == FieldKind::Boolean {
+            let no = format!("no-{}", flag(&field.name));
+            match (matches.get_flag(&field.name), matches.get_flag(&no)) {
+                (true, _) => Given::Switch(true),
+                (_, true) => Given::Switch(false),
+                _ => return None,
+            }
+        } else if let Some(values) = matches.get_many::<String>(&field.name) {
+            Given::Values(values.cloned().collect())
+        } else {
+            Given::File(matches.get_one::<String>(field.file_flag.as_ref()?)?.clone())
+        };
+        Some(Self { field, given })
+    }
 }
 
 /// One property as the flags spell it.
 struct Spelled<'a> {
     line: &'a mut Line,
     field: &'a Field,
-    matches: &'a ArgMatches,
     interrupt: &'a Interrupt,
-    secret: bool,
+    sensitive: bool,
 }
 
 impl Spelled<'_> {
-    fn property(&mut self) -> Result<Option<Node>, Failure> {
-        let (name, flag) = (&self.field.name, flag(&self.field.name));
-        let given: Vec<String> = match self.field.kind {
-            FieldKind::Boolean => Vec::new(),
-            _ => self.matches.get_many::<String>(name).into_iter().flatten().cloned().collect(),
-        };
-        match &self.field.kind {
-            FieldKind::Boolean => {
-                let no = format!("no-{flag}");
-                let word = match (self.matches.get_flag(name), self.matches.get_flag(&no)) {
-                    (true, _) => "true",
-                    (_, true) => "false",
-                    _ => return Ok(None),
-                };
-                let span = self.line.push(&format!("--{}", if word == "true" { flag } else { no }));
-                Ok(Some(plain(word, span)))
+    fn property(&mut self, given: &Given) -> Result<Node, Failure> {
+        let flag = flag(&self.field.name);
+        match (given, &self.field.kind) {
+            (Given::Switch(true), _) => Ok(plain("true", self.line.push(&format!("--{flag}")))),
+            (Given::Switch(false), _) => Ok(plain("false", self.line.push(&format!("--no-{flag}")))),
+            (Given::File(path), _) => self.in_file(path),
+            (Given::Values(values), FieldKind::List(of)) => {
+                Ok(collection(Value::Seq(values.iter().map(|value| self.item(of, &flag, value)).collect())))
             }
-            FieldKind::List(of) => {
-                let items: Vec<Node> = given.iter().map(|value| self.item(of, &flag, value)).collect();
-                Ok((!items.is_empty()).then(|| collection(Value::Seq(items))))
+            (Given::Values(values), FieldKind::Map) => {
+                let entries: Result<_, Failure> = values.iter().map(|pair| self.pair(&flag, pair)).collect();
+                Ok(collection(Value::Map(entries?)))
             }
-            FieldKind::Map => {
-                let entries: Result<Vec<Entry>, Failure> =
-                    given.iter().map(|pair| self.pair(&flag, pair)).collect();
-                Ok(Some(entries?)
-                    .filter(|entries| !entries.is_empty())
-                    .map(|entries| collection(Value::Map(entries))))
+            (Given::Values(values), kind) => {
+                Ok(self.item(kind, &flag, values.first().map_or("", String::as_str)))
             }
-            kind => match given.first() {
-                Some(value) => Ok(Some(self.item(kind, &flag, value))),
-                None => self.in_file(),
-            },
         }
     }
 
@@ -154,7 +195,7 @@ impl Spelled<'_> {
 
     /// What messages may quote of a value.
     fn shown<'v>(&self, value: &'v str) -> &'v str {
-        if self.secret || self.field.is_secret || holds_secrets(value) { MASK } else { value }
+        if self.sensitive || self.field.is_secret || holds_secrets(value) { MASK } else { value }
     }
 
     fn pair(&mut self, flag: &str, pair: &str) -> Result<Entry, Failure> {
@@ -166,10 +207,9 @@ impl Spelled<'_> {
         Ok(Entry { key: key.to_owned(), key_span: span, value: text(value, span) })
     }
 
-    fn in_file(&mut self) -> Result<Option<Node>, Failure> {
-        let Some(flag) = &self.field.file_flag else { return Ok(None) };
-        let Some(path) = self.matches.get_one::<String>(flag) else { return Ok(None) };
-        let read = match path.as_str() {
+    fn in_file(&mut self, path: &str) -> Result<Node, Failure> {
+        let flag = self.field.file_flag.as_deref().unwrap_or(&self.field.name);
+        let read = match path {
             "-" => input::read_stdin(LARGEST, self.interrupt),
             path => input::read_argument(Path::new(path), LARGEST, self.interrupt),
         };
@@ -178,7 +218,7 @@ impl Spelled<'_> {
             Failure::new(format!("--{flag}: {path} is not UTF-8 text; use --source to copy any file"))
         })?;
         let span = self.line.flag(flag, path);
-        Ok(Some(text(&content, span)))
+        Ok(text(&content, span))
     }
 }
 

@@ -8,13 +8,15 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::{
     Exit,
     eval::print,
-    facts,
+    facts::{self, FactFlags},
     failure::{Failure, heed, warn},
-    host, load_inputs, memory_to_look_at,
+    host, load_inputs,
     output::Output,
-    state_argument, switch,
+    required,
+    state::{self, StateFolder},
+    switch,
 };
-use crate::manifest::LoadInputs;
+use crate::manifest::{LoadInputs, Location};
 
 pub(super) fn command() -> Command {
     let parse = Command::new("parse")
@@ -40,7 +42,7 @@ pub(super) fn command() -> Command {
              whatever is not a letter or digit of ASCII",
         ))
         .args(facts::arguments())
-        .arg(state_argument());
+        .arg(state::argument());
     Command::new("hiera")
         .about("Works with hierarchical data")
         .subcommand_required(true)
@@ -48,37 +50,82 @@ pub(super) fn command() -> Command {
         .subcommand(parse)
 }
 
-pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let Some(("parse", matches)) = matches.subcommand() else {
-        return Err(Failure::new("no command was given"));
-    };
-    let more = matches.get_many::<String>("set").into_iter().flatten();
-    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
+/// What `ccm hiera parse` is asked.
+pub(super) struct Arguments {
+    file: Location,
+    facts: FactFlags,
+    state: StateFolder,
+    query: Option<Query>,
+    format: Format,
+}
+
+/// A path into the data, and its text.
+struct Query {
+    text: String,
+    path: ValuePath,
+}
+
+impl Query {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let path = ValuePath::parse(text).map_err(|error| Failure::new(format!("--query: {error}")))?;
+        Ok(Self { text: text.to_owned(), path })
+    }
+}
+
+enum Format {
+    Json,
+    Yaml,
+    Variables,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let Some(("parse", matches)) = matches.subcommand() else {
+            return Err(Failure::new("no command was given; see `ccm hiera --help`"));
+        };
+        let mut facts = FactFlags::from_matches(matches)?;
+        facts.extend(load_inputs::pairs(matches, "set", "fact")?);
+        Ok(Self {
+            file: load_inputs::location(&required::<String>(matches, "file")?)?,
+            facts,
+            state: StateFolder::from_matches(matches),
+            query: matches.get_one::<String>("query").map(|text| Query::parse(text)).transpose()?,
+            format: match (matches.get_flag("env"), matches.get_flag("yaml")) {
+                (true, _) => Format::Variables,
+                (_, true) => Format::Yaml,
+                _ => Format::Json,
+            },
+        })
+    }
+}
+
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let (host, memory) = (host(&output.progress)?, arguments.state.memory_to_look_at());
     let load_inputs = LoadInputs {
-        facts: facts::value(matches, more, &host.interrupt)?,
+        limits: arguments.facts.limits,
+        facts: arguments.facts.value(&host.interrupt)?,
         environ: load_inputs::environ(),
         hiera: None,
         data: Vec::new(),
-        limits: facts::limits(matches),
         expression_memory: load_inputs::expression_memory()?,
     };
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-    let file = matches.get_one::<String>("file").map_or("-", String::as_str);
-    let mut data = heed(load_inputs.data_of(&load_inputs::location(file)?, &folder, &host, &memory)?);
-    if let Some(query) = matches.get_one::<String>("query") {
-        let path = ValuePath::parse(query).map_err(|error| Failure::new(format!("--query: {error}")))?;
+    let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &host, &memory)?);
+    if let Some(Query { path, .. }) = &arguments.query {
         data = path.require(&data).map_err(|error| {
             let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
             Failure::new(format!("{}{help}", error.kind))
         })?;
     }
-    if matches.get_flag("env") {
-        print_variables(matches.get_one::<String>("query").map_or("", String::as_str), &data, output);
-    } else if matches.get_flag("yaml") {
-        let text = serde_saphyr::to_string(&data).map_err(|error| Failure::new(error.to_string()))?;
-        output.line(text.trim_end());
-    } else {
-        print(&data, output)?;
+    match arguments.format {
+        Format::Variables => {
+            print_variables(arguments.query.as_ref().map_or("", |query| &query.text), &data, output);
+        }
+        Format::Yaml => {
+            let text = serde_saphyr::to_string(&data).map_err(|error| Failure::new(error.to_string()))?;
+            output.line(text.trim_end());
+        }
+        Format::Json => print(&data, output)?,
     }
     Ok(Exit::Success)
 }

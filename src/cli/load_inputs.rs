@@ -11,9 +11,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, builder::NonEmptyStringValuePars
 use rustix::{fs::OFlags, io::Errno};
 
 use super::{
-    facts,
+    facts::{self, FactFlags},
     failure::{Failure, warn},
-    or_variable, state_argument,
+    or_variable,
+    state::{self, StateFolder},
 };
 use crate::{
     document::{Pair, pair},
@@ -33,7 +34,7 @@ pub(super) fn arguments(command: Command) -> Command {
         .value_name("FILE|URL")
         .value_parser(NonEmptyStringValueParser::new())
         .help("Hierarchical data that goes over the manifest's own");
-    command.args(facts::arguments()).arg(state_argument()).arg(or_variable(hiera, "CCM_HIERA_DATA")).arg(
+    command.args(facts::arguments()).arg(state::argument()).arg(or_variable(hiera, "CCM_HIERA_DATA")).arg(
         Arg::new("data")
             .long("data")
             .value_name("KEY=VALUE")
@@ -43,15 +44,50 @@ pub(super) fn arguments(command: Command) -> Command {
 }
 
 /// What the flags say.
-pub(super) fn load_inputs(matches: &ArgMatches, host: &Host) -> Result<LoadInputs, Failure> {
-    Ok(LoadInputs {
-        facts: facts::value(matches, [], &host.interrupt)?,
-        environ: environ(),
-        hiera: matches.get_one::<String>("hiera").map(|text| location(text)).transpose()?,
-        data: pairs(matches)?,
-        limits: facts::limits(matches),
-        expression_memory: expression_memory()?,
-    })
+pub(super) struct InputFlags {
+    pub(super) facts: FactFlags,
+    pub(super) state: StateFolder,
+    hiera: Option<Location>,
+    data: Vec<Pair>,
+}
+
+impl InputFlags {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        Ok(Self {
+            facts: FactFlags::from_matches(matches)?,
+            state: StateFolder::from_matches(matches),
+            hiera: matches.get_one::<String>("hiera").map(|text| location(text)).transpose()?,
+            data: pairs(matches, "data", "--data")?,
+        })
+    }
+
+    /// Reads what the flags name.
+    pub(super) fn read(self, host: &Host) -> Result<LoadInputs, Failure> {
+        Ok(LoadInputs {
+            limits: self.facts.limits,
+            facts: self.facts.value(&host.interrupt)?,
+            environ: environ(),
+            hiera: self.hiera,
+            data: self.data,
+            expression_memory: expression_memory()?,
+        })
+    }
+
+    /// As [`InputFlags::read`], with what lies in a folder: `.env` adds to the environment, `.hiera` is the data.
+    pub(super) fn read_in(self, folder: &Path, host: &Host) -> Result<LoadInputs, Failure> {
+        let mut load_inputs = self.read(host)?;
+        if let Some(bytes) = ours(&folder.join(".env"), load_inputs.limits)? {
+            let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
+            load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?);
+        }
+        if load_inputs.hiera.is_none()
+            && let Some(bytes) = ours(&folder.join(".hiera"), load_inputs.limits)?
+        {
+            let (name, folder) = (".hiera".to_owned(), folder.to_owned());
+            load_inputs.hiera = Some(Location::Open { name, folder, bytes });
+        }
+        Ok(load_inputs)
+    }
 }
 
 /// What all expressions of the run may hold together.
@@ -67,22 +103,6 @@ pub(super) fn expression_memory() -> Result<Memory, Failure> {
 /// Where an argument says that something is.
 pub(super) fn location(argument: &str) -> Result<Location, Failure> {
     Location::from_argument(argument).map_err(Failure::new)
-}
-
-/// As [`load_inputs`], with what lies in the current folder: `.env` adds to the environment, `.hiera` is the data.
-pub(super) fn of_folder(matches: &ArgMatches, folder: &Path, host: &Host) -> Result<LoadInputs, Failure> {
-    let mut load_inputs = load_inputs(matches, host)?;
-    if let Some(bytes) = ours(&folder.join(".env"), load_inputs.limits)? {
-        let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
-        load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?);
-    }
-    if load_inputs.hiera.is_none()
-        && let Some(bytes) = ours(&folder.join(".hiera"), load_inputs.limits)?
-    {
-        let (name, folder) = (".hiera".to_owned(), folder.to_owned());
-        load_inputs.hiera = Some(Location::Open { name, folder, bytes });
-    }
-    Ok(load_inputs)
 }
 
 /// What a file holds, if it is there and only its owner, who is the user or root, can have written it.
@@ -180,8 +200,8 @@ fn double_quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// What `--data` sets.
-fn pairs(matches: &ArgMatches) -> Result<Vec<Pair>, Failure> {
-    let given = matches.get_many::<String>("data").into_iter().flatten();
-    given.map(|text| pair(text).map_err(|error| Failure::new(format!("--data: {error}")))).collect()
+/// Returns what an argument sets as `key=value`; messages call it `shown`.
+pub(super) fn pairs(matches: &ArgMatches, argument: &str, shown: &str) -> Result<Vec<Pair>, Failure> {
+    let given = matches.get_many::<String>(argument).into_iter().flatten();
+    given.map(|text| pair(text).map_err(|error| Failure::new(format!("{shown}: {error}")))).collect()
 }

@@ -13,17 +13,18 @@ mod load_inputs;
 mod output;
 mod progress;
 mod report;
+mod run;
 mod schema;
 mod session;
+mod state;
 mod status;
 #[cfg(test)]
 mod tests;
 mod validate;
 
-use std::{env, path::PathBuf, process::ExitCode, rc::Rc};
+use std::{env, process::ExitCode, rc::Rc};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use rustix::process::geteuid;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use self::{
     failure::Failure,
@@ -38,7 +39,7 @@ use crate::{
         process::{Recovered, Runner},
         users::Users,
     },
-    state::{Memory, StateDirectory},
+    state::Memory,
 };
 
 /// Runs the program with the process's own arguments and environment.
@@ -49,38 +50,96 @@ pub fn main() -> ExitCode {
         Err(error) => return failure::usage(&error),
     };
     let mut output = Output::stdout();
-    let result = run(&matches, &mut output);
+    let (result, unprinted) = match Invocation::from_matches(&matches) {
+        Ok(invocation) => {
+            let unprinted = invocation.unprinted();
+            (invocation.run(&mut output), unprinted)
+        }
+        Err(failure) => (Err(failure), Exit::NotAttempted),
+    };
     let loss = output.loss();
     let exit = result.unwrap_or_else(Failure::report);
     match loss {
-        Some(Loss::Failed) if exit != Exit::NotAttempted => unprinted(&matches).into(),
+        Some(Loss::Failed) if exit != Exit::NotAttempted => unprinted.into(),
         _ => exit.into(),
     }
 }
 
-/// How a command ends whose output could not be printed: of most it is all there is to them.
-fn unprinted(matches: &ArgMatches) -> Exit {
-    match matches.subcommand_name() {
-        Some("apply" | "ensure") => Exit::Failed,
-        _ => Exit::NotAttempted,
+/// What the user asked for. Behind it nobody sees words of the command line any more.
+enum Invocation {
+    Apply(apply::Arguments),
+    Validate(validate::Arguments),
+    Ensure(ensure::Arguments),
+    Api(api::Arguments),
+    Status(status::Arguments),
+    Eval(eval::Arguments),
+    Hiera(hiera::Arguments),
+    Session(session::Arguments),
+    Facts(facts::Arguments),
+    Schema(schema::Arguments),
+    Completions(completions::Arguments),
+    Manual(completions::ManualArguments),
+}
+
+impl Invocation {
+    fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let Some((name, matches)) = matches.subcommand() else { return Err(no_command()) };
+        Ok(match name {
+            "apply" => Self::Apply(apply::Arguments::from_matches(matches)?),
+            "validate" => Self::Validate(validate::Arguments::from_matches(matches)?),
+            "ensure" => match matches.subcommand() {
+                Some(("api", matches)) => Self::Api(api::Arguments::from_matches(matches)?),
+                Some((kind, matches)) => Self::Ensure(ensure::Arguments::from_matches(kind, matches)?),
+                None => return Err(no_command()),
+            },
+            "status" => Self::Status(status::Arguments::from_matches(matches)?),
+            "eval" => Self::Eval(eval::Arguments::from_matches(matches)?),
+            "hiera" => Self::Hiera(hiera::Arguments::from_matches(matches)?),
+            "session" => Self::Session(session::Arguments::from_matches(matches)?),
+            "facts" => Self::Facts(facts::Arguments::from_matches(matches)?),
+            "schema" => Self::Schema(schema::Arguments::from_matches(matches)?),
+            "completions" => Self::Completions(completions::Arguments::from_matches(matches)?),
+            "man" => Self::Manual(completions::ManualArguments::from_matches(matches)?),
+            _ => return Err(no_command()),
+        })
+    }
+
+    fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        match self {
+            Self::Apply(arguments) => apply::run(arguments, output),
+            Self::Validate(arguments) => validate::run(arguments, output),
+            Self::Ensure(arguments) => ensure::run(arguments, output),
+            Self::Api(arguments) => api::run(arguments, output),
+            Self::Status(arguments) => status::run(&arguments, output),
+            Self::Eval(arguments) => eval::run(arguments, output),
+            Self::Hiera(arguments) => hiera::run(arguments, output),
+            Self::Session(arguments) => session::run(arguments, output),
+            Self::Facts(arguments) => facts::run(arguments, output),
+            Self::Schema(arguments) => schema::run(&arguments, output),
+            Self::Completions(arguments) => Ok(completions::run(&arguments, output)),
+            Self::Manual(arguments) => completions::write_manual(&arguments),
+        }
+    }
+
+    /// Returns how the command ends whose output could not be printed: of most it is all there is to them.
+    fn unprinted(&self) -> Exit {
+        match self {
+            Self::Apply(_) | Self::Ensure(_) | Self::Api(_) => Exit::Failed,
+            _ => Exit::NotAttempted,
+        }
     }
 }
 
-fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    match matches.subcommand() {
-        Some(("apply", matches)) => apply::run(matches, output),
-        Some(("validate", matches)) => validate::run(matches, output),
-        Some(("ensure", matches)) => ensure::run(matches, output),
-        Some(("status", matches)) => status::run(matches, output),
-        Some(("eval", matches)) => eval::run(matches, output),
-        Some(("hiera", matches)) => hiera::run(matches, output),
-        Some(("session", matches)) => session::run(matches, output),
-        Some(("facts", matches)) => facts::run(matches, output),
-        Some(("schema", matches)) => schema::run(matches, output),
-        Some(("completions", matches)) => completions::shell(matches, output),
-        Some(("man", matches)) => completions::manual(matches),
-        _ => Err(Failure::new("no command was given; see `ccm --help`")),
-    }
+fn no_command() -> Failure {
+    Failure::new("no command was given; see `ccm --help`")
+}
+
+/// Returns the value of an argument that clap insists on.
+fn required<T: Clone + Send + Sync + 'static>(
+    matches: &ArgMatches,
+    name: &'static str,
+) -> Result<T, Failure> {
+    matches.get_one(name).cloned().ok_or_else(|| Failure::new(format!("no {name} was given")))
 }
 
 /// The whole command line.
@@ -154,16 +213,6 @@ fn interrupt() -> Result<Interrupt, Failure> {
     Interrupt::install().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
 }
 
-/// Returns what the program remembers, in the directory that the flags name.
-fn memory(matches: &ArgMatches) -> Result<Memory, Failure> {
-    state_directory(matches).map(Memory::at)
-}
-
-/// Returns what the program remembers, for a command that only looks and can do without.
-fn memory_to_look_at(matches: &ArgMatches) -> Memory {
-    Memory::at(state_directory(matches).unwrap_or_else(|_| StateDirectory::nowhere()))
-}
-
 /// Returns the machine for fuzzers, who start no command.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn host_to_fuzz() -> Option<Host> {
@@ -173,39 +222,10 @@ pub(crate) fn host_to_fuzz() -> Option<Host> {
 #[cfg(feature = "fuzzing")]
 pub(crate) use api::requested;
 
-/// The flag that says where the program keeps its memory.
-fn state_argument() -> Arg {
-    let argument = Arg::new("state-dir")
-        .long("state-dir")
-        .value_name("FOLDER")
-        .value_parser(value_parser!(PathBuf))
-        .help("Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]");
-    or_variable(argument, "CCM_STATE_DIR")
-}
-
 /// A flag whose value may come from the environment, where an empty one is as good as none.
 fn or_variable(argument: Arg, name: &'static str) -> Arg {
     let is_empty = env::var_os(name).is_some_and(|value| value.is_empty());
     if is_empty { argument } else { argument.env(name).hide_env_values(true) }
-}
-
-/// Where the program keeps its memory.
-fn state_directory(matches: &ArgMatches) -> Result<StateDirectory, Failure> {
-    let given = matches.get_one::<PathBuf>("state-dir").cloned();
-    let of_user = || {
-        let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-        folder("XDG_STATE_HOME")
-            .or_else(|| Some(folder("HOME")?.join(".local/state")))
-            .map(|folder| folder.join("ccm"))
-    };
-    let path = match given {
-        Some(path) => path,
-        None if geteuid().is_root() => PathBuf::from("/var/lib/ccm"),
-        None => of_user()
-            .ok_or_else(|| Failure::new("no state directory: set HOME, XDG_STATE_HOME or --state-dir"))?,
-    };
-    let absolute = std::path::absolute(&path).unwrap_or(path);
-    Ok(StateDirectory::at(absolute.components().collect()))
 }
 
 /// A flag without a value.

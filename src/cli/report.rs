@@ -5,7 +5,7 @@ use std::{fmt::Write as _, io::Write as _, time::Duration};
 use anstyle::{AnsiColor, Style};
 use clap::ArgMatches;
 
-use super::{apply::waiting, failure::warn, output::Output, progress::Progress};
+use super::{failure::warn, output::Output, progress::Progress, run::waiting};
 use crate::{
     document::Source,
     engine::{Finished, Observer, Reason, Report, RunMode},
@@ -22,7 +22,8 @@ pub(super) enum Format {
 }
 
 impl Format {
-    pub(super) fn of(matches: &ArgMatches) -> Self {
+    /// Reads `--json`.
+    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
         if matches.get_flag("json") { Self::Json } else { Self::Text }
     }
 }

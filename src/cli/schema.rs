@@ -1,27 +1,48 @@
 //! `ccm schema`
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser};
+use serde_json::Value as Json;
 
-use super::{Exit, api, apply::to_text, failure::Failure, output::Output, report::Format};
+use super::{Exit, api, failure::Failure, output::Output, report::Format, required, run::to_text};
 use crate::{manifest::manifest_schema, types};
+
+/// A document that has a schema.
+struct Document {
+    name: &'static str,
+    schema: fn() -> Json,
+}
+
+const DOCUMENTS: [Document; 4] = [
+    Document { name: "manifest", schema: manifest_schema },
+    Document { name: "request", schema: api::request_schema },
+    Document { name: "response", schema: api::response_schema },
+    Document { name: "event", schema: types::event_schema },
+];
 
 pub(super) fn command() -> Command {
     Command::new("schema").about("Prints the JSON Schema of what ccm reads or writes").arg(
         Arg::new("of")
             .value_name("DOCUMENT")
             .required(true)
-            .value_parser(["manifest", "request", "response", "event"])
+            .value_parser(PossibleValuesParser::new(DOCUMENTS.map(|document| document.name)))
             .help("Which schema to print"),
     )
 }
 
-pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let schema = match matches.get_one::<String>("of").map(String::as_str) {
-        Some("request") => api::request_schema(),
-        Some("response") => api::response_schema(),
-        Some("event") => types::event_schema(),
-        _ => manifest_schema(),
-    };
-    output.text(&to_text(&schema, Format::Json)?);
+/// Which schema `ccm schema` is asked for.
+pub(super) struct Arguments {
+    of: &'static Document,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let asked: String = required(matches, "of")?;
+        let of = DOCUMENTS.iter().find(|document| document.name == asked);
+        of.map(|of| Self { of }).ok_or_else(|| Failure::new(format!("no schema of \"{asked}\"")))
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    output.text(&to_text(&(arguments.of.schema)(), Format::Json)?);
     Ok(Exit::Success)
 }

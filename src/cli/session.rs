@@ -7,12 +7,13 @@ use jiff::Timestamp;
 
 use super::{
     Exit,
-    apply::refresh_store,
     failure::{Failure, warn},
     or_variable,
     output::{Loss, Output},
     report::{self, Format},
-    state_argument, state_directory, switch,
+    run::refresh_store,
+    state::{self, StateFolder},
+    switch,
 };
 use crate::session::{Session, Store};
 
@@ -46,7 +47,7 @@ pub(super) fn command() -> Command {
             Command::new("report")
                 .about("Shows what happened in a session")
                 .arg(argument())
-                .arg(state_argument())
+                .arg(state::argument())
                 .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
                 .arg(switch("remove", "Remove the session afterwards")),
         )
@@ -62,17 +63,67 @@ pub(super) fn argument() -> Arg {
     or_variable(argument, VARIABLE)
 }
 
-pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    match matches.subcommand() {
-        Some(("new", matches)) => new(matches, output),
-        Some(("report", matches)) => report(matches, output),
-        _ => Err(Failure::new("no command was given; see `ccm session --help`")),
+/// The folder of a session, if one was selected.
+pub(super) struct SessionFolder(Option<PathBuf>);
+
+impl SessionFolder {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
+        Self(matches.get_one("session").cloned())
+    }
+
+    /// Resumes the session that was selected, or begins one that ends with the process.
+    pub(super) fn resume(&self) -> Result<Session, Failure> {
+        match &self.0 {
+            Some(folder) => resume(Store::open(folder)?),
+            None => Ok(Session::begin()),
+        }
     }
 }
 
-fn new(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let store = match matches.get_one::<PathBuf>("directory") {
-        Some(folder) => Store::create(folder),
+/// What `ccm session` is asked.
+pub(super) enum Arguments {
+    New { directory: Option<PathBuf> },
+    Report(ReportArguments),
+}
+
+/// What `ccm session report` is asked.
+pub(super) struct ReportArguments {
+    folder: PathBuf,
+    state: StateFolder,
+    format: Format,
+    remove: bool,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        match matches.subcommand() {
+            Some(("new", matches)) => Ok(Self::New { directory: matches.get_one("directory").cloned() }),
+            Some(("report", matches)) => {
+                let SessionFolder(Some(folder)) = SessionFolder::from_matches(matches) else {
+                    return Err(Failure::new(format!("no session: set {VARIABLE} or --session")));
+                };
+                Ok(Self::Report(ReportArguments {
+                    folder,
+                    state: StateFolder::from_matches(matches),
+                    format: Format::from_matches(matches),
+                    remove: matches.get_flag("remove"),
+                }))
+            }
+            _ => Err(Failure::new("no command was given; see `ccm session --help`")),
+        }
+    }
+}
+
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    match arguments {
+        Arguments::New { directory } => new(directory, output),
+        Arguments::Report(arguments) => report(&arguments, output),
+    }
+}
+
+fn new(directory: Option<PathBuf>, output: &mut Output) -> Result<Exit, Failure> {
+    let store = match directory {
+        Some(folder) => Store::create(&folder),
         None => {
             let temporary = env::temp_dir();
             Store::sweep_below(&temporary, Timestamp::now().as_second() - ABANDONED);
@@ -90,14 +141,11 @@ fn new(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn report(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let Some(folder) = matches.get_one::<PathBuf>("session") else {
-        return Err(Failure::new(format!("no session: set {VARIABLE} or --session")));
-    };
-    let store = Store::open(folder)?;
+fn report(arguments: &ReportArguments, output: &mut Output) -> Result<Exit, Failure> {
+    let store = Store::open(&arguments.folder)?;
     let session = resume(store.clone())?;
     let summary = session.summary();
-    report::session(session.events(), &summary, Format::of(matches), output);
+    report::session(session.events(), &summary, arguments.format, output);
     let failed = summary.failed_resources > 0 || summary.requirements_unmet_count > 0;
     let exit = if failed { Exit::Failed } else { Exit::Success };
     // What nobody could read is kept.
@@ -105,9 +153,9 @@ fn report(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
         return Ok(exit);
     }
     if !failed {
-        settle(&session, matches);
+        settle(&session, &arguments.state);
     }
-    if matches.get_flag("remove") {
+    if arguments.remove {
         store.remove()?;
     }
     Ok(exit)
@@ -115,19 +163,11 @@ fn report(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
 
 /// Nobody has to follow the changes of a script any more that came to a good end. After a failure the shell may have left
 /// out whatever came next.
-fn settle(session: &Session, matches: &ArgMatches) {
-    if let (Some(name), Ok(state)) = (session.name(), state_directory(matches))
+fn settle(session: &Session, state: &StateFolder) {
+    if let (Some(name), Ok(state)) = (session.name(), state.directory())
         && let Err(error) = refresh_store(&state).edit(|owed| (owed.settle(&name), ()))
     {
         warn(&format!("{error}; what follows changes in this session may be refreshed once more"));
-    }
-}
-
-/// The session that the flags select, or one that ends with the process.
-pub(super) fn selected(matches: &ArgMatches) -> Result<Session, Failure> {
-    match matches.get_one::<PathBuf>("session") {
-        Some(folder) => resume(Store::open(folder)?),
-        None => Ok(Session::begin()),
     }
 }
 

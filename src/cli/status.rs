@@ -6,12 +6,19 @@ use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser};
 use serde_json::Value;
 
 use super::{
-    Exit, apply::to_text, failure::Failure, flags, host, memory_to_look_at, output::Output, report::Format,
-    state_argument, switch,
+    Exit,
+    failure::Failure,
+    flags, host,
+    output::Output,
+    report::Format,
+    required,
+    run::to_text,
+    state::{self, StateFolder},
+    switch,
 };
 use crate::{
     document::Diagnostics,
-    resource::{Completeness, Context},
+    resource::{AnyType, Completeness, Context},
     types,
 };
 
@@ -27,18 +34,36 @@ pub(super) fn command() -> Command {
         )
         .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
         .arg(switch("json", "Print JSON instead of YAML"))
-        .arg(state_argument())
+        .arg(state::argument())
 }
 
-pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let argument = |name| matches.get_one::<String>(name).map_or("", String::as_str);
-    let (kind, name) = (argument("type"), argument("name"));
-    let Some(kind) = types::find(kind) else { return Err(Failure::new(format!("unknown type \"{kind}\""))) };
+/// What `ccm status` is asked.
+pub(super) struct Arguments {
+    kind: &'static dyn AnyType,
+    name: String,
+    format: Format,
+    state: StateFolder,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        Ok(Self {
+            kind: flags::known_type(&required::<String>(matches, "type")?)?,
+            name: required(matches, "name")?,
+            format: Format::from_matches(matches),
+            state: StateFolder::from_matches(matches),
+        })
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let Arguments { kind, name, format, state } = arguments;
+    let kind = *kind;
     let (source, declaration) = flags::identity(kind, name);
     let mut diagnostics = Diagnostics::default();
     let resource = declaration.resolve(Completeness::Identity, &mut diagnostics);
     let Some(resource) = resource else { return Err(Failure::problems(source, diagnostics)) };
-    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
+    let (host, memory) = (host(&output.progress)?, state.memory_to_look_at());
     let mut silent = |_: &str| {};
     let observed = kind.provider(None, &host).and_then(|provider| {
         let nothing = RefCell::default();
@@ -48,7 +73,7 @@ pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Fai
     match observed {
         Ok(observed) => {
             let status = Value::Object(observed.to_json(kind.name(), name));
-            output.text(&to_text(&status, Format::of(matches))?);
+            output.text(&to_text(&status, *format)?);
             Ok(Exit::Success)
         }
         Err(error) => {

@@ -17,7 +17,8 @@ fn resource(words: &[String]) -> Resource {
     let matches = matches.subcommand_matches("ensure").unwrap();
     let (kind, matches) = matches.subcommand().unwrap();
     let kind = crate::types::find(kind).unwrap();
-    let (_, declaration) = flags::declaration(kind, matches, &Interrupt::never().unwrap())
+    let (_, declaration) = flags::ResourceFlags::from_matches(kind, matches)
+        .and_then(|flags| flags.declaration(&Interrupt::never().unwrap()))
         .unwrap_or_else(|_| panic!("{words:?}"));
     let mut problems = Diagnostics::default();
     let resource = declaration.resolve(Completeness::Whole, &mut problems);

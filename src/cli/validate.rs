@@ -6,14 +6,15 @@ use super::{
     Exit,
     apply::manifest_argument,
     failure::{Failure, heed},
-    host, load_inputs, memory_to_look_at,
+    host,
+    load_inputs::{self, InputFlags},
     output::Output,
     report::Format,
     switch,
 };
 use crate::{
     document::Review,
-    manifest::{self, LoadError},
+    manifest::{self, LoadError, Location},
 };
 
 pub(super) fn command() -> Command {
@@ -23,13 +24,31 @@ pub(super) fn command() -> Command {
         .arg(switch("json", "Print what is found as JSON, one object per line"))
 }
 
-pub(super) fn run(matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) = (host(&output.progress)?, memory_to_look_at(matches));
-    let load_inputs = load_inputs::load_inputs(matches, &host)?;
+/// What `ccm validate` is asked.
+pub(super) struct Arguments {
+    manifests: Vec<Location>,
+    format: Format,
+    inputs: InputFlags,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let manifests = matches.get_many::<String>("manifest").into_iter().flatten();
+        Ok(Self {
+            manifests: manifests.map(|text| load_inputs::location(text)).collect::<Result<_, _>>()?,
+            format: Format::from_matches(matches),
+            inputs: InputFlags::from_matches(matches)?,
+        })
+    }
+}
+
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory_to_look_at());
+    let load_inputs = arguments.inputs.read(&host)?;
     let mut exit = Exit::Success;
-    for argument in matches.get_many::<String>("manifest").into_iter().flatten() {
-        let loaded = manifest::load(&load_inputs::location(argument)?, &load_inputs, &host, &memory);
-        match (loaded, Format::of(matches)) {
+    for location in &arguments.manifests {
+        let loaded = manifest::load(location, &load_inputs, &host, &memory);
+        match (loaded, arguments.format) {
             (Ok(loaded), Format::Json) => print(&loaded.warnings, output)?,
             (Ok(loaded), Format::Text) => {
                 let manifest = heed(loaded);

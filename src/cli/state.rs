@@ -1,0 +1,56 @@
+//! The flag that says where the program keeps its memory.
+
+use std::{env, path::PathBuf};
+
+use clap::{Arg, ArgMatches, value_parser};
+use rustix::process::geteuid;
+
+use super::{failure::Failure, or_variable};
+use crate::state::{Memory, StateDirectory};
+
+/// Returns the flag.
+pub(super) fn argument() -> Arg {
+    let argument = Arg::new("state-dir")
+        .long("state-dir")
+        .value_name("FOLDER")
+        .value_parser(value_parser!(PathBuf))
+        .help("Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]");
+    or_variable(argument, "CCM_STATE_DIR")
+}
+
+/// Holds the folder that was named, if one was.
+pub(super) struct StateFolder(Option<PathBuf>);
+
+impl StateFolder {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
+        Self(matches.get_one("state-dir").cloned())
+    }
+
+    /// Returns what the program remembers.
+    pub(super) fn memory(&self) -> Result<Memory, Failure> {
+        self.directory().map(Memory::at)
+    }
+
+    /// Returns what the program remembers, for a command that only looks and can do without.
+    pub(super) fn memory_to_look_at(&self) -> Memory {
+        Memory::at(self.directory().unwrap_or_else(|_| StateDirectory::nowhere()))
+    }
+
+    /// Returns the named folder, or the one that is usual for the user.
+    pub(super) fn directory(&self) -> Result<StateDirectory, Failure> {
+        let of_user = || {
+            let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+            folder("XDG_STATE_HOME")
+                .or_else(|| Some(folder("HOME")?.join(".local/state")))
+                .map(|folder| folder.join("ccm"))
+        };
+        let path = match &self.0 {
+            Some(path) => path.clone(),
+            None if geteuid().is_root() => PathBuf::from("/var/lib/ccm"),
+            None => of_user()
+                .ok_or_else(|| Failure::new("no state directory: set HOME, XDG_STATE_HOME or --state-dir"))?,
+        };
+        let absolute = std::path::absolute(&path).unwrap_or(path);
+        Ok(StateDirectory::at(absolute.components().collect()))
+    }
+}
