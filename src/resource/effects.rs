@@ -90,7 +90,6 @@ pub(crate) struct PackageEffect {
 }
 
 /// What is left of a package.
-#[expect(dead_code, reason = "the package type will tell")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PackageLeft {
     /// It is installed, in this version if that is known.

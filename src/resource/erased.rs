@@ -169,7 +169,12 @@ impl<T: ResourceType> AnyType for TypeOf<T> {
     fn provider(&self, asked: Option<&str>, host: &Host) -> Result<Provider, Error> {
         let mut reasons = Vec::new();
         let fits = |candidate: &&Candidate<T>| asked.is_none_or(|asked| asked == candidate.name);
-        for candidate in T::PROVIDERS.iter().filter(fits) {
+        let mut candidates: Vec<&Candidate<T>> = T::PROVIDERS.iter().filter(fits).collect();
+        if candidates.len() > 1 {
+            let preferred = T::preferred(host);
+            candidates.sort_by_key(|candidate| Some(candidate.name) != preferred);
+        }
+        for candidate in candidates {
             match (candidate.make)(host) {
                 Ok(instance) => return Ok(Provider { name: candidate.name, instance: Box::new(instance) }),
                 Err(reason) => reasons.push(format!("{}: {reason}", candidate.name)),

@@ -30,8 +30,8 @@ pub(crate) use common::Common;
 pub(crate) use context::{Context, RunMode};
 pub(crate) use declaration::{Completeness, Declaration, Resource};
 pub(crate) use effects::{
-    AccountEffect, AccountLeft, Content, Coverage, Effects, History, Moment, PathEffect, UnitEffect, Unknown,
-    Watches,
+    AccountEffect, AccountLeft, Content, Coverage, Effects, History, Moment, PackageEffect, PackageLeft,
+    PathEffect, UnitEffect, Unknown, Watches,
 };
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
@@ -70,6 +70,12 @@ pub(crate) trait ResourceType: Sized + 'static {
 
     /// How many consecutive resources [`ResourceType::enact_group`] carries out at once; 1 if it cannot.
     const LARGEST_GROUP: usize = 1;
+
+    /// Returns the provider that this machine calls for, where several could be used and nobody asks for one. The others
+    /// come after it, in the order of [`ResourceType::PROVIDERS`].
+    fn preferred(_host: &Host) -> Option<&'static str> {
+        None
+    }
 
     /// Tells a provider which resources the run will have it serve, so that it can look at all of them in one go when it
     /// is asked for the first. Said again with more when it turns out to serve more.
@@ -148,7 +154,6 @@ pub(crate) trait ResourceType: Sized + 'static {
 }
 
 /// One of several resources that are enacted together.
-#[expect(dead_code, reason = "the package type will read them")]
 pub(crate) struct Member<'a, T: ResourceType> {
     pub(crate) want: &'a T::Properties,
     pub(crate) have: &'a T::State,

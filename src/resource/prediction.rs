@@ -79,7 +79,6 @@ impl Prediction {
     }
 
     /// What is predicted of a package, if an earlier action was on it.
-    #[expect(dead_code, reason = "the package type will ask")]
     pub(crate) fn package(&self, name: &str) -> Option<&PackageLeft> {
         self.packages.get(name)
     }
