@@ -76,6 +76,11 @@ pub(crate) struct Facts {
     all: OnceLock<Value>,
 }
 
+/// Returns the family of distributions that this machine belongs to, such as `debian` or `rhel`.
+pub(crate) fn platform_family() -> String {
+    platform::Platform::of(&Machine::at(PathBuf::from("/"))).family
+}
+
 impl Facts {
     /// Reads nothing yet.
     pub(crate) fn new(options: Options) -> Self {

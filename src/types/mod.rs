@@ -4,6 +4,7 @@ mod account;
 mod archive;
 mod exec;
 mod file;
+mod package;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub(crate) const TYPES: &[&dyn AnyType] = &[
     &TypeOf::<exec::Exec>::NEW,
     &TypeOf::<file::File>::NEW,
     &TypeOf::<account::Group>::NEW,
+    &TypeOf::<package::Package>::NEW,
     &TypeOf::<service::Service>::NEW,
     &TypeOf::<account::User>::NEW,
 ];

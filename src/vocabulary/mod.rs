@@ -23,7 +23,7 @@ pub(crate) use checksum::{Algorithm, Checksum};
 pub(crate) use duration::{Duration, TimeLimit};
 pub(crate) use mode::Mode;
 pub(crate) use plain_name::PlainName;
-use raw::Raw;
+pub(crate) use raw::Raw;
 pub(crate) use reference::Reference;
 pub(crate) use search_path::SearchPath;
 pub(crate) use secret::Secret;

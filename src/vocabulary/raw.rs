@@ -9,7 +9,7 @@ use crate::document::RAW_SCALAR;
 
 /// The text of a scalar, whether YAML would call it a number or a string: of `mode: 0o644` and `owner: 0` the
 /// digits matter, not their value.
-pub(super) struct Raw(pub(super) String);
+pub(crate) struct Raw(pub(crate) String);
 
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

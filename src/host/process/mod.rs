@@ -122,7 +122,6 @@ pub(crate) struct Finished {
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
     /// Why it would have been ended, were it not for [`Command::uninterrupted`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for package managers"))]
     pub(crate) overdue: Option<Cause>,
 }
 
@@ -242,7 +241,6 @@ impl<'a> Command<'a> {
 
     /// Lets the command end by itself, whatever happens: neither its time limit nor a signal to the program ends it, and
     /// the next run does not either. For what leaves a machine broken when it is cut short, such as a package manager.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for package managers"))]
     pub(crate) fn uninterrupted(mut self) -> Self {
         self.endurance = Endurance::ToItsEnd;
         self

@@ -1,0 +1,206 @@
+//! The `package` type: what is installed, and in which version.
+
+mod action;
+mod apt;
+mod command;
+mod decision;
+mod dnf;
+mod ensure;
+mod error;
+mod lists;
+mod lock;
+mod memory;
+mod name;
+mod packages;
+mod provider;
+mod refresh;
+mod state;
+#[cfg(test)]
+mod tests;
+mod version;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::{
+    action::{Action, Deed},
+    apt::Apt,
+    dnf::Dnf,
+    ensure::Ensure,
+    error::PackageError,
+    name::PackageName,
+    packages::Packages,
+    refresh::Refresh,
+    state::{Offer, PackageState},
+    version::Scheme,
+};
+use crate::{
+    facts,
+    host::Host,
+    resource::{
+        self, Candidate, Change, Context, Effects, Error, Example, Member, PackageEffect, PackageLeft,
+        ResourceType, Trigger, Unknown, Watches,
+    },
+    vocabulary::PlainName,
+};
+
+/// Packages of the machine's own package system: installed, in a version, or gone.
+///
+/// Versions are written as the system writes them and ordered exactly as it orders them. With dnf, `1.0` is any release of
+/// that version and `1.0-1.el9` is one; an epoch counts where it is given. A version that is written is also installed over
+/// a newer one; `latest` never goes back.
+///
+/// Nobody is ever asked anything, and configuration files that were changed on the machine stay. Another package manager at
+/// work is waited for, for a minute or for `timeout`. One that has begun is never ended half-way: neither a time limit nor
+/// a signal stops it, it is waited for, and the report says so. What an interrupted dpkg left half-way is finished first.
+///
+/// All packages of a manifest are read with one query. Those that follow each other and need the same are installed or
+/// removed in one go; when that fails, each is tried alone.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Properties {
+    /// Name of the package, with an architecture if another than the machine's own is meant: `libc6:i386` for apt,
+    /// `glibc.i686` for dnf. Letters, digits and `.` `_` `+` `:` `~` `-`, not beginning with `-`.
+    #[schemars(with = "PlainName")]
+    pub(crate) name: PackageName,
+    /// `present` (in any version), `absent` (its changed configuration files stay), `purged` (these too are removed; with
+    /// dnf the same as `absent`), `latest` (the newest that the sources offer, never an older one), or a version.
+    #[serde(default)]
+    pub(crate) ensure: Ensure,
+    /// When the lists of what the sources offer are brought up to date, at most once per run and only where a package has
+    /// to be installed or is to be the latest: `auto` when a file of sources is newer than they are, when they do not have
+    /// what is wanted, and for `latest` when they are older than a day; `never`; `always`; or an age such as `12h` instead
+    /// of the day, for every package that has to be installed. A dry run never does it, and says when a real run would.
+    #[serde(default)]
+    pub(crate) refresh: Refresh,
+    /// Whether the package is kept from being changed by others: `apt-mark hold`, or dnf's versionlock plugin. Left as it is
+    /// when not given; a package on hold that would have to change is then an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hold: Option<bool>,
+    /// Options that are passed to `apt-get` or `dnf` before the names, such as `--no-install-recommends`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) options: Vec<String>,
+}
+
+impl resource::Properties for Properties {
+    fn ensure(&self) -> String {
+        self.ensure.to_string()
+    }
+
+    fn problems(&self) -> Vec<Error> {
+        let is_gone = matches!(self.ensure, Ensure::Absent | Ensure::Purged);
+        let problem = || PackageError::NothingToHold { ensure: self.ensure.to_string() }.into();
+        (is_gone && self.hold == Some(true)).then(problem).into_iter().collect()
+    }
+
+    fn problems_with(&self, provider: Option<&str>) -> Vec<Error> {
+        let (scheme, name) = match provider {
+            Some("apt") => (Scheme::Debian, self.name.debian()),
+            Some("dnf") => (Scheme::Rpm, self.name.rpm()),
+            // Which one it will be, the machine decides.
+            _ => return Vec::new(),
+        };
+        name.err().into_iter().chain(self.ensure.fault(scheme)).map(Error::from).collect()
+    }
+}
+
+/// The `package` type.
+pub(crate) struct Package;
+
+impl ResourceType for Package {
+    const NAME: &'static str = "package";
+    const EXAMPLES: &'static [Example] = &[
+        Example { title: "A package in any version", manifest: "- package:\n    - nginx:\n" },
+        Example {
+            title: "Several packages, one of them always the newest and one without what it recommends",
+            manifest: "- package:\n    - curl:\n    - ca-certificates: { ensure: latest }\n    - mariadb-server:\n        \
+                       options: [\"--no-install-recommends\"]\n",
+        },
+        Example {
+            title: "One version, kept from upgrades",
+            manifest: "- package:\n    - postgresql-15:\n        ensure: \"15.14-0+deb12u1\"\n        hold: true\n",
+        },
+        Example {
+            title: "A package that must not be there, nor its configuration",
+            manifest: "- package:\n    - telnetd:\n        ensure: purged\n",
+        },
+        Example {
+            title: "A package with its configuration and its service",
+            manifest: "- package:\n    - nginx:\n- file:\n    - /etc/nginx/conf.d/site.conf:\n        source: site.conf\n        \
+                       owner: root\n        group: root\n        mode: \"0644\"\n- service:\n    - nginx:\n        enable: true\n        \
+                       subscribe: [\"package#nginx\", \"file#/etc/nginx/conf.d/site.conf\"]\n",
+        },
+    ];
+    const PROVIDERS: &'static [Candidate<Self>] = &[
+        Candidate {
+            name: "apt",
+            summary: "Debian, Ubuntu and relatives, with `apt-get` and `dpkg`.",
+            make: |_| Apt::new().map(Packages::new).map(Box::new),
+        },
+        Candidate {
+            name: "dnf",
+            summary: "Fedora, Red Hat Enterprise Linux and relatives, with `dnf` and `rpm`.",
+            make: |_| Dnf::new().map(Packages::new).map(Box::new),
+        },
+    ];
+    const LARGEST_GROUP: usize = 1024;
+
+    type Properties = Properties;
+    type State = PackageState;
+    type Action = Action;
+    type Provider = Packages;
+
+    fn preferred(_: &Host) -> Option<&'static str> {
+        match facts::platform_family().as_str() {
+            "rhel" | "fedora" => Some("dnf"),
+            _ => Some("apt"),
+        }
+    }
+
+    fn expect(on: &Packages, wants: &[&Properties]) {
+        on.expect(wants);
+    }
+
+    fn inspect(want: &Properties, on: &Packages, cx: &Context) -> Result<PackageState, Error> {
+        Ok(on.inspect(want, cx)?)
+    }
+
+    fn compare(want: &Properties, have: &PackageState, _: Trigger) -> Result<Option<Change<Action>>, Error> {
+        Ok(decision::compare(want, have)?)
+    }
+
+    fn effects(want: &Properties, have: &PackageState, action: &Action, _: &Context) -> Effects {
+        let Some(deed) = &action.deed else { return Effects::default() };
+        let left = match deed {
+            Deed::Remove | Deed::Purge | Deed::PurgeRest => PackageLeft::Removed,
+            Deed::Install(_) | Deed::Upgrade(_) | Deed::Downgrade(_) => {
+                let candidate = match &have.standing.offer {
+                    Offer::Known { candidate, .. } => Some(candidate.as_str()),
+                    _ => None,
+                };
+                PackageLeft::Installed(deed.exact().or(candidate).map(str::to_owned))
+            }
+        };
+        // Files, users and services come and go with it.
+        let packages = vec![PackageEffect { name: want.name.to_string(), left }];
+        Effects { packages, unknown: Unknown::Anything, ..Effects::default() }
+    }
+
+    fn watches(want: &Properties) -> Watches {
+        Watches { packages: vec![want.name.to_string()], ..Watches::default() }
+    }
+
+    fn enact(
+        want: &Properties,
+        have: &PackageState,
+        action: Action,
+        on: &Packages,
+        cx: &Context,
+    ) -> Result<PackageState, Error> {
+        let mut states = on.enact(&[Member { want, have, action: &action }], cx)?;
+        Ok(states.remove(0))
+    }
+
+    fn enact_group(group: &[Member<Self>], on: &Packages, cx: &Context) -> Result<Vec<PackageState>, Error> {
+        Ok(on.enact(group, cx)?)
+    }
+}
