@@ -11,7 +11,7 @@ TARGET := $(ARCH)-unknown-linux-musl
 OTHER := $(if $(filter aarch64,$(ARCH)),x86_64,aarch64)
 
 # What the tests and the lints need besides Rust, as Debian packages.
-TEST_PACKAGES := gcc acl attr e2fsprogs mmdebstrap openssl python3 strace systemd-container util-linux
+TEST_PACKAGES := gcc acl attr e2fsprogs mmdebstrap openssl python3 rpm strace systemd-container util-linux
 LINT_PACKAGES := gcc $(if $(filter x86_64,$(OTHER)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross,gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 run:

@@ -19,22 +19,22 @@ use crate::support::{World, finish, has, sh};
 const NEEDS_LAB: &str = "<!-- needs: lab -->";
 
 /// A fenced block and where it begins.
-struct Block {
-    line: usize,
-    language: String,
+pub(crate) struct Block {
+    pub(crate) line: usize,
+    pub(crate) language: String,
     name: Option<String>,
-    text: String,
+    pub(crate) text: String,
 }
 
 /// A command and what it is said to print.
-struct Shown {
-    line: usize,
+pub(crate) struct Shown {
+    pub(crate) line: usize,
     command: String,
     code: i32,
-    output: Vec<String>,
+    pub(crate) output: Vec<String>,
 }
 
-fn blocks(page: &str) -> Vec<Block> {
+pub(crate) fn blocks(page: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
     for (at, line) in page.lines().enumerate() {
@@ -53,7 +53,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-fn commands(block: &Block) -> Vec<Shown> {
+pub(crate) fn commands(block: &Block) -> Vec<Shown> {
     let mut shown: Vec<Shown> = Vec::new();
     for (at, line) in block.text.lines().enumerate() {
         match (line.strip_prefix("$ "), shown.last_mut()) {
@@ -107,7 +107,7 @@ fn fits(said: &str, line: &str) -> bool {
     true
 }
 
-fn all_fit(said: &[String], printed: &str) -> bool {
+pub(crate) fn all_fit(said: &[String], printed: &str) -> bool {
     let lines: Vec<&str> = printed.lines().collect();
     match said.split_last() {
         Some((last, said)) if last == "[..]" => {

@@ -8,8 +8,10 @@
 //! that only the test process holds, and then powers the container off. `LAB_SUITE` in the environment names another
 //! Debian than the usual one. Needs root and the packages `systemd-container` and `mmdebstrap`.
 
+mod packages;
 mod site;
 
+pub(crate) use packages::{Machine, apt_repository};
 pub(crate) use site::Site;
 
 use std::{
@@ -65,12 +67,11 @@ impl Lab {
     }
 
     fn boot() -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".lab");
-        fs::create_dir_all(&folder).expect("a folder for the lab");
+        let folder = folder();
         // Held by the guardian too: the lock is free when the container of an earlier run is gone.
         let lock = fs::File::create(folder.join("lock")).expect("a lock");
         lock.lock().expect("the end of an earlier lab");
-        let tree = tree(&folder);
+        let tree = tree(&folder, "", "systemd,systemd-sysv,dbus");
         let stale = fs::read_to_string(folder.join("pid")).unwrap_or_default();
         let _ = fs::remove_file(folder.join("pid"));
         let guardian = Command::new("/bin/sh")
@@ -156,14 +157,21 @@ fn wait_for<T>(what: &str, folder: &Path, mut look: impl FnMut() -> Option<T>) -
     }
 }
 
-/// The tree to boot, made if it is not there yet.
-fn tree(folder: &Path) -> PathBuf {
+/// Where trees are kept.
+fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".lab");
+    fs::create_dir_all(&folder).expect("a folder for the lab");
+    folder
+}
+
+/// A tree with these packages, made if it is not there yet.
+fn tree(folder: &Path, kind: &str, include: &str) -> PathBuf {
     let suite = std::env::var("LAB_SUITE").unwrap_or_else(|_| SUITE.to_owned());
-    let tree = folder.join(&suite);
+    let tree = folder.join(format!("{suite}{kind}"));
     if tree.is_dir() {
         return tree;
     }
-    let unfinished = folder.join(format!("{suite}.new"));
+    let unfinished = folder.join(format!("{suite}{kind}.new"));
     let _ = fs::remove_dir_all(&unfinished);
     // The mirror that this machine itself uses for Debian, where it does.
     let mirrors =
@@ -171,7 +179,7 @@ fn tree(folder: &Path) -> PathBuf {
     let mirrors = sh(mirrors, folder);
     let mirror = mirrors.lines().filter_map(|line| line.split_once(' ')).find(|(_, of)| *of == suite);
     let made = Command::new("mmdebstrap")
-        .args(["--quiet", "--variant=minbase", "--include=systemd,systemd-sysv,dbus", &suite])
+        .args(["--quiet", "--variant=minbase", &format!("--include={include}"), &suite])
         .arg(&unfinished)
         .args(mirror.map(|(uri, _)| uri))
         .status()

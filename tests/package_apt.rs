@@ -1,0 +1,187 @@
+//! Packages in the lab: what only apt and dpkg have.
+
+use std::process::Stdio;
+
+use crate::lab::Machine;
+
+/// Holds a lock of the package system until the file at `/run/free` is there.
+const HOLD: &str = "import fcntl, os, sys, time\n\
+                    lock = open(sys.argv[1], 'w')\n\
+                    fcntl.lockf(lock, fcntl.LOCK_EX)\n\
+                    open('/run/held', 'w').close()\n\
+                    while not os.path.exists('/run/free'): time.sleep(0.02)\n";
+
+const FRONTEND: &str = "/var/lib/dpkg/lock-frontend";
+
+#[test]
+fn a_lock_is_waited_for_and_its_holder_is_named() {
+    let Some(machine) = Machine::apt() else { return };
+    machine.apply("- package:\n    - one:\n").exits(0);
+    machine.write("/run/hold.py", HOLD);
+    let holder =
+        machine.command(&["python3", "/run/hold.py", FRONTEND]).stdout(Stdio::null()).spawn().unwrap();
+    machine.wait_for("/run/held");
+
+    let given_up = machine.apply("- package:\n    - two: { timeout: 3s }\n");
+    given_up.exits(1).says("gave up after 3s: still python3 (").says("holds /var/lib/dpkg/lock-frontend");
+    assert!(machine.calls_of("apt-get", "install").is_empty(), "{:#?}", machine.calls());
+
+    let run = machine.begin("- package:\n    - two:\n", &[]);
+    run.says("waiting: python3 (");
+    machine.write("/run/free", "");
+    run.finish().exits(0).counts([1, 0, 0, 0]);
+    let _ = holder.wait_with_output();
+}
+
+#[test]
+fn a_package_that_was_left_half_configured_is_finished() {
+    let Some(machine) = Machine::apt() else { return };
+    let manifest = "- package:\n    - stubborn:\n";
+    let failed = machine.apply_with(manifest, &["--json"]);
+    let event = failed.exits(1).event("stubborn");
+    assert_eq!(event["final_ensure"], "absent", "only what is installed counts\n{failed}");
+    assert_eq!(event["status"]["metadata"]["extended"]["status"], "half-configured");
+    assert!(event["error"].to_string().contains("not before /run/stubborn-may is there"), "{failed}");
+
+    // Another package is installed all the same, and the trouble is told.
+    let other = machine.apply("- package:\n    - one:\n");
+    other.exits(0).counts([1, 0, 0, 0]).says("stubborn");
+
+    machine.write("/run/stubborn-may", "");
+    let repaired = machine.apply_with(manifest, &["--json"]);
+    assert_eq!(repaired.exits(0).event("stubborn")["final_ensure"], "1.0", "{repaired}");
+    assert_eq!(machine.calls_of("dpkg", "--configure").len(), 1, "{:#?}", machine.calls());
+    machine.apply(manifest).exits(0).counts([0, 1, 0, 0]);
+    assert!(machine.calls_of("dpkg", "--configure").is_empty());
+}
+
+#[test]
+fn half_of_a_package_is_removed_when_it_has_to_go() {
+    let Some(machine) = Machine::apt() else { return };
+    machine.apply("- package:\n    - stubborn:\n").exits(1);
+    let gone = machine.apply("- package:\n    - stubborn: { ensure: absent }\n");
+    gone.exits(0).counts([1, 0, 0, 0]);
+    assert!(!machine.exists("/usr/share/stubborn"));
+}
+
+#[test]
+fn absent_leaves_the_configuration_and_purged_does_not() {
+    let Some(machine) = Machine::apt() else { return };
+    machine.apply("- package:\n    - configured:\n").exits(0);
+    let status = |ensure: &str| {
+        let run = machine
+            .apply_with(&format!("- package:\n    - configured: {{ ensure: {ensure} }}\n"), &["--json"]);
+        let event = run.exits(0).event("configured");
+        (event["changed"].clone(), event["status"]["metadata"]["extended"]["status"].clone())
+    };
+    assert_eq!(status("absent"), (true.into(), "config-files".into()));
+    assert!(machine.exists("/etc/configured.conf"));
+    assert_eq!(status("absent"), (false.into(), "config-files".into()));
+    let noop =
+        machine.apply_with("- package:\n    - configured: { ensure: purged }\n", &["--noop", "--json"]);
+    assert_eq!(noop.event("configured")["noop_message"], "Would have purged");
+    assert_eq!(status("purged"), (true.into(), "not-installed".into()));
+    assert!(!machine.exists("/etc/configured.conf"));
+    assert_eq!(status("purged"), (false.into(), "not-installed".into()));
+}
+
+#[test]
+fn nothing_is_ever_asked() {
+    let Some(machine) = Machine::apt() else { return };
+    machine.apply("- package:\n    - curious:\n").exits(0).counts([1, 0, 0, 0]);
+}
+
+#[test]
+fn a_virtual_package_and_an_unknown_one_are_two_things() {
+    let Some(machine) = Machine::apt() else { return };
+    let run = machine.apply("- package:\n    - virtual:\n    - nosuch:\n");
+    run.exits(1).says("\"virtual\" is known, but no source offers a version of it that can be installed");
+    run.says("no source of apt knows a package \"nosuch\"");
+    assert!(machine.calls_of("apt-get", "install").is_empty());
+}
+
+#[test]
+fn an_architecture_can_be_named() {
+    let Some(machine) = Machine::apt() else { return };
+    let native = machine.sh("dpkg --print-architecture").trim().to_owned();
+    let manifest = format!("- package:\n    - arched:{native}:\n    - \"tool:{native}\":\n");
+    machine.apply(&manifest).exits(0).counts([2, 0, 0, 0]);
+    machine.apply(&manifest).exits(0).counts([0, 2, 0, 0]);
+    machine.apply("- package:\n    - arched:\n    - tool:\n").exits(0).counts([0, 2, 0, 0]);
+    machine
+        .apply("- package:\n    - arched:riscv64: { refresh: never }\n")
+        .exits(1)
+        .says("no source of apt knows");
+}
+
+#[test]
+fn a_name_that_apt_would_take_for_a_pattern_or_for_the_opposite_does_nothing() {
+    let Some(machine) = Machine::apt() else { return };
+    machine.apply("- package:\n    - one:\n").exits(0);
+    // To apt-get, `one-` is "remove one" and `on.` any package that is like it.
+    machine.apply("- package:\n    - one-:\n").exits(1).says("is not the name of a Debian package");
+    machine.apply("- package:\n    - on.:\n").exits(1).says("no source of apt knows a package \"on.\"");
+    machine.apply("- package:\n    - one+: { ensure: absent }\n").exits(0).counts([0, 1, 0, 0]);
+    machine.sh("dpkg -s one");
+}
+
+#[test]
+fn options_stand_before_the_names() {
+    let Some(machine) = Machine::apt() else { return };
+    let manifest = "- package:\n    - one: { options: [\"--no-install-recommends\"] }\n    - two:\n";
+    machine.apply(manifest).exits(0);
+    let calls = machine.calls_of("apt-get", "install");
+    assert_eq!(calls.len(), 2, "one for each set of options");
+    assert!(calls[0].ends_with("install --no-install-recommends -- one"), "{calls:#?}");
+    assert!(calls[1].ends_with("install -- two"), "{calls:#?}");
+}
+
+#[test]
+fn the_lists_are_brought_up_to_date_when_there_is_a_reason_and_once() {
+    let Some(machine) = Machine::apt() else { return };
+    let updates = || machine.calls_of("apt-get", "update").len();
+    let noop = machine.apply_with("- package:\n    - one:\n    - two:\n", &["--noop"]);
+    noop.exits(0)
+        .says("Would have installed")
+        .says("a real run would bring the package lists up to date first");
+    assert_eq!(updates(), 0, "a dry run never does");
+
+    machine.apply("- package:\n    - one:\n    - two: { refresh: always }\n").exits(0).counts([2, 0, 0, 0]);
+    assert_eq!(updates(), 1, "there were none");
+    machine.apply("- package:\n    - three:\n    - tool: { ensure: latest }\n").exits(0);
+    assert_eq!(updates(), 0, "they are new");
+    machine
+        .apply("- package:\n    - three: { refresh: always }\n    - plain: { refresh: always }\n")
+        .exits(0);
+    assert_eq!(updates(), 1, "only for what has to be installed, and then always");
+    machine
+        .sh("touch -d '2 days ago' /var/lib/apt/lists /var/lib/apt/lists/partial /etc/apt/sources.list.d \
+                /etc/apt/sources.list.d/*");
+    machine.apply("- package:\n    - tool: { ensure: latest, refresh: never }\n").exits(0);
+    assert_eq!(updates(), 0);
+    machine.apply("- package:\n    - tool: { ensure: latest, refresh: 3d }\n").exits(0);
+    assert_eq!(updates(), 0);
+    machine.apply("- package:\n    - tool: { ensure: latest }\n").exits(0);
+    assert_eq!(updates(), 1, "older than a day");
+
+    // A source that the run itself brings is known to the next package.
+    let brings = "- file:\n    - /etc/apt/sources.list.d/late.list:\n        content: \"deb [trusted=yes] file:/repositories/late ./\\n\"\n        \
+                  owner: root\n        group: root\n        mode: \"0644\"\n- package:\n    - late:\n";
+    machine.apply_with(brings, &["--noop"]).exits(0).says("a real run would");
+    assert_eq!(updates(), 0);
+    machine.apply(brings).exits(0).counts([2, 0, 0, 0]);
+    assert_eq!(updates(), 1);
+}
+
+#[test]
+fn lists_that_cannot_be_had_are_a_warning_and_what_is_missing_then_an_error() {
+    let Some(machine) = Machine::apt() else { return };
+    machine.apply("- package:\n    - one:\n").exits(0);
+    machine.write("/etc/apt/sources.list.d/broken.list", "deb [trusted=yes] file:/nowhere ./\n");
+    let run = machine.apply("- package:\n    - two:\n    - nosuch:\n");
+    run.exits(1)
+        .counts([1, 0, 1, 0])
+        .says("the package lists could not be brought up to date")
+        .says("/nowhere");
+    assert_eq!(machine.calls_of("apt-get", "update").len(), 1);
+}
