@@ -60,6 +60,11 @@ pub(super) fn is_lacking(want: &Ensure, scheme: Scheme, offer: &Offer) -> bool {
     }
 }
 
+/// Whether the package itself has to be changed.
+pub(super) fn is_to_change(want: &Properties, have: &Standing) -> bool {
+    matches!(deed(want, have), Ok(Some(_)))
+}
+
 fn has(scheme: Scheme, versions: &[String], wanted: &str) -> bool {
     versions.iter().any(|version| scheme.order_to_wanted(version, wanted) == Ordering::Equal)
 }

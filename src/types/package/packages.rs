@@ -9,9 +9,9 @@ use super::{
     Package, Properties,
     action::{Action, Deed, Verb},
     decision,
-    ensure::Ensure,
     error::PackageError,
     memory::{Memory, Refreshed, presence},
+    name::PackageName,
     provider::{Holds, Item, PackageProvider, Transaction},
     refresh::{Need, Reason, Refresh},
     state::{Extended, Hold, Metadata, Offer, PackageState, Presence, Standing},
@@ -54,13 +54,10 @@ impl Packages {
         let presence = predicted(want, cx).unwrap_or(found);
         let need = decision::need(&want.ensure, scheme, &presence);
         let offer = self.offer(&mut memory, want, need, cx)?;
-        let removes = matches!(want.ensure, Ensure::Absent | Ensure::Purged) && presence != Presence::Absent;
-        let hold = match want.hold.is_some() || need != Need::Nothing || removes {
-            true if memory.is_held(parts, on, cx)? => Hold::Held,
-            true => Hold::Free,
-            false => Hold::NotAsked,
-        };
-        let standing = Standing { scheme, provider: on.name(), presence, hold, offer };
+        let mut standing = Standing { scheme, provider: on.name(), presence, hold: Hold::NotAsked, offer };
+        if want.hold.is_some() || decision::is_to_change(want, &standing) {
+            standing.hold = if memory.is_held(parts, on, cx)? { Hold::Held } else { Hold::Free };
+        }
         Ok(PackageState { metadata: metadata(want, on, &standing, arch, status), standing })
     }
 
@@ -168,9 +165,9 @@ impl Packages {
             });
             self.provider.transact(&Transaction { verb, items: items.collect(), options, holds }, cx)?;
         }
-        let named = |holds: fn(&Action, &Properties) -> bool| -> Vec<&str> {
+        let named = |holds: fn(&Action, &Properties) -> bool| -> Vec<&PackageName> {
             let chosen = members.iter().filter(|member| holds(member.action, member.want));
-            chosen.map(|member| member.want.name.as_str()).collect()
+            chosen.map(|member| &member.want.name).collect()
         };
         // A change takes a package off hold.
         let held = named(|action, want| {

@@ -42,10 +42,10 @@ pub(crate) trait PackageProvider: Send + Sync {
     fn transact(&self, transaction: &Transaction, cx: &Context) -> Result<(), PackageError>;
 
     /// Puts packages on hold.
-    fn hold(&self, names: &[&str], cx: &Context) -> Result<(), PackageError>;
+    fn hold(&self, names: &[&PackageName], cx: &Context) -> Result<(), PackageError>;
 
     /// Takes packages off hold.
-    fn release(&self, names: &[&str], cx: &Context) -> Result<(), PackageError>;
+    fn release(&self, names: &[&PackageName], cx: &Context) -> Result<(), PackageError>;
 }
 
 /// One package in the system's own books.

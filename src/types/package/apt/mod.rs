@@ -180,13 +180,17 @@ impl PackageProvider for Apt {
         self.get.succeed(&arguments, cx)
     }
 
-    fn hold(&self, names: &[&str], cx: &Context) -> Result<(), PackageError> {
-        self.mark.succeed(&[&["hold", "--"], names].concat(), cx)
+    fn hold(&self, names: &[&PackageName], cx: &Context) -> Result<(), PackageError> {
+        self.mark.succeed(&marking("hold", names), cx)
     }
 
-    fn release(&self, names: &[&str], cx: &Context) -> Result<(), PackageError> {
-        self.mark.succeed(&[&["unhold", "--"], names].concat(), cx)
+    fn release(&self, names: &[&PackageName], cx: &Context) -> Result<(), PackageError> {
+        self.mark.succeed(&marking("unhold", names), cx)
     }
+}
+
+fn marking<'n>(verb: &'n str, names: &[&'n PackageName]) -> Vec<&'n str> {
+    [verb, "--"].into_iter().chain(names.iter().map(|name| name.as_str())).collect()
 }
 
 /// Whether a file is one of the lists, and not what apt keeps beside them.

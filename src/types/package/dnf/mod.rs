@@ -2,7 +2,10 @@
 
 mod books;
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{
     action::Verb,
@@ -31,6 +34,9 @@ const LOCKED: Exit = Exit::Code(200);
 /// Where dnf keeps what the repositories offer, one folder for each.
 const CACHES: [&str; 2] = ["/var/cache/dnf", "/var/cache/libdnf5"];
 
+/// What dnf has where packages can be put on hold: the settings of a plugin of dnf 4, the locks of dnf 5.
+const LOCKING: [&str; 2] = ["/etc/dnf/plugins/versionlock.conf", "/etc/dnf/versionlock.toml"];
+
 /// Answers questions only from what was fetched before.
 const FROM_CACHE: [&str; 2] = ["-q", "-C"];
 
@@ -55,10 +61,9 @@ impl Dnf {
         Ok(packages.iter().map(|package| books::offer(*package, &offered)).collect())
     }
 
-    fn versionlock(&self, verb: &str, names: &[&str], cx: &Context) -> Result<(), PackageError> {
-        let plain: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let arguments: Vec<String> =
-            ["-q", "-y", "versionlock", verb].map(str::to_owned).into_iter().chain(plain).collect();
+    fn versionlock(&self, verb: &str, names: &[&PackageName], cx: &Context) -> Result<(), PackageError> {
+        let names = names.iter().map(|name| plain(name));
+        let arguments: Vec<&str> = ["-q", "-y", "versionlock", verb].into_iter().chain(names).collect();
         self.dnf.succeed(&arguments, cx).map_err(|error| match error {
             PackageError::Failed { .. } => PackageError::Lock { reason: error.to_string() },
             other => other,
@@ -103,6 +108,9 @@ impl PackageProvider for Dnf {
     }
 
     fn held(&self, cx: &Context) -> Result<BTreeSet<String>, PackageError> {
+        if !LOCKING.iter().any(|file| Path::new(file).exists()) {
+            return Ok(BTreeSet::new());
+        }
         let finished = self.dnf.ask(&[&FROM_CACHE[..], &["versionlock", "list"]].concat(), cx)?;
         match finished.exit {
             Exit::Code(0) => Ok(books::locked(&finished.stdout.text())),
@@ -152,19 +160,25 @@ impl PackageProvider for Dnf {
         }
     }
 
-    fn hold(&self, names: &[&str], cx: &Context) -> Result<(), PackageError> {
+    fn hold(&self, names: &[&PackageName], cx: &Context) -> Result<(), PackageError> {
         // A lock is on a version: one on another would keep the package from what it is now.
         let held = self.held(cx)?;
-        let old: Vec<&str> = names.iter().copied().filter(|name| held.contains(*name)).collect();
+        let old: Vec<&PackageName> =
+            names.iter().copied().filter(|name| held.contains(plain(name))).collect();
         if !old.is_empty() {
-            self.versionlock("delete", &old, cx)?;
+            self.release(&old, cx)?;
         }
         self.versionlock("add", names, cx)
     }
 
-    fn release(&self, names: &[&str], cx: &Context) -> Result<(), PackageError> {
+    fn release(&self, names: &[&PackageName], cx: &Context) -> Result<(), PackageError> {
         self.versionlock("delete", names, cx)
     }
+}
+
+/// Returns a name without its architecture, which locks do not have.
+fn plain(name: &PackageName) -> &str {
+    name.rpm().map_or(name.as_str(), |parts| parts.name)
 }
 
 /// Writes a package as dnf understands it: `NAME[-EPOCH:VERSION-RELEASE][.ARCH]`.
