@@ -40,6 +40,7 @@ mod golden;
 mod guides;
 mod inputs;
 mod lab;
+mod loops;
 mod manifest;
 mod overlap;
 mod package;

@@ -319,7 +319,7 @@ fn declaration(root: &Node) -> Result<Declaration, Diagnostic> {
     let name = entries.iter().position(|entry| entry.key == "name").map(|at| entries.remove(at));
     match name.map(|Entry { value, .. }| (value.span, value.value)) {
         Some((name_span, Value::Scalar(Scalar { text, style: Style::Literal }))) => {
-            Ok(Declaration { kind, name: text, name_span, properties: entries })
+            Ok(Declaration::new(kind, text, name_span, entries))
         }
         Some((place, _)) => {
             Err(Diagnostic::error("missing-name", "`properties.name` must be a string").at(place))

@@ -18,7 +18,7 @@ use crate::{
     engine::{Exclusion, OnFailure, RunMode},
     host::Host,
     manifest::{self, Location, Manifest},
-    resource::HIDDEN,
+    resource::{Elements, HIDDEN, Resource},
     session::Session,
     state::{Held, Memory, RunLock, StateError},
     template::escape,
@@ -117,10 +117,15 @@ fn lock(flags: &RunFlags, host: &Host, memory: &Memory) -> Result<Option<RunLock
 
 /// Prints the manifest as it would be applied.
 fn render(manifest: &Manifest, format: Format, output: &mut Output) -> Result<(), Failure> {
-    let (mut resources, mut hides) = (Vec::new(), false);
+    let rendered =
+        |resource: &Resource, elements| resource.rendered(&manifest.scope, &manifest.source, elements);
+    let is_hiding =
+        |resource: &Resource| rendered(resource, Elements::Shown).values().any(|value| value == HIDDEN);
+    let hides = manifest.resources.iter().any(is_hiding);
+    let elements = if hides { Elements::Hidden } else { Elements::Shown };
+    let mut resources = Vec::new();
     for resource in &manifest.resources {
-        let properties = resource.rendered(&manifest.scope, &manifest.source);
-        hides |= properties.values().any(|value| value == HIDDEN);
+        let properties = rendered(resource, elements);
         let named = Map::from_iter([(ccm_expr::escape(&resource.name), Value::Object(properties))]);
         resources.push(json!({ resource.kind.name(): [named] }));
     }

@@ -78,7 +78,7 @@ fn flag(property: &str) -> String {
 pub(super) fn identity(kind: &'static dyn AnyType, name: &str) -> (Source, Declaration) {
     let mut line = Line::begin("status", kind, name);
     let name_span = line.name;
-    (line.source(), Declaration { kind, name: name.to_owned(), name_span, properties: Vec::new() })
+    (line.source(), Declaration::new(kind, name.to_owned(), name_span, Vec::new()))
 }
 
 /// Returns the type of this name.
@@ -137,7 +137,7 @@ impl ResourceFlags {
             properties.push(entry(&field.name, spelled.property(given)?));
         }
         let name_span = line.name;
-        Ok((line.source(), Declaration { kind, name, name_span, properties }))
+        Ok((line.source(), Declaration::new(kind, name, name_span, properties)))
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct Source {
 }
 
 /// Where in a source: byte offsets, the end exclusive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Span {
     pub(crate) start: u32,
     pub(crate) end: u32,

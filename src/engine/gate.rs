@@ -30,6 +30,8 @@ pub(super) fn check<'a>(
 ) -> Gate<'a> {
     let find = |reference: &Reference| session.find(reference, mode);
     let common = &resource.common;
+    let own = resource.own_scope(scope);
+    let scope = own.as_ref().unwrap_or(scope);
     match common.control.as_ref().map(|control| control.excludes(scope)) {
         Some(Err(error)) => return Gate::Faulty(error),
         Some(Ok(Some(reason))) => return Gate::Excluded(reason),

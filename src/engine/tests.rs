@@ -204,8 +204,7 @@ fn part(name: &str, properties: &str) -> Resource {
     const KIND: &dyn AnyType = &TypeOf::<Part>::NEW;
     let source = Source { name: "test".to_owned(), text: format!("{{ {properties} }}") };
     let Node::Map(properties) = crate::document::parse(&source).unwrap().value else { unreachable!() };
-    let declaration =
-        Declaration { kind: KIND, name: name.to_owned(), name_span: Span::default(), properties };
+    let declaration = Declaration::new(KIND, name.to_owned(), Span::default(), properties);
     let mut diagnostics = Diagnostics::default();
     let resource = declaration.resolve(Completeness::Whole, &mut diagnostics);
     resource.unwrap_or_else(|| panic!("{name}: {diagnostics:?}"))

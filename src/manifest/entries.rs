@@ -1,32 +1,47 @@
 //! The forms in which resources are written.
 //!
 //! A resource entry is one key, the type, over a list of single-key maps (one of which may be `defaults`), over one map
-//! with a `name` key, or over a map from names to properties.
+//! with a `name` key, or over a map from names to properties. In a list, and beside a `name` key, `for_each` repeats a
+//! resource.
 
-use std::sync::LazyLock;
+use std::{rc::Rc, sync::LazyLock};
 
-use super::references;
+use super::{
+    references,
+    repetition::{self, Findings, KEY as FOR_EACH},
+};
 use crate::{
-    document::{Diagnostic, Diagnostics, Entry, Node, Span, Value, closest, from_node},
+    document::{Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, closest, from_node},
     resource::{AnyType, Completeness, Declaration, Expansion, Resource, spellings},
+    template::Scope,
     types,
 };
+
+const TAGS: &str = "tags";
 
 /// The resources of a list of entries, in their written order.
 pub(super) fn resources(
     list: &Node,
-    expansion: &mut Expansion,
+    scope: &Scope,
+    source: &Source,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Resource> {
-    let Found { mut declarations, defaults, .. } = Found::of(list, diagnostics);
-    let told = check_defaults(defaults, expansion, diagnostics);
-    for Declared { declaration, completeness, defaults } in &mut declarations {
+    let mut expansion = Expansion::new(scope, source);
+    let Found { declarations, defaults, .. } = Found::of(list, diagnostics);
+    let told = check_defaults(defaults, &mut expansion, diagnostics);
+    let mut declared = repetition::repeat(declarations, scope, source, diagnostics);
+    let mut findings = Findings::default();
+    for one in &mut declared {
         let mut found = Diagnostics::default();
-        *completeness = expansion.expand(declaration, &mut found);
-        diagnostics.extend(found.into_iter().filter(|problem| !repeats(problem, *defaults, &told)));
+        one.completeness = expansion.expand(&mut one.declaration, &mut found);
+        join_tags(&mut one.declaration.properties);
+        found.retain(|problem| !repeats(problem, one.defaults, &told));
+        findings.extend(one, found);
     }
-    references::check(&declarations, diagnostics);
-    resolve(declarations, &told, diagnostics)
+    references::check(&declared, &mut findings);
+    let resources = resolve(declared, &told, &mut findings);
+    diagnostics.extend(findings.finish());
+    resources
 }
 
 /// The declarations of a list of entries.
@@ -35,10 +50,13 @@ pub(super) fn declarations(list: &Node, diagnostics: &mut Diagnostics) -> Vec<De
 }
 
 /// A declaration, and where the defaults stand that some of its properties come from.
+#[derive(Clone)]
 pub(super) struct Declared {
     pub(super) declaration: Declaration,
     pub(super) completeness: Completeness,
-    defaults: Option<Span>,
+    pub(super) defaults: Option<Span>,
+    /// What it is repeated for.
+    pub(super) for_each: Option<Rc<Node>>,
 }
 
 /// What is wrong in `defaults` is wrong for every item that takes them, and also when none does: it is said once. Gives
@@ -49,7 +67,7 @@ fn check_defaults(
     diagnostics: &mut Diagnostics,
 ) -> Vec<Option<Span>> {
     let mut told = Vec::new();
-    for Declared { mut declaration, defaults, completeness } in defaults {
+    for Declared { mut declaration, defaults, completeness, .. } in defaults {
         let mut found = Diagnostics::default();
         expansion.expand(&mut declaration, &mut found);
         declaration.resolve(completeness, &mut found);
@@ -60,16 +78,13 @@ fn check_defaults(
     told
 }
 
-fn resolve(
-    declarations: Vec<Declared>,
-    told: &[Option<Span>],
-    diagnostics: &mut Diagnostics,
-) -> Vec<Resource> {
+fn resolve(declarations: Vec<Declared>, told: &[Option<Span>], findings: &mut Findings) -> Vec<Resource> {
     let mut resources = Vec::with_capacity(declarations.len());
-    for Declared { declaration, completeness, defaults } in declarations {
+    for one in declarations {
         let mut found = Diagnostics::default();
-        resources.extend(declaration.resolve(completeness, &mut found));
-        diagnostics.extend(found.into_iter().filter(|problem| !repeats(problem, defaults, told)));
+        resources.extend(one.declaration.clone().resolve(one.completeness, &mut found));
+        found.retain(|problem| !repeats(problem, one.defaults, told));
+        findings.extend(&one, found);
     }
     resources
 }
@@ -171,7 +186,11 @@ impl<'p> Found<'p> {
                     ),
                     None => defaults = Some(entry),
                 },
-                Some([entry]) => named.push(entry),
+                Some([entry]) if entry.key == FOR_EACH => self.problem(nothing_to_repeat(kind, entry)),
+                Some([entry]) => named.push((entry, None)),
+                Some([for_each, entry] | [entry, for_each]) if for_each.key == FOR_EACH => {
+                    named.push((entry, Some(&for_each.value)));
+                }
                 _ => self.problem(not_an_item(kind, item)),
             }
         }
@@ -186,10 +205,11 @@ impl<'p> Found<'p> {
         let place = defaults.map(|defaults| defaults.value.span);
         if let Some(defaults) = defaults {
             let declaration = shared(kind, defaults, inherited, &named);
-            self.defaults.push(Declared { declaration, completeness: Completeness::Shared, defaults: place });
+            let completeness = Completeness::Shared;
+            self.defaults.push(Declared { declaration, completeness, defaults: place, for_each: None });
         }
-        for entry in named {
-            self.declare(kind, entry, inherited, place);
+        for (entry, for_each) in named {
+            self.declare(kind, entry, for_each, inherited, place);
         }
     }
 
@@ -202,26 +222,37 @@ impl<'p> Found<'p> {
                     Diagnostic::error("misplaced-defaults", "`defaults` belongs into a list of resources")
                         .at(entry.key_span);
                 self.problem(problem.with_help(help));
+            } else if entry.key == FOR_EACH {
+                let problem =
+                    Diagnostic::error("misplaced-for-each", "`for_each` belongs into an item of a list")
+                        .at(entry.key_span);
+                let help = format!(
+                    "write `- {}:` over a list, and `- for_each:` with the name below it",
+                    kind.name()
+                );
+                self.problem(problem.with_help(help));
             } else {
-                self.declare(kind, entry, &[], None);
+                self.declare(kind, entry, None, &[], None);
             }
         }
     }
 
     /// `- TYPE: {name: NAME, ...}`
     fn named(&mut self, kind: &'static dyn AnyType, entries: &[Entry]) {
-        let (name, properties): (Vec<_>, Vec<_>) =
-            entries.iter().cloned().partition(|entry| entry.key == "name");
-        let Some(Entry { value, .. }) = name.first() else { return };
-        let Value::Scalar(scalar) = &value.value else { return };
-        let declaration = Declaration { kind, name: scalar.text.clone(), name_span: value.span, properties };
-        self.push(declaration, None);
+        let find = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
+        let Some(name) = find("name") else { return };
+        let Value::Scalar(scalar) = &name.value else { return };
+        let is_property = |entry: &&Entry| !matches!(entry.key.as_str(), "name" | FOR_EACH);
+        let properties = entries.iter().filter(is_property).cloned().collect();
+        let declaration = Declaration::new(kind, scalar.text.clone(), name.span, properties);
+        self.push(declaration, None, find(FOR_EACH));
     }
 
     fn declare(
         &mut self,
         kind: &'static dyn AnyType,
         entry: &Entry,
+        for_each: Option<&Node>,
         inherited: &[Entry],
         defaults: Option<Span>,
     ) {
@@ -234,17 +265,31 @@ impl<'p> Found<'p> {
                 .with_help("the key above is the name");
             return self.problem(problem);
         }
+        if let Some(inside) = own.iter().find(|property| property.key == FOR_EACH) {
+            let message = format!("{}#{}: `for_each` is no property", kind.name(), entry.key);
+            let problem = Diagnostic::error("misplaced-for-each", message).at(inside.key_span);
+            return self.problem(
+                problem.with_help("it stands beside the name: `- for_each: ...`, and the name below it"),
+            );
+        }
         let is_own =
             |default: &&Entry| own.iter().any(|own| property(kind, &own.key) == property(kind, &default.key));
-        let is_missing = |default: &&Entry| default.key != "name" && !is_own(default);
+        // Tags are added to those of the item, once both are expanded.
+        let is_missing =
+            |default: &&Entry| default.key != "name" && (default.key == TAGS || !is_own(default));
         properties.extend(inherited.iter().filter(is_missing).cloned());
-        let declaration =
-            Declaration { kind, name: entry.key.clone(), name_span: entry.key_span, properties };
-        self.push(declaration, defaults);
+        let declaration = Declaration::new(kind, entry.key.clone(), entry.key_span, properties);
+        self.push(declaration, defaults, for_each);
     }
 
-    fn push(&mut self, declaration: Declaration, defaults: Option<Span>) {
-        self.declarations.push(Declared { declaration, completeness: Completeness::Whole, defaults });
+    fn push(&mut self, declaration: Declaration, defaults: Option<Span>, for_each: Option<&Node>) {
+        let for_each = for_each.cloned().map(Rc::new);
+        self.declarations.push(Declared {
+            declaration,
+            completeness: Completeness::Whole,
+            defaults,
+            for_each,
+        });
     }
 
     /// The properties below a name; none at all is fine.
@@ -280,16 +325,33 @@ fn shared(
     kind: &'static dyn AnyType,
     defaults: &Entry,
     inherited: &[Entry],
-    items: &[&Entry],
+    items: &[(&Entry, Option<&Node>)],
 ) -> Declaration {
     let is_mark = |entry: &&Entry| entry.key == "sensitive" && !matches!(from_node(&entry.value), Ok(false));
-    let marks = || items.iter().filter_map(|item| item.value.as_map()).flatten().filter(is_mark);
+    let marks = || items.iter().filter_map(|(item, _)| item.value.as_map()).flatten().filter(is_mark);
     let mut properties = inherited.to_vec();
     if let Some(mark) = marks().next() {
         properties.retain(|entry| entry.key != mark.key);
         properties.push(mark.clone());
     }
-    Declaration { kind, name: defaults.key.clone(), name_span: defaults.key_span, properties }
+    Declaration::new(kind, defaults.key.clone(), defaults.key_span, properties)
+}
+
+/// Joins the tags of an item and those of its `defaults`.
+fn join_tags(properties: &mut Vec<Entry>) {
+    let is_tags = |entry: &Entry| entry.key == TAGS;
+    let Some(own) = properties.iter().position(is_tags) else { return };
+    let Some(shared) = properties.iter().rposition(is_tags).filter(|shared| *shared > own) else { return };
+    let shared = properties.remove(shared);
+    if let (Value::Seq(own), Value::Seq(shared)) = (&mut properties[own].value.value, shared.value.value) {
+        own.extend(shared);
+    }
+}
+
+fn nothing_to_repeat(kind: &dyn AnyType, for_each: &Entry) -> Diagnostic {
+    Diagnostic::error("malformed-entry", format!("a `for_each` without a {} beside it", kind.name()))
+        .at(for_each.key_span)
+        .with_help("write the name that is repeated below it, with its properties")
 }
 
 fn not_an_item(kind: &dyn AnyType, item: &Node) -> Diagnostic {

@@ -3,6 +3,7 @@
 mod bundle;
 mod entries;
 mod references;
+mod repetition;
 mod schema;
 mod secret;
 mod source;
@@ -25,7 +26,7 @@ use crate::{
     },
     hiera::{self, deep, set},
     host::{Host, input::Limits},
-    resource::{Declaration, Expansion, Resource},
+    resource::{Declaration, Resource},
     state::Memory,
     template::{self, Provenance, Scope},
 };
@@ -295,9 +296,8 @@ impl Reading<'_> {
             Value::Map(entries) => ccm_section(entries, &scope, source, diagnostics),
             _ => (Some(&*root), Settings::default()),
         };
-        let mut expansion = Expansion::new(&scope, source);
         let resources = match list {
-            Some(list) => entries::resources(list, &mut expansion, diagnostics),
+            Some(list) => entries::resources(list, &scope, source, diagnostics),
             None => {
                 diagnostics.push(no_resources(whole));
                 Vec::new()

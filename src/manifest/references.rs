@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::entries::Declared;
+use super::{
+    entries::Declared,
+    repetition::{self, Findings},
+};
 use crate::{
-    document::{Diagnostic, Diagnostics, Entry, Node, Span, closest},
+    document::{Diagnostic, Entry, Node, Span, closest},
     resource::{Completeness, Declaration},
     template::holds_template,
     vocabulary::Reference,
@@ -20,10 +23,11 @@ struct Known {
 
 /// Finds names that are taken twice, and references to nothing or to something that comes later. Names and references
 /// that could not be expanded are left out: what they would have been nobody knows.
-pub(super) fn check(declared: &[Declared], diagnostics: &mut Diagnostics) {
+pub(super) fn check(declared: &[Declared], findings: &mut Findings) {
     let mut known: HashMap<Reference, Known> = HashMap::with_capacity(declared.len());
     let mut nameless: Vec<&str> = Vec::new();
-    for (index, Declared { declaration, completeness, .. }) in declared.iter().enumerate() {
+    for (index, one) in declared.iter().enumerate() {
+        let Declared { declaration, completeness, .. } = one;
         let kind = declaration.kind.name();
         let mut names = Vec::new();
         match completeness {
@@ -39,13 +43,9 @@ pub(super) fn check(declared: &[Declared], diagnostics: &mut Diagnostics) {
             let reference = Reference { kind: kind.to_owned(), name: name.to_owned() };
             match known.get(&reference) {
                 Some(first) => {
-                    let message = if is_hidden(declaration, name) {
-                        format!("{}: its alias is the name of another", who(declaration))
-                    } else {
-                        format!("{reference} is declared twice")
-                    };
-                    let problem = Diagnostic::error("duplicate-resource", message).at(span);
-                    diagnostics.push(problem.with_also(first.span, "first declared here"));
+                    let problem =
+                        declared_twice(declaration, &reference, span, first, &declared[first.index]);
+                    findings.extend(one, [problem]);
                 }
                 None => {
                     let hidden = is_hidden(declaration, name);
@@ -54,13 +54,36 @@ pub(super) fn check(declared: &[Declared], diagnostics: &mut Diagnostics) {
             }
         }
     }
-    for (index, Declared { declaration, .. }) in declared.iter().enumerate() {
-        for (reference, span) in references(declaration) {
+    for (index, one) in declared.iter().enumerate() {
+        for (reference, span) in references(&one.declaration) {
             let is_known = known.contains_key(&reference) || !nameless.contains(&reference.kind.as_str());
             if is_known {
-                diagnostics.extend(problem(index, declaration, &reference, span, &known));
+                findings.extend(one, problem(index, &one.declaration, &reference, span, &known));
             }
         }
+    }
+}
+
+fn declared_twice(
+    declaration: &Declaration,
+    reference: &Reference,
+    span: Span,
+    first: &Known,
+    first_declared: &Declared,
+) -> Diagnostic {
+    let mut message = if is_hidden(declaration, &reference.name) {
+        format!("{}: its alias is the name of another", who(declaration))
+    } else {
+        format!("{reference} is declared twice")
+    };
+    if declaration.element.is_some() {
+        message += &format!(", here for {}", repetition::who(declaration));
+    }
+    let problem = Diagnostic::error("duplicate-resource", message).at(span);
+    match &first_declared.declaration.element {
+        Some(element) if first.span == span => problem
+            .with_help(format!("element {} gives the same name; `index` is another for each", element.index)),
+        _ => problem.with_also(first.span, "first declared here"),
     }
 }
 
@@ -80,7 +103,8 @@ fn problem(
             let names: Vec<String> = others.map(|(name, _)| name.to_string()).collect();
             let message = format!("{who}: {what} is not declared");
             let problem = Diagnostic::error("undeclared-reference", message).at(span);
-            Some(match closest(&reference.to_string(), names.iter().map(String::as_str)) {
+            let near = closest(&reference.to_string(), names.iter().map(String::as_str));
+            Some(match near {
                 Some(near) if !is_sensitive => problem.with_help(format!("did you mean `{near}`?")),
                 _ => problem.with_also(declaration.name_span, "needed by this resource"),
             })

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Settings;
+use super::{Settings, repetition::KEY as FOR_EACH};
 use crate::{
     resource::{declaration_schema, inlined},
     types::TYPES,
@@ -18,6 +18,7 @@ pub(crate) fn manifest_schema() -> Value {
         // Conditions are expressions as they are.
         let templated = properties_of(&mut declaration).filter(|(key, _)| *key != "control");
         templated.for_each(|(_, property)| allow_templates(property));
+        declaration["properties"][FOR_EACH] = json!({ "$ref": "#/$defs/for_each" });
         definitions.insert(kind.name().to_owned(), declaration);
         entries.insert(kind.name().to_owned(), forms(kind.name()));
     }
@@ -28,6 +29,7 @@ pub(crate) fn manifest_schema() -> Value {
     let template =
         json!({ "type": "string", "pattern": r"\{\{|\$\{", "description": "Text with a template in it." });
     definitions.insert("template".to_owned(), template);
+    definitions.insert(FOR_EACH.to_owned(), for_each());
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ccm manifest",
@@ -36,6 +38,13 @@ pub(crate) fn manifest_schema() -> Value {
             resources,
         ],
         "$defs": with_manifest(definitions, &resources),
+    })
+}
+
+fn for_each() -> Value {
+    json!({
+        "description": "Repeats the resource for each element of a list or map, which templates see as `each`, and its place as `index`: an expression, or the list or map itself.",
+        "type": ["string", "array", "object"],
     })
 }
 
@@ -105,21 +114,29 @@ fn allow_templates(schema: &mut Value) {
 /// The three ways to write resources of a type.
 fn forms(kind: &str) -> Value {
     let named = json!({ "$ref": format!("#/$defs/{kind}") });
-    let unnamed = json!({ "allOf": [named, { "properties": { "name": false } }] });
+    let unnamed = json!({ "allOf": [named, { "properties": { "name": false, FOR_EACH: false } }] });
     let properties = json!({ "anyOf": [unnamed, { "type": "null" }] });
     json!({
         "anyOf": [
             {
                 "description": "One item per resource: its name over its properties. An item `defaults` holds what the others share.",
                 "type": "array",
-                "items": { "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": properties },
+                "items": {
+                    "type": "object",
+                    "properties": { FOR_EACH: { "$ref": "#/$defs/for_each" } },
+                    "minProperties": 1,
+                    "if": { "required": [FOR_EACH] },
+                    "then": { "minProperties": 2, "maxProperties": 2 },
+                    "else": { "maxProperties": 1 },
+                    "additionalProperties": properties,
+                },
             },
             {
                 "description": "Names over properties, or one resource with a `name` key.",
                 "type": "object",
                 "if": { "properties": { "name": { "type": "string" } }, "required": ["name"] },
                 "then": named,
-                "else": { "additionalProperties": properties },
+                "else": { "properties": { FOR_EACH: false }, "additionalProperties": properties },
             },
         ],
     })

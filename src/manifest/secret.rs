@@ -4,6 +4,7 @@
 
 use std::{ops::Range, sync::LazyLock};
 
+use super::repetition::KEY;
 use crate::{
     document::{Diagnostic, Entry, Excerpt, Node, Span, Typed, Value, closest},
     resource::{AnyType, fields},
@@ -61,6 +62,10 @@ fn collect(node: &Node, secrets: &mut Vec<Span>) -> bool {
                 }
                 marked |= collect(value, secrets);
             }
+            // What a sensitive item is made from is as secret as the item.
+            if marked && node.lookup(KEY).is_some() {
+                secrets.push(node.span);
+            }
             marked
         }
         Value::Seq(items) => {
@@ -86,7 +91,7 @@ fn is_address(node: &Node) -> bool {
 }
 
 /// The properties, of whatever type, whose values are never shown.
-fn secret_keys() -> &'static [String] {
+pub(super) fn secret_keys() -> &'static [String] {
     static KEYS: LazyLock<Vec<String>> = LazyLock::new(|| {
         let of = |kind: &&dyn AnyType| {
             fields(*kind).into_iter().filter(|field| field.is_secret).map(|field| field.name)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Error, ErrorKind};
 use crate::{
     template::{self, Scope},
-    vocabulary::{Duration, Reference, TimeLimit},
+    vocabulary::{Duration, PlainName, Reference, TimeLimit},
 };
 
 /// Properties that every resource has.
@@ -28,6 +28,9 @@ pub(crate) struct Common {
     /// Resources, as `type#name`, whose change refreshes this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) subscribe: Vec<Reference>,
+    /// Words by which `--only` and `--skip` select resources; those of a list's `defaults` are added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tags: Vec<PlainName>,
     /// Conditions under which the resource is managed at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<Control>,

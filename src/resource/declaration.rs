@@ -13,16 +13,20 @@ use super::{
 };
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Span, Value, from_node},
+    template::{Element, Scope},
     vocabulary::Reference,
 };
 
 /// A resource as somebody wrote it.
+#[derive(Clone)]
 pub(crate) struct Declaration {
     pub(crate) kind: &'static dyn AnyType,
     pub(crate) name: String,
     pub(crate) name_span: Span,
     /// Its properties, without the name.
     pub(crate) properties: Vec<Entry>,
+    /// What its templates see as `each` and `index`, where a `for_each` repeats it.
+    pub(crate) element: Option<Element>,
 }
 
 /// A resource that can be applied.
@@ -34,6 +38,8 @@ pub(crate) struct Resource {
     pub(crate) wanted: Box<dyn AnyProperties>,
     /// The type's own properties, when some of them are expanded only when the resource's turn comes.
     pub(super) late: Option<Vec<Entry>>,
+    /// What its templates and conditions see as `each` and `index`.
+    pub(super) element: Option<Element>,
     pub(super) places: Places,
 }
 
@@ -57,6 +63,16 @@ pub(crate) enum Completeness {
 }
 
 impl Declaration {
+    /// A resource that is written once.
+    pub(crate) fn new(
+        kind: &'static dyn AnyType,
+        name: String,
+        name_span: Span,
+        properties: Vec<Entry>,
+    ) -> Self {
+        Self { kind, name, name_span, properties, element: None }
+    }
+
     /// Returns whether nothing of it but its name may be shown.
     pub(crate) fn is_sensitive(&self) -> bool {
         Secrecy::of(&self.properties) == Secrecy::Secret
@@ -68,7 +84,7 @@ impl Declaration {
         completeness: Completeness,
         diagnostics: &mut Diagnostics,
     ) -> Option<Resource> {
-        let Self { kind, name, name_span, properties } = self;
+        let Self { kind, name, name_span, properties, element } = self;
         let places = Places {
             name: name_span,
             properties: properties.iter().map(|entry| (entry.key.clone(), entry.value.span)).collect(),
@@ -106,7 +122,7 @@ impl Declaration {
         let is_valid = !faults.diagnostics.has_errors();
         diagnostics.extend(faults.about(&name, &places, [&shared, &own]));
         let (common, wanted) = common.zip(wanted).filter(|_| is_valid)?;
-        Some(Resource { kind, name, common, wanted, late, places })
+        Some(Resource { kind, name, common, wanted, late, element, places })
     }
 }
 
@@ -135,6 +151,11 @@ impl Resource {
     /// Where an error about this resource belongs.
     pub(crate) fn place_of(&self, error: &Error) -> Span {
         error.place.unwrap_or_else(|| self.places.find(error.property))
+    }
+
+    /// What its templates and conditions can see, where that is more than its whole manifest can.
+    pub(crate) fn own_scope(&self, of_manifest: &Scope) -> Option<Scope> {
+        self.element.as_ref().map(|element| of_manifest.within(element))
     }
 
     /// What was asked for, as events show it.

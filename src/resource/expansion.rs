@@ -33,14 +33,16 @@ impl<'a> Expansion<'a> {
         declaration: &mut Declaration,
         diagnostics: &mut Diagnostics,
     ) -> Completeness {
+        let own = declaration.element.as_ref().map(|element| self.scope.within(element));
+        let scope = own.as_ref().unwrap_or(self.scope);
         let mut of_name = Diagnostics::default();
-        self.name(declaration, &mut of_name);
+        self.name(declaration, scope, &mut of_name);
         let completeness = if of_name.is_empty() { Completeness::Whole } else { Completeness::Nameless };
         let kind = declaration.kind;
         let mut of_properties = Vec::new();
         for (at, entry) in declaration.properties.iter_mut().enumerate() {
             let mut found = Diagnostics::default();
-            self.property(kind, entry, &mut found);
+            self.property(kind, entry, scope, &mut found);
             if !found.is_empty() {
                 of_properties.push((at, found));
             }
@@ -50,7 +52,7 @@ impl<'a> Expansion<'a> {
         let mut found = secrecy.uncovered(of_name, |_| {});
         for (at, faults) in of_properties {
             let Entry { key, value, .. } = &declaration.properties[at];
-            let of_text = |known: &mut Diagnostics| template::check(value, self.scope, self.source, known);
+            let of_text = |known: &mut Diagnostics| template::check(value, scope, self.source, known);
             found.extend(secrecy.of_property(kind, key).uncovered(faults, of_text));
         }
         for problem in found.iter_mut() {
@@ -64,10 +66,11 @@ impl<'a> Expansion<'a> {
         &mut self,
         kind: &dyn AnyType,
         Entry { key, value, .. }: &mut Entry,
+        scope: &Scope,
         diagnostics: &mut Diagnostics,
     ) {
         if key == "control" {
-            return self.check_control(value, diagnostics);
+            return self.check_control(value, scope, diagnostics);
         }
         if !template::holds_template(value) {
             return;
@@ -77,16 +80,16 @@ impl<'a> Expansion<'a> {
             join(value, &property.kind);
         }
         if property.is_some_and(|property| property.late) {
-            template::check(value, self.scope, self.source, diagnostics);
+            template::check(value, scope, self.source, diagnostics);
         } else {
-            template::expand_properties(value, self.scope, self.source, diagnostics);
+            template::expand_properties(value, scope, self.source, diagnostics);
         }
     }
 
-    fn name(&self, declaration: &mut Declaration, diagnostics: &mut Diagnostics) {
+    fn name(&self, declaration: &mut Declaration, scope: &Scope, diagnostics: &mut Diagnostics) {
         let scalar = Scalar { text: std::mem::take(&mut declaration.name), style: Style::Joined };
         let mut name = Node { value: Value::Scalar(scalar), span: declaration.name_span };
-        template::expand(&mut name, self.scope, self.source, diagnostics);
+        template::expand(&mut name, scope, self.source, diagnostics);
         if let Value::Scalar(scalar) = name.value {
             declaration.name = scalar.text;
         }
@@ -98,14 +101,14 @@ impl<'a> Expansion<'a> {
     }
 
     /// Conditions are expressions as they are: nothing in them is expanded first.
-    fn check_control(&self, control: &Node, diagnostics: &mut Diagnostics) {
+    fn check_control(&self, control: &Node, scope: &Scope, diagnostics: &mut Diagnostics) {
         for entry in control.as_map().unwrap_or_default() {
             let Value::Scalar(scalar) = &entry.value.value else { continue };
             if from_node::<bool>(&entry.value).is_ok() {
                 continue;
             }
             let errors = match template::Condition::parse(&scalar.text) {
-                Ok(condition) => condition.check(self.scope),
+                Ok(condition) => condition.check(scope),
                 Err(error) => vec![error],
             };
             let place = |error| template_problem(error, scalar, entry.value.span, self.source);
@@ -219,6 +222,8 @@ impl Resource {
         source: &Source,
     ) -> Result<Option<Box<dyn AnyProperties>>, Vec<Error>> {
         let Some(late) = &self.late else { return Ok(None) };
+        let own = self.own_scope(scope);
+        let scope = own.as_ref().unwrap_or(scope);
         let mut map = Node { value: Value::Map(late.clone()), span: self.places.name };
         let mut diagnostics = Diagnostics::default();
         template::expand_properties(&mut map, scope, source, &mut diagnostics);

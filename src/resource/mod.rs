@@ -39,7 +39,7 @@ pub(crate) use expansion::Expansion;
 #[cfg(test)]
 pub(crate) use manual::reference_page;
 pub(crate) use prediction::{AccountKind, Prediction};
-pub(crate) use rendering::HIDDEN;
+pub(crate) use rendering::{Elements, HIDDEN};
 pub(crate) use schema::{
     Field, FieldKind, declaration_schema, document, fields, inlined, keys, spellings, written,
 };

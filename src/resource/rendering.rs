@@ -6,19 +6,32 @@ use super::{AnyProperties, Resource, schema};
 use crate::{
     document::{Diagnostics, Entry, Node, Source, Value, to_value},
     redaction::{MASK, Redactor},
-    template::{self, Scope, escape},
+    template::{self, Element, Scope, escape},
 };
 
 /// Stands for what must not be seen. It names nothing that exists, so that nobody applies it by mistake.
 pub(crate) const HIDDEN: &str = "${ hidden }";
 
+/// Whether the elements of a `for_each` may be seen: what is hidden may come from one of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Elements {
+    Shown,
+    Hidden,
+}
+
 impl Resource {
     /// Its properties without the name. A template stays where it cannot be expanded before the run.
-    pub(crate) fn rendered(&self, scope: &Scope, source: &Source) -> Map<String, Json> {
-        let (mut properties, left, redactor) = self.settled(&scope.before_run(), source);
+    pub(crate) fn rendered(&self, scope: &Scope, source: &Source, elements: Elements) -> Map<String, Json> {
+        let own = self.own_scope(scope);
+        let (mut properties, left, redactor) =
+            self.settled(&own.as_ref().unwrap_or(scope).before_run(), source);
         properties.shift_remove("name");
         properties.values_mut().for_each(escape);
-        properties.extend(left.into_iter().map(|entry| (entry.key, json(&entry.value))));
+        properties.extend(left.into_iter().map(|entry| {
+            let mut value = json(&entry.value);
+            self.bind(&mut value, elements, Element::bind_text);
+            (entry.key, value)
+        }));
         let secret = schema::secret(self.kind);
         for (key, value) in &mut properties {
             let is_secret = secret.contains(key) || self.common.sensitive && key != "ensure";
@@ -27,6 +40,9 @@ impl Resource {
             }
         }
         let mut common = schema::object(&self.common);
+        if let Some(control) = common.get_mut("control") {
+            self.bind(control, elements, Element::bind_condition);
+        }
         common.iter_mut().filter(|(key, _)| *key != "control").for_each(|(_, value)| escape(value));
         if self.common.sensitive {
             common
@@ -36,6 +52,20 @@ impl Resource {
         }
         properties.extend(common);
         properties
+    }
+
+    /// Lets expressions that are left say themselves what `each` and `index` are: nothing repeats what is rendered.
+    fn bind(&self, value: &mut Json, elements: Elements, bind: fn(&Element, &str) -> String) {
+        let Some(element) = &self.element else { return };
+        match value {
+            Json::String(text) => {
+                let bound = bind(element, text);
+                *text = if bound == *text || elements == Elements::Shown { bound } else { HIDDEN.to_owned() };
+            }
+            Json::Array(items) => items.iter_mut().for_each(|item| self.bind(item, elements, bind)),
+            Json::Object(entries) => entries.values_mut().for_each(|entry| self.bind(entry, elements, bind)),
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
     }
 
     /// What is known before the run, what is left of the properties, and what hides the secrets in both.

@@ -4,12 +4,14 @@
 //! result as literal, so that text which came out of a template is never looked at again.
 
 mod condition;
+mod element;
 mod escape;
 mod expand;
 mod functions;
 mod scope;
 
 pub(crate) use condition::Condition;
+pub(crate) use element::{Element, elements};
 pub(crate) use escape::escape;
 pub(crate) use expand::{
     check, expand, expand_properties, holds_template, join, problem as template_problem,

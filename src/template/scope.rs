@@ -9,7 +9,7 @@ use std::{
 
 use ccm_expr::{Arguments, CallError, Environment, ErrorKind, Exhausted, Map, Memory, Path, Program, Value};
 
-use super::functions;
+use super::{Element, functions};
 
 /// What expressions can see.
 pub(crate) struct Scope {
@@ -26,6 +26,8 @@ pub(crate) struct Scope {
     lifetime: Lifetime,
     /// The value that a rule is about, where there is one.
     subject: Option<Value>,
+    /// The element that the resource is repeated for, where it is.
+    element: Option<Element>,
     /// What files would hold in a dry run.
     prediction: Option<Rc<dyn TextPrediction>>,
     /// Paths that were looked up, read once.
@@ -114,6 +116,7 @@ impl Scope {
             missing: Missing::Error,
             reach: Reach::Machine,
             subject: None,
+            element: None,
             prediction: None,
             paths: RefCell::default(),
             depth: Cell::new(0),
@@ -134,6 +137,11 @@ impl Scope {
     /// The same scope for a rule about a value, with the functions that rules have.
     pub(crate) fn about(&self, value: Value) -> Self {
         Self { subject: Some(value), ..self.like() }
+    }
+
+    /// The same scope for a resource that is repeated for this element.
+    pub(crate) fn within(&self, element: &Element) -> Self {
+        Self { element: Some(element.clone()), ..self.like() }
     }
 
     /// The same scope as long as nothing was applied.
@@ -183,6 +191,7 @@ impl Scope {
             missing: self.missing,
             reach: self.reach,
             subject: self.subject.clone(),
+            element: self.element.clone(),
             prediction: self.prediction.clone(),
             depth: self.depth.clone(),
             calls: self.calls.clone(),
@@ -240,11 +249,17 @@ impl Scope {
         let Some((root, rest)) = written.split_once('.') else { return error };
         let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
         let root = root.to_ascii_lowercase();
-        if !["facts", "data", "environ"].contains(&root.as_str()) || !is_plain(rest) {
+        let is_element = root == "each" && self.element.is_some();
+        if !["facts", "data", "environ"].contains(&root.as_str()) && !is_element || !is_plain(rest) {
             return error;
         }
-        let missing =
-            Path::parse(&format!("{root}.{rest}")).ok().and_then(|path| path.missing(&self.root(&root)));
+        let known = match &self.element {
+            Some(element) if is_element => {
+                [("each".into(), element.each.clone())].into_iter().collect::<Map>().into()
+            }
+            _ => self.root(&root),
+        };
+        let missing = Path::parse(&format!("{root}.{rest}")).ok().and_then(|path| path.missing(&known));
         match missing.and_then(|missing| missing.suggestion) {
             Some(name) => ccm_expr::Error { help: Some(format!("did you mean `{name}`?")), ..error },
             None => error,
@@ -311,6 +326,11 @@ impl Environment for Scope {
             "Data" | "data" => self.data.clone(),
             "Environ" | "environ" => self.environ.clone(),
             "value" => self.subject.clone(),
+            "each" => self.element.as_ref().map(|element| element.each.clone()),
+            "index" => self
+                .element
+                .as_ref()
+                .map(|element| Value::from(i64::try_from(element.index).unwrap_or(i64::MAX))),
             _ => None,
         }
     }
@@ -318,6 +338,7 @@ impl Environment for Scope {
     fn variable_names(&self) -> Vec<String> {
         let names = ["Facts", "Data", "Environ", "facts", "data", "environ"].into_iter();
         let names = names.chain(self.subject.as_ref().map(|_| "value"));
+        let names = names.chain(self.element.iter().flat_map(|_| ["each", "index"]));
         names
             .filter(|name| self.data.is_some() || !name.eq_ignore_ascii_case("data"))
             .filter(|name| self.environ.is_some() || !name.eq_ignore_ascii_case("environ"))

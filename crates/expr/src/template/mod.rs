@@ -58,6 +58,31 @@ impl Template {
         Ok(Self { parts: scan::parts(text)?.into_iter().map(part).collect::<Result<_>>()? })
     }
 
+    /// The text with other expressions: `other` is given each and returns what takes its place, unless it stays.
+    ///
+    /// # Errors
+    ///
+    /// A text with too many openers that never close.
+    pub fn rewrite(text: &str, other: impl Fn(&str) -> Option<String>) -> Result<String> {
+        let mut rewritten = String::with_capacity(text.len());
+        let mut end = 0;
+        for part in scan::parts(text)? {
+            let scan::Part::Expression { whole, inner } = part else { continue };
+            rewritten.push_str(&text[end..whole.start]);
+            match other(&text[inner]) {
+                Some(expression) => {
+                    rewritten.push_str("${ ");
+                    rewritten.push_str(&expression);
+                    rewritten.push_str(" }");
+                }
+                None => rewritten.push_str(&text[whole.clone()]),
+            }
+            end = whole.end;
+        }
+        rewritten.push_str(&text[end..]);
+        Ok(rewritten)
+    }
+
     /// All names that the environment does not know. Evaluates nothing.
     #[must_use]
     pub fn check(&self, environment: &dyn Environment) -> Vec<Error> {

@@ -1,0 +1,120 @@
+//! What a `for_each` repeats a resource for.
+
+use ccm_expr::{Map, Template, Value, only_expression};
+
+use super::{Condition, Scope, expand};
+use crate::document::{self, Diagnostic, Diagnostics, Node, Source, to_value};
+
+/// Longer quotes are cut.
+const LONGEST_QUOTE: usize = 100;
+
+/// One element of a `for_each`, which the templates of its resource see as `each` and `index`.
+#[derive(Clone, Debug)]
+pub(crate) struct Element {
+    /// The element; of a map, its `key` and `value`.
+    pub(crate) each: Value,
+    /// Its place, counted from 0.
+    pub(crate) index: usize,
+}
+
+impl Element {
+    /// The elements of a list or map; `None` when the value is neither.
+    fn all(value: &Value) -> Option<Vec<Self>> {
+        let pairs = |map: &Map| {
+            let pair = |(key, value): (&std::sync::Arc<str>, &Value)| {
+                let entries = [("key".into(), Value::Str(key.clone())), ("value".into(), value.clone())];
+                Value::from(entries.into_iter().collect::<Map>())
+            };
+            map.iter().map(pair).collect::<Vec<_>>()
+        };
+        let values = match value {
+            Value::List(items) => items.to_vec(),
+            Value::Map(map) => pairs(map),
+            Value::Object(object) => pairs(&object.contents()),
+            _ => return None,
+        };
+        Some(values.into_iter().enumerate().map(|(index, each)| Self { each, index }).collect())
+    }
+
+    /// Whether a map in it has such a key.
+    pub(crate) fn has_key(&self, is_it: &dyn Fn(&str) -> bool) -> bool {
+        fn search(value: &Value, is_it: &dyn Fn(&str) -> bool) -> bool {
+            match value {
+                Value::List(items) => items.iter().any(|item| search(item, is_it)),
+                Value::Map(map) => map.iter().any(|(key, value)| is_it(key) || search(value, is_it)),
+                _ => false,
+            }
+        }
+        search(&self.each, is_it)
+    }
+
+    /// The element as a message quotes it.
+    pub(crate) fn quoted(&self) -> String {
+        let whole = self.each.to_string();
+        match whole.char_indices().nth(LONGEST_QUOTE) {
+            Some((end, _)) => format!("{}...", &whole[..end]),
+            None => whole,
+        }
+    }
+
+    /// An expression that says itself what `each` and `index` are, so that it can stand outside of the `for_each`.
+    pub(crate) fn bind(&self, expression: &str) -> String {
+        let text = |value: &Value| serde_json::to_string(value).unwrap_or_default();
+        let json = text(&text(&self.each).into());
+        format!("let each = fromJSON({json}); let index = {}; {}", self.index, expression.trim())
+    }
+
+    /// A text whose expressions say themselves what `each` and `index` are, where they use them.
+    pub(crate) fn bind_text(&self, text: &str) -> String {
+        Template::rewrite(text, |expression| uses_element(expression).then(|| self.bind(expression)))
+            .unwrap_or_else(|_| text.to_owned())
+    }
+
+    /// As [`Element::bind_text`], for a condition, which is an expression with or without brackets.
+    pub(crate) fn bind_condition(&self, text: &str) -> String {
+        let inner = only_expression(text).map_or(text, |inner| &text[inner]);
+        if uses_element(inner) { self.bind(inner) } else { text.to_owned() }
+    }
+}
+
+fn uses_element(expression: &str) -> bool {
+    let program = ccm_expr::Program::compile(expression);
+    program.is_ok_and(|program| program.variables().any(|name| matches!(name, "each" | "index")))
+}
+
+/// The elements that a `for_each` gives: of an expression, or of a list or map that is written out. `None` when there is
+/// something wrong with it, which is then said.
+pub(crate) fn elements(
+    for_each: &Node,
+    scope: &Scope,
+    source: &Source,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<Element>> {
+    let document::Value::Scalar(scalar) = &for_each.value else {
+        let mut written = for_each.clone();
+        let mut found = Diagnostics::default();
+        expand::expand(&mut written, scope, source, &mut found);
+        let elements = found.is_empty().then(|| Element::all(&to_value(&written))).flatten();
+        diagnostics.extend(found);
+        return elements;
+    };
+    let value = Condition::parse(&scalar.text).and_then(|expression| expression.evaluate(scope));
+    let value = match value.and_then(|value| scope.keep(value, &scalar.text)) {
+        Ok(value) => value,
+        Err(error) => {
+            diagnostics.push(expand::problem(scope.advise(error), scalar, for_each.span, source));
+            return None;
+        }
+    };
+    let elements = Element::all(&value);
+    if elements.is_none() {
+        let message = match &value {
+            Value::Null => format!("for_each: `{}` has no value", scalar.text),
+            _ => format!("for_each needs a list or a map, `{}` is {}", scalar.text, value.type_name()),
+        };
+        let problem = Diagnostic::error("not-a-list-or-map", message).at(for_each.span);
+        let help = "write the expression of a list or a map, such as `Data.users`, or the list itself";
+        diagnostics.push(problem.with_help(help));
+    }
+    elements
+}
