@@ -61,6 +61,7 @@ mod session;
 mod session_folders;
 mod standard_streams;
 mod state_directory;
+mod subsets;
 mod support;
 mod templates;
 mod terminal;

@@ -21,13 +21,15 @@ use super::{
     progress::Progress,
     recover,
     report::{Aside, Format},
-    run::{refresh_store_for, to_text, waiting},
+    run::{concerns_others, refresh_store, to_text, waiting},
     session::{self, SessionFolder},
     switch,
 };
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
-    engine::{Detail, Diffs, Engine, Exclusion, Observer, OnFailure, Report, RunMode, Settings, Site},
+    engine::{
+        Detail, Diffs, Engine, Exclusion, Observer, OnFailure, Report, RunMode, Selected, Settings, Site,
+    },
     host::{
         Host,
         input::{self, InputError},
@@ -228,13 +230,15 @@ impl<'h> ApiServer<'h> {
         if self.mode == RunMode::Real {
             recover(self.host, self.memory);
         }
-        let refresh_store = refresh_store_for(&resource, self.engine.session(), &self.memory.directory);
+        let refresh_store =
+            concerns_others(&resource, self.engine.session()).then(|| refresh_store(&self.memory.directory));
         let site = Site {
             resources: &[resource],
             source: &source,
             working_directory: &self.folder,
             scope: &self.scope,
             on_failure: OnFailure::Continue,
+            selected: &Selected::default(),
         };
         let mut witness = Witness { event: None, aside: Aside(&self.progress) };
         let finished = self.engine.apply(site, refresh_store, &mut witness);
@@ -252,7 +256,7 @@ struct Witness<'a> {
 }
 
 impl Observer for Witness<'_> {
-    fn begun(&mut self, _: &Resource, _: usize) {}
+    fn begun(&mut self, _: &Resource) {}
 
     fn waiting(&mut self, holder: &str) {
         waiting(holder);

@@ -1,6 +1,6 @@
 //! `ccm apply`
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -10,14 +10,13 @@ use super::{
     load_inputs::{self, InputFlags},
     output::Output,
     report::Format,
-    required,
     run::{self, Run, RunFlags, refresh_store, to_text, waiting},
     switch,
 };
 use crate::{
-    engine::{Exclusion, OnFailure, RunMode},
+    engine::{Exclusion, OnFailure, RunMode, Selected, Selection, Selector, Site},
     host::Host,
-    manifest::{self, Location, Manifest},
+    manifest::{self, LoadError, Loaded, Location, Manifest},
     resource::{Elements, HIDDEN, Resource},
     session::Session,
     state::{Held, Memory, RunLock, StateError},
@@ -27,7 +26,21 @@ use crate::{
 pub(super) fn command() -> Command {
     load_inputs::arguments(run::arguments(Command::new("apply")))
         .about("Brings the machine to the state that a manifest declares")
-        .arg(manifest_argument())
+        .arg(manifest_argument().num_args(1..))
+        .arg(
+            Arg::new("only")
+                .long("only")
+                .value_name("REF")
+                .action(ArgAction::Append)
+                .help("Apply only this and what it requires: type#name, a pattern of it with *, or tag:WORD; may be repeated"),
+        )
+        .arg(
+            Arg::new("skip")
+                .long("skip")
+                .value_name("REF")
+                .action(ArgAction::Append)
+                .help("Do not apply this, named as for --only; may be repeated"),
+        )
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
         .arg(switch("no-report", "Leave out the summary at the end"))
 }
@@ -42,7 +55,8 @@ pub(super) fn manifest_argument() -> Arg {
 
 /// What `ccm apply` is asked.
 pub(super) struct Arguments {
-    manifest: Location,
+    manifests: Vec<Location>,
+    selection: Selection,
     inputs: InputFlags,
     run: RunFlags,
     render: bool,
@@ -52,7 +66,8 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
         Ok(Self {
-            manifest: load_inputs::location(&required::<String>(matches, "manifest")?)?,
+            manifests: load_inputs::locations(matches)?,
+            selection: Selection { only: selectors(matches, "only")?, skip: selectors(matches, "skip")? },
             inputs: InputFlags::from_matches(matches)?,
             run: RunFlags::from_matches(matches),
             render: matches.get_flag("render"),
@@ -65,38 +80,78 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory()?);
     let flags = arguments.run;
     let load_inputs = arguments.inputs.read(&host)?;
-    let manifest = heed(manifest::load(&arguments.manifest, &load_inputs, &host, &memory)?);
+    let load = |location: &Location| manifest::load(location, &load_inputs, &host, &memory);
+    let manifests = load_all(&arguments.manifests, load)?;
+    let selected = select(&arguments.selection, &manifests)?;
     if arguments.render {
-        render(&manifest, flags.format, output)?;
+        manifests.iter().try_for_each(|manifest| render(manifest, flags.format, output))?;
         return Ok(Exit::Success);
     }
     let _lock = lock(&flags, &host, &memory)?;
-    let settings = &manifest.settings;
     let human = flags.format == Format::Text;
-    if let Some(message) = settings.pre_message.as_deref().filter(|_| human) {
-        output.message(message.trim_end());
-        output.flush();
+    for message in manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_deref()) {
+        if human {
+            output.message(message.trim_end());
+            output.flush();
+        }
     }
-    let on_failure = if settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue };
-    let run = Run {
-        resources: &manifest.resources,
-        source: &manifest.source,
-        folder: &manifest.working_directory,
-        scope: &manifest.scope,
-        on_failure,
-        exclusion: Exclusion::WholeRun,
-    };
-    let refresh_store = refresh_store(&memory.directory);
-    let (finished, mut printer) =
-        run.start(&flags, &host, &memory, Some(refresh_store), Session::begin(), output);
+    let sites: Vec<Site> =
+        manifests.iter().zip(&selected).map(|(manifest, selected)| site(manifest, selected)).collect();
+    let run = Run { sites: &sites, exclusion: Exclusion::WholeRun };
+    let refresh_store = || Some(refresh_store(&memory.directory));
+    let (finished, mut printer) = run.start(&flags, &host, &memory, refresh_store, Session::begin(), output);
     if !arguments.no_report {
         printer.summary(&finished);
     }
     let exit = flags.exit(&finished);
-    if let Some(message) = settings.post_message.as_deref().filter(|_| human && exit != Exit::Failed) {
-        output.message(message.trim_end());
+    for message in manifests.iter().filter_map(|manifest| manifest.settings.post_message.as_deref()) {
+        if human && exit != Exit::Failed {
+            output.message(message.trim_end());
+        }
     }
     Ok(exit)
+}
+
+/// Loads all manifests, or says what is wrong with every one of them.
+fn load_all(
+    locations: &[Location],
+    load: impl Fn(&Location) -> Result<Loaded<Manifest>, LoadError>,
+) -> Result<Vec<Manifest>, Failure> {
+    let (mut manifests, mut invalid) = (Vec::new(), Vec::new());
+    for location in locations {
+        match load(location) {
+            Ok(loaded) if invalid.is_empty() => manifests.push(heed(loaded)),
+            Ok(loaded) => invalid.extend(loaded.warnings),
+            Err(LoadError::Invalid(reviews)) => invalid.extend(reviews),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if invalid.is_empty() { Ok(manifests) } else { Err(LoadError::Invalid(invalid).into()) }
+}
+
+/// Returns which resources of each manifest are to be applied. What names nothing in any of them is an error.
+fn select(selection: &Selection, manifests: &[Manifest]) -> Result<Vec<Selected>, Failure> {
+    let resources: Vec<&Resource> = manifests.iter().flat_map(|manifest| &manifest.resources).collect();
+    if let Some(selector) = selection.unknown(&resources).first() {
+        return Err(Failure::new(format!("no resource is named by `{selector}`")));
+    }
+    Ok(manifests.iter().map(|manifest| selection.select(&manifest.resources)).collect())
+}
+
+fn site<'a>(manifest: &'a Manifest, selected: &'a Selected) -> Site<'a> {
+    Site {
+        resources: &manifest.resources,
+        source: &manifest.source,
+        working_directory: &manifest.working_directory,
+        scope: &manifest.scope,
+        on_failure: if manifest.settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue },
+        selected,
+    }
+}
+
+fn selectors(matches: &ArgMatches, name: &str) -> Result<Vec<Selector>, Failure> {
+    let given = matches.get_many::<String>(name).into_iter().flatten();
+    given.map(|text| text.parse().map_err(|problem| Failure::new(format!("--{name}: {problem}")))).collect()
 }
 
 /// Makes sure that no other run is in progress, unless this one changes nothing anyway.

@@ -10,12 +10,12 @@ use super::{
     load_inputs::{self, InputFlags},
     output::Output,
     report::Format,
-    run::{self, Run, RunFlags, refresh_store_for},
+    run::{self, Run, RunFlags, concerns_others, refresh_store},
     session::{self, SessionFolder},
 };
 use crate::{
     document::Diagnostics,
-    engine::{Exclusion, OnFailure},
+    engine::{Exclusion, OnFailure, Selected, Site},
     resource::{AnyType, Expansion, FieldKind, fields},
     types,
 };
@@ -92,16 +92,18 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     show(diagnostics.review(&source).as_slice());
     let on_failure = OnFailure::Continue;
     let session = arguments.session.resume()?;
-    let refresh_store = refresh_store_for(&resource, &session, &memory.directory);
+    let concerns_others = concerns_others(&resource, &session);
+    let refresh_store = || concerns_others.then(|| refresh_store(&memory.directory));
     let exclusion = Exclusion::WhileChanging(flags.patience);
-    let run = Run {
+    let site = Site {
         resources: &[resource],
         source: &source,
-        folder: &folder,
+        working_directory: &folder,
         scope: &scope,
         on_failure,
-        exclusion,
+        selected: &Selected::default(),
     };
+    let run = Run { sites: &[site], exclusion };
     let (finished, mut printer) = run.start(&flags, &host, &memory, refresh_store, session, output);
     // People see all there is to one resource in its line.
     if flags.format == Format::Json {

@@ -105,6 +105,11 @@ pub(super) fn location(argument: &str) -> Result<Location, Failure> {
     Location::from_argument(argument).map_err(Failure::new)
 }
 
+/// Where the manifests are that a command is about.
+pub(super) fn locations(matches: &ArgMatches) -> Result<Vec<Location>, Failure> {
+    matches.get_many::<String>("manifest").into_iter().flatten().map(|text| location(text)).collect()
+}
+
 /// What a file holds, if it is there and only its owner, who is the user or root, can have written it.
 ///
 /// What is judged is what was opened: nobody can put another file in its place in between.

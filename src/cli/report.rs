@@ -7,8 +7,7 @@ use clap::ArgMatches;
 
 use super::{failure::warn, output::Output, progress::Progress, run::waiting};
 use crate::{
-    document::Source,
-    engine::{Finished, Observer, Reason, Report, RunMode},
+    engine::{Finished, Observer, Reason, Report, RunMode, Site},
     resource::{Difference, Resource},
     session::{Event, Summary},
     visible::visible_line,
@@ -43,26 +42,21 @@ const PLAIN: Style = Style::new();
 pub(super) struct Printer<'a> {
     output: &'a mut Output,
     format: Format,
-    source: &'a Source,
     mode: RunMode,
     /// How many resources there are.
     total: usize,
+    /// How many turns have come.
+    begun: usize,
     /// Width of the resources' column; nothing is aligned when nobody looks at it.
     width: usize,
 }
 
 impl<'a> Printer<'a> {
-    pub(super) fn new(
-        output: &'a mut Output,
-        format: Format,
-        resources: &[Resource],
-        source: &'a Source,
-        mode: RunMode,
-    ) -> Self {
-        let widest =
-            || resources.iter().map(|resource| resource.to_string().chars().count()).max().unwrap_or(0);
+    pub(super) fn new(output: &'a mut Output, format: Format, sites: &[Site], mode: RunMode) -> Self {
+        let resources = || sites.iter().flat_map(|site| site.resources);
+        let widest = || resources().map(|resource| resource.to_string().chars().count()).max().unwrap_or(0);
         let width = if output.is_terminal() { widest().min(WIDEST) } else { 0 };
-        Self { output, format, source, mode, total: resources.len(), width }
+        Self { output, format, mode, total: resources().count(), begun: 0, width }
     }
 
     /// The sum of the run.
@@ -118,11 +112,11 @@ impl<'a> Printer<'a> {
         }
         for error in &report.errors {
             self.output.styled(&format!("      {}", indented(&error.message)));
-            let (line, column) = self.source.line_column(report.resource.place_of(error).start);
+            let (line, column) = report.source.line_column(report.resource.place_of(error).start);
             let property = error.property.map(|property| format!(" ({property})")).unwrap_or_default();
             self.output.styled(&format!(
                 "        {DIM}-->{DIM:#} {}:{line}:{column}{property}",
-                visible_line(&self.source.name)
+                visible_line(&report.source.name)
             ));
             if let Some(help) = &error.help {
                 self.output.styled(&format!("      help: {}", indented(help)));
@@ -141,10 +135,11 @@ impl<'a> Printer<'a> {
 }
 
 impl Observer for Printer<'_> {
-    fn begun(&mut self, resource: &Resource, done: usize) {
+    fn begun(&mut self, resource: &Resource) {
         if self.format == Format::Text {
-            self.output.progress.turn(&visible_line(&resource.to_string()), done, self.total);
+            self.output.progress.turn(&visible_line(&resource.to_string()), self.begun, self.total);
         }
+        self.begun += 1;
     }
 
     fn waiting(&mut self, holder: &str) {

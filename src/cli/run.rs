@@ -1,6 +1,6 @@
 //! What the commands that apply something have in common: their flags, the run, and how it ends.
 
-use std::{path::Path, rc::Rc};
+use std::rc::Rc;
 
 use clap::{ArgMatches, Command};
 use serde_json::Value;
@@ -14,13 +14,11 @@ use super::{
     switch,
 };
 use crate::{
-    document::Source,
-    engine::{Detail, Diffs, Engine, Exclusion, Finished, OnFailure, RunMode, Settings, Site},
+    engine::{Detail, Diffs, Engine, Exclusion, Finished, RunMode, Settings, Site},
     host::{Host, process::close_inherited},
     resource::Resource,
     session::Session,
     state::{Memory, Patience, RefreshStore, StateDirectory},
-    template::Scope,
 };
 
 /// Adds the flags of every command that applies something.
@@ -78,24 +76,21 @@ impl RunFlags {
     }
 }
 
-/// Resources and where they come from.
+/// Resources, and how other runs are kept out.
 pub(super) struct Run<'a> {
-    pub(super) resources: &'a [Resource],
-    pub(super) source: &'a Source,
-    pub(super) folder: &'a Path,
-    pub(super) scope: &'a Scope,
-    pub(super) on_failure: OnFailure,
+    /// What is applied, one after the other.
+    pub(super) sites: &'a [Site<'a>],
     pub(super) exclusion: Exclusion,
 }
 
 impl Run<'_> {
-    /// Applies the resources as the flags say.
+    /// Applies the resources as the flags say. Each site is given the refreshes that are owed by then.
     pub(super) fn start<'o>(
         self,
         flags: &RunFlags,
         host: &Host,
         memory: &Memory,
-        refresh_store: Option<RefreshStore>,
+        refresh_store: impl Fn() -> Option<RefreshStore>,
         session: Session,
         output: &'o mut Output,
     ) -> (Finished, Printer<'o>)
@@ -109,21 +104,15 @@ impl Run<'_> {
             detail: if is_read { Detail::Whole } else { Detail::Outline },
             exclusion: self.exclusion,
         };
-        let site = Site {
-            resources: self.resources,
-            source: self.source,
-            working_directory: self.folder,
-            scope: self.scope,
-            on_failure: self.on_failure,
-        };
         let progress = Rc::clone(&output.progress);
-        let mut printer = Printer::new(output, flags.format, self.resources, self.source, settings.mode);
+        let mut printer = Printer::new(output, flags.format, self.sites, settings.mode);
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if flags.mode == RunMode::Real {
             recover(host, memory);
         }
-        let finished = Engine::new(host, memory, settings, session).apply(site, refresh_store, &mut printer);
+        let mut engine = Engine::new(host, memory, settings, session);
+        let finished = engine.apply_all(self.sites, refresh_store, &mut printer);
         progress.end();
         (finished, printer)
     }
@@ -142,14 +131,9 @@ pub(super) fn refresh_store(state: &StateDirectory) -> RefreshStore {
     })
 }
 
-/// What is owed to one resource, or may be owed to others because of it. Alone, it leaves no trace of itself.
-pub(super) fn refresh_store_for(
-    resource: &Resource,
-    session: &Session,
-    state: &StateDirectory,
-) -> Option<RefreshStore> {
-    let concerns_others = !resource.common.subscribe.is_empty() || session.name().is_some();
-    concerns_others.then(|| refresh_store(state))
+/// Whether something may be owed to a resource, or to others because of it. Alone, it leaves no trace of itself.
+pub(super) fn concerns_others(resource: &Resource, session: &Session) -> bool {
+    !resource.common.subscribe.is_empty() || session.name().is_some()
 }
 
 /// A document as YAML, or as JSON where that was asked for.

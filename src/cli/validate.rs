@@ -33,9 +33,8 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let manifests = matches.get_many::<String>("manifest").into_iter().flatten();
         Ok(Self {
-            manifests: manifests.map(|text| load_inputs::location(text)).collect::<Result<_, _>>()?,
+            manifests: load_inputs::locations(matches)?,
             format: Format::from_matches(matches),
             inputs: InputFlags::from_matches(matches)?,
         })

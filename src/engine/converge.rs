@@ -5,7 +5,9 @@ use std::{
     path::Path,
 };
 
-use super::{Diffs, Observer, PendingRefreshes, RunMode, Settings, forget_accounts, group::Grouped};
+use super::{
+    Diffs, Observer, PendingRefreshes, RunMode, Selected, Settings, forget_accounts, group::Grouped,
+};
 use crate::{
     document::Source,
     host::Host,
@@ -82,6 +84,7 @@ pub(super) struct Attempts<'a> {
     /// What the run has done before.
     pub(super) history: &'a History,
     /// The resources whose turns come next.
+    pub(super) selected: &'a Selected,
     pub(super) next: &'a [Resource],
     pub(super) prediction: &'a RefCell<Prediction>,
 }
@@ -264,7 +267,7 @@ impl Attempts<'_> {
     pub(super) fn is_certain(&self, next: &Resource) -> bool {
         let Common { control, require, subscribe, timeout, provider, .. } = &next.common;
         let alone = control.is_none() && require.is_empty() && subscribe.is_empty() && timeout.is_none();
-        alone && *provider == self.resource.common.provider
+        alone && *provider == self.resource.common.provider && self.selected.contains(next)
     }
 
     fn wanted_early<'n>(

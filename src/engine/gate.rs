@@ -12,7 +12,7 @@ use crate::{
 pub(super) enum Gate<'a> {
     /// Nothing. It is to be refreshed on account of these, if there are any.
     Open(Vec<&'a Reference>),
-    /// Its `control` says that it is not managed, and why.
+    /// It is not managed, or not in this run, and why.
     Excluded(&'static str),
     /// Resources that it requires failed or were themselves skipped for this reason.
     Unmet(Vec<&'a Reference>),

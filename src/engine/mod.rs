@@ -12,6 +12,7 @@ mod group;
 mod pending_refreshes;
 mod providers;
 mod record;
+mod selection;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,7 @@ use gate::Gate;
 use group::Grouped;
 use pending_refreshes::PendingRefreshes;
 use providers::Providers;
+pub(crate) use selection::{Selected, Selection, Selector};
 
 /// How all runs of an engine are done.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,8 @@ pub(crate) struct Site<'a> {
     pub(crate) scope: &'a Scope,
     /// What to do after a resource failed.
     pub(crate) on_failure: OnFailure,
+    /// Which of the resources are to be applied.
+    pub(crate) selected: &'a Selected,
 }
 
 /// Whether changes of content are recorded line by line.
@@ -81,8 +85,8 @@ pub(crate) enum OnFailure {
 
 /// Is told what happens while it happens.
 pub(crate) trait Observer {
-    /// The turn of a resource has come, after so many others.
-    fn begun(&mut self, resource: &Resource, done: usize);
+    /// The turn of a resource has come.
+    fn begun(&mut self, resource: &Resource);
     /// Another run has to come to its end first.
     fn waiting(&mut self, holder: &str);
     /// A line that a resource shows while it is being worked on.
@@ -94,13 +98,15 @@ pub(crate) trait Observer {
 /// One resource that is done with: its event, and what only people need.
 pub(crate) struct Report<'r> {
     pub(crate) resource: &'r Resource,
+    /// What the resource was written in.
+    pub(crate) source: &'r Source,
     pub(crate) event: Event,
     /// What was done or would have been, completing "Would have ...".
     pub(crate) summary: Option<String>,
     pub(crate) differences: Vec<Difference>,
     pub(crate) errors: Vec<Error>,
     pub(crate) warnings: Vec<String>,
-    /// Why the resource was passed over by its `control`.
+    /// Why the resource was passed over, by its `control` or because it was not asked for.
     pub(crate) excluded: Option<&'static str>,
 }
 
@@ -163,6 +169,37 @@ impl<'h> Engine<'h> {
         Finished { summary: self.session.summary_since(before), stopped, unrecorded }
     }
 
+    /// Applies several sets of resources, one after the other, and returns what came of all of them. A failure ends the
+    /// set that asks for it, a signal all of them.
+    pub(crate) fn apply_all(
+        &mut self,
+        sites: &[Site],
+        refresh_store: impl Fn() -> Option<RefreshStore>,
+        observer: &mut dyn Observer,
+    ) -> Finished {
+        let before = self.session.events().len();
+        let (mut stopped, mut unrecorded) = (None::<Stopped>, None);
+        for site in sites {
+            match &mut stopped {
+                Some(Stopped { reason: Reason::Signal(_), remaining }) => *remaining += site.resources.len(),
+                _ => {
+                    let finished = self.apply(*site, refresh_store(), observer);
+                    let earlier = stopped.take().map_or(0, |stopped| stopped.remaining);
+                    stopped = match finished.stopped {
+                        Some(Stopped { reason, remaining }) => {
+                            Some(Stopped { reason, remaining: remaining + earlier })
+                        }
+                        None => {
+                            (earlier > 0).then_some(Stopped { reason: Reason::Failure, remaining: earlier })
+                        }
+                    };
+                    unrecorded = finished.unrecorded.or(unrecorded);
+                }
+            }
+        }
+        Finished { summary: self.session.summary_since(before), stopped, unrecorded }
+    }
+
     /// Begins a run. What providers learn is good for as long as it lasts.
     pub(crate) fn begin<'a>(
         &'a mut self,
@@ -197,14 +234,14 @@ pub(crate) struct Run<'a, 'h> {
     unrecorded: Option<StoreError>,
 }
 
-impl Run<'_, '_> {
+impl<'a> Run<'a, '_> {
     fn take_turns(&mut self, observer: &mut dyn Observer) -> Option<Stopped> {
         let resources = self.site.resources;
         for (done, resource) in resources.iter().enumerate() {
             if let Some(signal) = self.engine.host.interrupt.requested() {
                 return Some(Stopped { reason: Reason::Signal(signal), remaining: resources.len() - done });
             }
-            observer.begun(resource, done);
+            observer.begun(resource);
             let report = self.turn(resource, &resources[done + 1..], observer);
             observer.finished(&report);
             let remaining = resources.len() - done - 1;
@@ -216,19 +253,24 @@ impl Run<'_, '_> {
     }
 
     /// Applies one resource, whatever happens, and records its event. `next` are those whose turns follow.
-    pub(crate) fn turn<'r>(
+    pub(crate) fn turn(
         &mut self,
-        resource: &'r Resource,
+        resource: &'a Resource,
         next: &[Resource],
         observer: &mut dyn Observer,
-    ) -> Report<'r> {
+    ) -> Report<'a> {
         let started = Instant::now();
         let Engine { session, settings: Settings { mode, detail, .. }, .. } = &mut *self.engine;
         let (mode, detail) = (*mode, *detail);
         let mut event = Event::of(resource, mode, detail, session);
         let mut outcome = Outcome::default();
         let mut excluded = None;
-        match gate::check(resource, session, &self.refreshes, mode, &self.scope) {
+        let gate = if self.site.selected.contains(resource) {
+            gate::check(resource, session, &self.refreshes, mode, &self.scope)
+        } else {
+            Gate::Excluded("not selected")
+        };
+        match gate {
             Gate::Excluded(reason) => {
                 event.skipped = true;
                 excluded = Some(reason);
@@ -257,7 +299,7 @@ impl Run<'_, '_> {
             self.unrecorded = Some(error);
         }
         let Outcome { summary, differences, errors, warnings, .. } = outcome;
-        Report { resource, event, summary, differences, errors, warnings, excluded }
+        Report { resource, source: self.site.source, event, summary, differences, errors, warnings, excluded }
     }
 
     /// Expands what is left to expand, finds the provider and applies the resource.
@@ -297,6 +339,7 @@ impl Run<'_, '_> {
             memory,
             history: &self.history,
             next,
+            selected: self.site.selected,
             prediction,
         };
         attempts.make(&mut self.refreshes, &mut self.grouped, observer)

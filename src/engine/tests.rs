@@ -186,7 +186,7 @@ impl ProgressListener for Nobody {
 }
 
 impl Observer for Nobody {
-    fn begun(&mut self, _: &Resource, _: usize) {}
+    fn begun(&mut self, _: &Resource) {}
     fn waiting(&mut self, _: &str) {}
     fn output(&mut self, _: &Resource, _: &str) {}
     fn finished(&mut self, _: &Report) {}
@@ -228,6 +228,7 @@ fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
         working_directory: Path::new("/"),
         scope: &scope,
         on_failure: OnFailure::Continue,
+        selected: &Selected::default(),
     };
     engine.apply(site, None, &mut Nobody);
     engine.session().events().iter().map(|event| (event.changed, event.failed)).collect()

@@ -1,0 +1,104 @@
+//! Runs of some resources only, and runs of several manifests.
+
+use crate::support::{Outcome, World};
+
+/// Three files, of which `c` requires `b`, and a command that `a` refreshes.
+fn world() -> World {
+    World::new().manifest(
+        "- file:\n    - defaults: { $OWN, mode: \"0644\", content: \"\", tags: [files] }\n    - $W/a: { tags: [web, first] }\n    \
+         - $W/b: {}\n    - $W/c: { require: [\"file#$W/b\"], tags: \"${ ['web'] }\" }\n- exec:\n    - /bin/touch $W/ran:\n        \
+         refresh_only: true\n        subscribe: [\"file#$W/a\"]\n",
+    )
+}
+
+/// The files that are there now.
+fn made(world: &World) -> String {
+    ["a", "b", "c", "ran"].into_iter().filter(|name| world.path(name).exists()).collect()
+}
+
+fn run(flags: &[&str]) -> (String, Outcome) {
+    let world = world();
+    let flags: Vec<_> = flags.iter().map(|flag| world.fill(flag)).collect();
+    let outcome = world.apply_with(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+    (made(&world), outcome)
+}
+
+#[test]
+fn what_is_named_runs_with_what_it_requires_and_the_rest_is_skipped() {
+    for (flags, expected) in [
+        (vec!["--only", "file#$W/b"], "b"),
+        (vec!["--only", "file#$W/c"], "bc"),
+        (vec!["--only", "file#*/a", "--only", "file#*b"], "ab"),
+        (vec!["--only", "*"], "abcran"),
+        (vec!["--only", "tag:web"], "abc"),
+        (vec!["--only", "tag:files", "--skip", "tag:first"], "bc"),
+        (vec!["--skip", "file#*"], ""),
+        (vec!["--skip", "file#$W/b"], "acran"),
+        (vec!["--skip", "exec#*"], "abc"),
+    ] {
+        let (made, outcome) = run(&flags);
+        outcome.exits(0);
+        assert_eq!(made, expected, "{flags:?} {outcome}");
+        if made != "abcran" {
+            outcome.says("skipped: not selected");
+        }
+    }
+}
+
+#[test]
+fn a_name_of_nothing_is_an_error_and_nothing_is_done() {
+    for flags in [
+        ["--only", "file#$W/d"],
+        ["--skip", "tag:nobody"],
+        ["--only", "web"],
+        ["--only", "tag:"],
+        ["--only", "service#*"],
+    ] {
+        let (made, outcome) = run(&flags);
+        outcome.exits(2);
+        assert_eq!(made, "", "{outcome}");
+    }
+}
+
+#[test]
+fn a_refresh_that_falls_on_a_skipped_resource_stays_owed() {
+    let world = world();
+    world.apply_with(&["--only", "file#*"]).exits(0);
+    assert_eq!(made(&world), "abc");
+    world.apply_with(&["--skip", "exec#*"]).exits(0);
+    world.apply().exits(0).says("1 refreshed");
+    assert_eq!(made(&world), "abcran");
+    world.apply_with(&["--detailed-exitcode"]).exits(0);
+}
+
+#[test]
+fn several_manifests_run_one_after_the_other_in_one_session() {
+    let file = |name: &str| format!("- file:\n    - $W/{name}: {{ $OWN, mode: \"0644\", content: \"\" }}\n");
+    let world = World::new();
+    let texts = ["b", "a"].map(|name| world.fill(&file(name)));
+    let world = world.beside("one.yaml", &texts[0]).beside("two.yaml", &texts[1]);
+    let run = world.ccm(["apply", "one.yaml", "two.yaml"]).run();
+    run.exits(0).says("2 resources in");
+    assert!(run.stdout.find("w/b").unwrap() < run.stdout.find("w/a").unwrap(), "{run}");
+    world.ccm(["apply", "one.yaml", "two.yaml", "--only", "file#*/a"]).run().exits(0);
+    world.ccm(["apply", "one.yaml", "two.yaml", "--only", "file#*/x"]).run().exits(2);
+}
+
+#[test]
+fn nothing_is_done_when_one_of_several_manifests_is_wrong_and_all_problems_are_told() {
+    let world = World::new().manifest("- file:\n    - $W/a: { ensure: absent }\n- wrong: []\n");
+    let world = world.beside("two.yaml", "- false: []\n");
+    let run = world.ccm(["apply", "site.yaml", "two.yaml"]).run();
+    run.exits(2).complains("`wrong`").complains("`false`");
+}
+
+#[test]
+fn a_failure_ends_the_manifest_that_asks_for_it_and_not_the_next() {
+    let world = World::new().manifest(
+        "ccm:\n  fail_on_error: true\n  resources:\n    - exec: [{ /bin/false: {} }, { /bin/touch $W/never: {} }]\n",
+    );
+    let next = world.fill("- exec: [{ /bin/touch $W/next: {} }]\n");
+    let world = world.beside("two.yaml", next);
+    world.ccm(["apply", "site.yaml", "two.yaml"]).run().exits(1).says("1 resource was not attempted");
+    assert!(world.path("next").exists() && !world.path("never").exists());
+}
