@@ -5,6 +5,8 @@
 //! applies them one by one through their `types`, which see the machine only through `host`, and `session` keeps the
 //! events that `cli::report` prints. ARCHITECTURE.md walks that way from `main` to the rename of a file.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the machine themselves"))]
+
 mod cli;
 mod document;
 mod engine;

@@ -1,5 +1,7 @@
 //! Files that come one after the other and reach the disk together.
 
+use std::fmt::Write;
+
 use crate::support::{Syscall, Trace, World, fits_strace, tampered};
 
 /// A hundred files, of which every second one is to change.
@@ -9,7 +11,7 @@ fn every_second_of_a_hundred() -> World {
     for number in 0..100 {
         let name = format!("f{number:02}");
         let content = if number % 2 == 0 { "new" } else { "old" };
-        items.push_str(&format!("- $W/{name}: {{ content: {content} }}\n"));
+        let _ = writeln!(items, "- $W/{name}: {{ content: {content} }}");
         world = world.file(&name, "old");
     }
     world.files(items.trim_end())

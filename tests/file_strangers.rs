@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::support::{NOBODY, Trace, World, fits_strace, has, is_root};
+use crate::support::{NOBODY, Trace, World, fits_strace, has, is_root, skip};
 
 const WANTED: &str = "#!/bin/sh\necho fine\n";
 
@@ -121,7 +121,7 @@ fn a_file_that_its_owner_made_terabytes_long_is_replaced_without_reading_it() {
         let world = World::new().beside("small", "small").files(&format!("- $W/x: {{ {properties} }}"));
         let made = Command::new("truncate").args(["-s", "15T"]).arg(world.path("x")).status().unwrap();
         if !made.success() {
-            println!("skipped: the file system has no files of that size");
+            skip("the file system has no files of that size");
             return;
         }
         world.apply_with(&["--noop"]).exits(0).counts([1, 0, 0, 0]);
@@ -144,7 +144,7 @@ fn the_status_of_a_file_without_end_can_be_interrupted() {
     let world = World::new();
     let made = Command::new("truncate").args(["-s", "15T"]).arg(world.path("x")).status().unwrap();
     if !made.success() {
-        println!("skipped: the file system has no files of that size");
+        skip("the file system has no files of that size");
         return;
     }
     let path = world.path("x").display().to_string();

@@ -21,7 +21,7 @@ fn assert_golden(name: &str, text: &str) {
 /// Takes out what differs from run to run: times, and where the world is.
 fn settled(text: &str, world: &World) -> String {
     let text = text.replace(world.path("").to_str().unwrap().trim_end_matches('/'), "/W");
-    let word = |word: &str| {
+    let settle = |word: &str| {
         if word.starts_with("runtime=") {
             return "runtime=TIME".to_owned();
         }
@@ -29,7 +29,7 @@ fn settled(text: &str, world: &World) -> String {
         let is_time = word.ends_with("s:") && !digits.is_empty() && digits.parse::<f64>().is_ok();
         if is_time { "TIME:".to_owned() } else { word.to_owned() }
     };
-    let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    let line = |line: &str| line.split(' ').map(settle).collect::<Vec<_>>().join(" ");
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 

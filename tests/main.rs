@@ -4,6 +4,7 @@
 //! in the environment is a failure. `KEEP=1` keeps the folders of tests that fail.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, reason = "tests look at the machine themselves")]
 #![allow(
     clippy::format_collect,
     clippy::type_complexity,
@@ -11,6 +12,7 @@
 )]
 
 mod accounts;
+mod architecture;
 mod archive;
 mod attacker;
 mod bad_input;

@@ -1,5 +1,7 @@
 //! What people type and read. Only this part prints, reads the environment or chooses an exit code.
 
+#![allow(clippy::disallowed_methods, reason = "the environment is read here and nowhere else")]
+
 mod api;
 mod apply;
 mod completions;

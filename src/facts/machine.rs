@@ -1,5 +1,7 @@
 //! The machine that facts are about, as its files and its kernel show it.
 
+#![allow(clippy::disallowed_methods, reason = "facts are read here and nowhere else")]
+
 use std::{
     fs::{self, File},
     io::Read,

@@ -90,6 +90,7 @@ impl Bundle {
     }
 
     /// Returns the folder in it that holds the manifest: its root, or the only folder there.
+    #[expect(clippy::disallowed_methods, reason = "it was unpacked into a private folder")]
     pub(super) fn folder(&self) -> io::Result<Option<PathBuf>> {
         let root = self.0.path();
         if root.join(IN_A_FOLDER).is_file() {

@@ -1,7 +1,7 @@
 //! One run at a time: a lock that the kernel releases when its holder ends, however it ends.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{File, TryLockError},
     io::{Read, Seek, Write},
     os::unix::fs::MetadataExt,
     time::{Duration, Instant},
@@ -109,5 +109,5 @@ fn pids(file: &File) -> Vec<i32> {
         let is_ours = *kind == "FLOCK" && place.rsplit(':').next() == Some(&inode);
         is_ours.then(|| pid.parse().ok()).flatten()
     };
-    fs::read_to_string("/proc/locks").unwrap_or_default().lines().filter_map(pid).collect()
+    crate::host::system_file::read("/proc/locks").unwrap_or_default().lines().filter_map(pid).collect()
 }

@@ -1,4 +1,6 @@
 //! The expressions and results that the language's own tests are made of, when they are at hand.
+
+#![allow(clippy::disallowed_methods, reason = "a test reads what it is about")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! The local account files, read once for all accounts of a run.
 
-use std::{collections::HashMap, fs, io, path::Path};
+use std::{collections::HashMap, io, path::Path};
 
-use crate::resource::Error;
+use crate::{host::system_file, resource::Error};
 
 /// What `/etc/passwd`, `/etc/group` and `/etc/shadow` say. Of several lines with one name the first counts.
 #[derive(Debug, Default)]
@@ -45,11 +45,7 @@ pub(super) struct ShadowLine {
 impl Database {
     /// Reads the files of this machine.
     pub(super) fn read() -> Result<Self, Error> {
-        let text = |path: &'static str| {
-            fs::read(path)
-                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-                .map_err(|error| (path, error))
-        };
+        let text = |path: &'static str| system_file::read(path).map_err(|error| (path, error));
         let failed = |(path, error): (&str, io::Error)| Error::new(format!("cannot read {path}: {error}"));
         let shadow = match text("/etc/shadow") {
             Ok(text) => Some(text),

@@ -1,9 +1,12 @@
 //! Home directories of users that already exist: a new user's is made by `useradd`.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use crate::{
-    host::files::{self, Attributes, FileError, FileKind, Parents},
+    host::{
+        files::{self, Attributes, FileError, FileKind, Parents},
+        system_file,
+    },
     resource::Error,
 };
 
@@ -41,7 +44,7 @@ fn fill(from: &Path, to: &Path, uid: u32, gid: u32) -> Result<(), FileError> {
 
 /// Returns the mode that `/etc/login.defs` gives to new homes.
 fn mode() -> u32 {
-    let text = fs::read_to_string("/etc/login.defs").unwrap_or_default();
+    let text = system_file::read("/etc/login.defs").unwrap_or_default();
     let octal = |key: &str| {
         let line = text.lines().find_map(|line| line.trim().strip_prefix(key))?;
         u32::from_str_radix(line.trim(), 8).ok()

@@ -202,7 +202,7 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Err
 
 /// Returns the umask of this process. Asking the kernel for it would mean to change it.
 fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = crate::host::system_file::read("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
 }

@@ -155,6 +155,7 @@ fn unanswered(error: &Error, cx: &Context) -> Option<bool> {
 
 /// Whether anything is at the path that the command is to create. Looking is all that is done there, so links on the
 /// way are followed whoever made them.
+#[expect(clippy::disallowed_methods, reason = "links are followed as the command would follow them")]
 fn is_created(want: &Properties, cx: &Context) -> Result<bool, Error> {
     let Some(path) = &want.creates else { return Ok(false) };
     let untold = |error: &dyn std::error::Error| {

@@ -43,7 +43,7 @@ pub(crate) struct Posix {
 pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Error> {
     let content = WantedContent::of(want, cx);
     let digested = look(want, content.as_ref().ok().and_then(WantedContent::size), cx)?;
-    let target = content.and_then(|content| target(want, content, digested.as_ref(), cx));
+    let target = content.and_then(|content| target(want, &content, digested.as_ref(), cx));
     let mut metadata =
         Metadata { name: want.name.to_string(), provider: "posix".to_owned(), ..Metadata::default() };
     let Some(Digested { entry, sha256 }) = digested else {
@@ -107,7 +107,7 @@ fn contents(want: &Properties, cx: &Context) -> Result<Contents, Error> {
 
 fn target(
     want: &Properties,
-    content: WantedContent,
+    content: &WantedContent,
     found: Option<&Digested>,
     cx: &Context,
 ) -> Result<Target, Error> {

@@ -54,6 +54,7 @@ fn after(mut unit: Unit, effect: Option<&UnitEffect>) -> Unit {
     unit
 }
 
+#[expect(clippy::disallowed_methods, reason = "units are files that any program may read")]
 fn unit_file(id: &str, prediction: &Prediction) -> UnitFile {
     let mut found = UnitFile::AsOnDisk;
     for path in UNIT_DIRECTORIES.iter().map(|directory| Path::new(directory).join(id)) {

@@ -113,6 +113,7 @@ pub(super) fn is_of_units(path: &Path) -> bool {
 
 /// When something last came to the directories of units or left them. A file that was written in place is noticed by
 /// systemd itself, once it has read it.
+#[expect(clippy::disallowed_methods, reason = "only the time of the directory is asked for")]
 fn directories() -> Vec<Option<(i64, i64)>> {
     let changed = |path: &&str| fs::metadata(path).ok().map(|found| (found.mtime(), found.mtime_nsec()));
     UNIT_DIRECTORIES.iter().map(changed).collect()

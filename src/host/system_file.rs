@@ -1,0 +1,8 @@
+//! Text files that the system itself keeps: `/proc`, and settings in `/etc`.
+
+use std::{fs, io};
+
+/// Reads a file that only root or the kernel writes. What is not UTF-8 in it is replaced.
+pub(crate) fn read(path: &str) -> io::Result<String> {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
