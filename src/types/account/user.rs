@@ -269,7 +269,7 @@ impl ResourceType for User {
         },
         Example {
             title: "Exactly these groups, and a password that comes from the environment",
-            manifest: "- user:\n    - ops:\n        groups: []\n        membership: exact\n        \
+            manifest: "- user:\n    - ops:\n        groups: [adm, staff]\n        membership: exact\n        \
                        password: \"{{ Environ.OPS_HASH ?? '!' }}\"\n",
         },
         Example {
