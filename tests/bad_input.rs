@@ -294,7 +294,7 @@ fn an_immutable_or_append_only_file() {
             "content: new, $OWN, mode: '0600'",
             "ensure: absent",
             "$OWN, mode: '0644'",
-            "ensure: directory, $OWN, mode: '0755'",
+            "ensure: directory, force: true, $OWN, mode: '0755'",
         ] {
             world = world.manifest(&format!("- file: [{{ $W/x: {{ {properties} }} }}]"));
             let before = world.tree();
@@ -318,9 +318,11 @@ fn permission_denied() {
         return;
     }
     let theirs = "owner: '65534', group: '65534', mode: '0644'";
-    for properties in
-        [&format!("content: new, {theirs}"), "ensure: absent", &format!("ensure: directory, {theirs}")]
-    {
+    for properties in [
+        &format!("content: new, {theirs}"),
+        "ensure: absent",
+        &format!("ensure: directory, force: true, {theirs}"),
+    ] {
         let world = World::new().file("x", "kept");
         let world = world.manifest(&format!("- file: [{{ $W/x: {{ {properties} }} }}]"));
         let before = world.tree();

@@ -236,7 +236,7 @@ fn everything() -> World {
         .files(
             "- $W/new: { content: x }\n- $W/changed: { content: new }\n- $W/mode:\n- $W/copied: { source: data }\n\
              - $W/a/b: { ensure: directory, mode: '0755' }\n- $W/a/b/c: { content: x }\n\
-             - $W/file-to-directory: { ensure: directory, mode: '0755' }\n- $W/tree: { ensure: absent, force: true }\n\
+             - $W/file-to-directory: { ensure: directory, force: true, mode: '0755' }\n- $W/tree: { ensure: absent, force: true }\n\
              - $W/link: { content: x }\n- $W/gone: { ensure: absent }\n\
              - $W/secret: { content: x, sensitive: true, mode: '0600' }",
         )

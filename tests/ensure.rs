@@ -178,11 +178,14 @@ fn the_schema_of_manifests_accepts_what_the_program_accepts_and_refuses_what_it_
     let attributes = r#""owner": "root", "group": 0, "mode": "0644""#;
     for (manifest, valid) in [
         ("[]", true),
-        ("{}", true),
-        ("null", true),
+        ("{}", false),
+        ("null", false),
         (r#"{"ccm": {"resources": []}}"#, true),
-        (r#"{"ccm": null, "data": {"a": 1}, "hierarchy": {}, "overrides": {}}"#, true),
-        (r#"{"ccm": {"fail_on_error": true, "pre_message": "a", "post_message": "b"}}"#, true),
+        (r#"{"ccm": null, "data": {"a": 1}, "hierarchy": {}, "overrides": {}}"#, false),
+        (
+            r#"{"ccm": {"fail_on_error": true, "pre_message": "a", "post_message": "b", "resources": []}}"#,
+            true,
+        ),
         (r#"[{"file": [{"/a": {"content": "x", ATTRIBUTES}}]}]"#, true),
         (r#"[{"file": [{"defaults": {ATTRIBUTES}}, {"/a": null}, {"/b": {}}]}]"#, true),
         (r#"[{"file": {"/a": {"ensure": "absent", "force": true}}}]"#, true),

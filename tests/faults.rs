@@ -66,7 +66,7 @@ fn an_unprivileged_user_without_the_right() {
     if !is_root() {
         return;
     }
-    for properties in ["content: new", "ensure: absent", "ensure: directory", "mode: '0600'"] {
+    for properties in ["content: new", "ensure: absent", "ensure: directory, force: true", "mode: '0600'"] {
         let item = format!("- $W/x: {{ {properties} }}").replace('}', ", owner: '65534', group: '65534' }");
         let world = World::new().file("x", "kept").files(&item);
         let before = world.tree();

@@ -215,12 +215,17 @@ fn mistakes_are_told_with_their_place_and_what_was_probably_meant() {
         ("ccm: { resources: { file: } }", "1:19", "resources must be a list, not a map", "`- TYPE:`"),
         ("just text", "1:1", "a manifest is a map of sections or a list of resources, not a string", ""),
         ("- fiel: []", "1:3", "unknown type `fiel`", "did you mean `file`?"),
-        ("- Zebra: []", "1:3", "unknown type `Zebra`", "known types: archive, exec, file, service"),
+        (
+            "- Zebra: []",
+            "1:3",
+            "unknown type `Zebra`",
+            "known types: archive, exec, file, group, package, service, user",
+        ),
         (
             "- file",
             "1:3",
             "a resource entry is a map with one key, its type, not a string",
-            "known types: archive, exec, file, service",
+            "known types: archive, exec, file, group, package, service, user",
         ),
         ("- file: []\n  x: []", "1:3", "a resource entry has one key, its type", ""),
         ("- file:", "1:3", "no resources under `file`", ""),
@@ -435,7 +440,7 @@ error: unknown type `packge`
 8 |     - packge: []
   |       ^^^^^^
   |
-  = help: known types: archive, exec, file, service
+  = help: known types: archive, exec, file, group, package, service, user
 
 ccm: 8 problems in site.yaml
 "
