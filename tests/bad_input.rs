@@ -361,7 +361,7 @@ fn wrong_arguments() {
         (&["aply", "site.yaml"], "unrecognized subcommand"),
         (&["apply"], "required"),
         (&["apply", "site.yaml", "--nop"], "--noop"),
-        (&["apply", "site.yaml", "more"], "unexpected argument"),
+        (&["status", "file", "/x", "more"], "unexpected argument"),
         (&["validate"], "required"),
         (&["ensure"], "Usage"),
         (&["ensure", "fiel", "/x"], "unrecognized subcommand"),

@@ -64,7 +64,7 @@ fn every_property_is_a_flag() {
     let schema = world.ccm(["schema", "manifest"]).run().json();
     for property in schema["$defs"]["file"]["properties"].as_object().unwrap().keys() {
         let flag = property.replace('_', "-");
-        if !["name", "ensure", "contents"].contains(&property.as_str()) {
+        if !["name", "ensure", "contents", "for_each"].contains(&property.as_str()) {
             help.says(&format!("--{flag}"));
         }
     }
@@ -197,9 +197,12 @@ fn the_schema_of_manifests_accepts_what_the_program_accepts_and_refuses_what_it_
         (r#"[{"file": [{"/a": {"ensure": "absent", "control": {"if": true, "unless": "false"}}}]}]"#, true),
         (r#"[{"file": [{"/a": {"contents": "x", ATTRIBUTES, "sensitive": true}}]}]"#, true),
         (r#"[{"file": [{"/a": {"content": "x", "owner": "root", "group": "root", "mode": 644}}]}]"#, true),
-        (r#"{"hierarchy": {"order": ["a", "os:${ Facts.os ?? '' }"], "merge": "deep"}}"#, true),
         (
-            r#"{"data": {"yes": true}, "ccm": {"fail_on_error": "${ Data.yes }", "pre_message": "{{ 1 }}"}}"#,
+            r#"{"hierarchy": {"order": ["a", "os:${ Facts.os ?? '' }"], "merge": "deep"}, "ccm": {"resources": []}}"#,
+            true,
+        ),
+        (
+            r#"{"data": {"yes": true}, "ccm": {"fail_on_error": "${ Data.yes }", "pre_message": "{{ 1 }}", "resources": []}}"#,
             true,
         ),
         (r#"[{"file": {"name": "/{{ 'a' }}", "ensure": "${ 'absent' }", "force": "${ true }"}}]"#, true),

@@ -440,7 +440,7 @@ error: unknown type `packge`
 8 |     - packge: []
   |       ^^^^^^
   |
-  = help: known types: archive, exec, file, group, package, service, user
+  = help: did you mean `package`?
 
 ccm: 8 problems in site.yaml
 "
