@@ -41,6 +41,7 @@ mod file_strangers;
 mod golden;
 mod guides;
 mod inputs;
+mod jinja;
 mod lab;
 mod loops;
 mod manifest;

@@ -7,7 +7,7 @@ use std::{
 
 use ccm_expr::{Arguments, CallError, Template, Value};
 
-use super::{Scope, scope::PredictedText};
+use super::{Delimiters, JinjaError, JinjaTemplate, Scope, scope::PredictedText};
 use crate::{host::input, vocabulary::Duration};
 
 /// Functions that rules about data can use.
@@ -88,8 +88,7 @@ impl Scope {
     /// and files do not choose what is opened.
     pub(super) fn template(&self, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let given = text(arguments, "template takes the path of a file, or a text")?;
-        let may_be_path = arguments.is_literal(0) && !given.contains('\n') && !ccm_expr::has_template(given);
-        let is_text = !(may_be_path && (self.is_file(given) || looks_like_a_path(given)));
+        let is_text = !(arguments.is_literal(0) && self.names_a_file(given));
         let text = if is_text { given.to_owned() } else { self.read(given)? };
         let depth = self.depth.get();
         let calls = if depth == 0 { 0 } else { self.calls.get() };
@@ -110,6 +109,43 @@ impl Scope {
             let place = if is_text { format!("line {line} of the text") } else { format!("{given}:{line}") };
             CallError { help: error.help, ..CallError::new(format!("{place}: {}", error.kind)) }
         })
+    }
+}
+
+impl Scope {
+    /// `jinja(file-or-text)`: a file or a text with blocks, rendered. What is a path is told as for `template`.
+    pub(super) fn jinja(&self, arguments: &Arguments<'_>) -> Result<Value, CallError> {
+        let given = text(arguments, "jinja takes the path of a file, or a text")?;
+        let is_text = !(arguments.is_literal(0) && self.names_a_file(given));
+        let text = if is_text { given.to_owned() } else { self.read(given)? };
+        let template = JinjaTemplate {
+            name: if is_text { "the text" } else { given },
+            text: &text,
+            delimiters: Delimiters::default(),
+        };
+        let read = |path: &str| self.read(path).map_err(|error| error.kind.to_string());
+        template.render(self, read).map(Value::from).map_err(Into::into)
+    }
+
+    /// Finds what is wrong with a template before it is rendered. A file that is not there yet may come.
+    pub(super) fn check_jinja(&self, argument: &Value) -> Option<CallError> {
+        let given = argument.as_str()?;
+        let text = if self.names_a_file(given) { self.read(given).ok()? } else { given.to_owned() };
+        let name = if self.names_a_file(given) { given } else { "the text" };
+        let template = JinjaTemplate { name, text: &text, delimiters: Delimiters::default() };
+        template.check(self).into_iter().next().map(Into::into)
+    }
+
+    /// Whether a literal is the path of a file, and not the text itself.
+    fn names_a_file(&self, given: &str) -> bool {
+        let may_be = !given.contains('\n') && !ccm_expr::has_template(given) && !given.contains("{%");
+        may_be && (self.is_file(given) || looks_like_a_path(given))
+    }
+}
+
+impl From<JinjaError> for CallError {
+    fn from(JinjaError { place, message, help }: JinjaError) -> Self {
+        Self { help, ..Self::new(format!("{place}: {message}")) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Templates in what people write: `{{ expr }}` and `${ expr }`.
+//! Templates in what people write: `{{ expr }}` and `${ expr }`, and files with blocks.
 //!
 //! A [`Scope`] is what expressions can see. Expansion replaces a string by the value of its expressions and marks the
 //! result as literal, so that text which came out of a template is never looked at again.
@@ -8,6 +8,7 @@ mod element;
 mod escape;
 mod expand;
 mod functions;
+mod jinja;
 mod scope;
 
 pub(crate) use condition::Condition;
@@ -16,4 +17,5 @@ pub(crate) use escape::escape;
 pub(crate) use expand::{
     check, expand, expand_properties, holds_template, join, problem as template_problem,
 };
+pub(crate) use jinja::{Delimiters, JinjaError, JinjaTemplate};
 pub(crate) use scope::{Missing, PredictedText, Provenance, Scope, TextPrediction};

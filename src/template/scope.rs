@@ -99,9 +99,9 @@ pub(crate) enum Provenance {
 }
 
 /// What only resources can use.
-const READERS: &[&str] = &["file", "readFile", "template"];
+const READERS: &[&str] = &["file", "readFile", "template", "jinja"];
 const FOR_DATA: &[&str] = &["lookup"];
-const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template"];
+const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template", "jinja"];
 
 impl Scope {
     /// A scope without data.
@@ -311,6 +311,40 @@ impl Scope {
 
     /// What paths start from; `env` is another name for `environ`.
     fn root(&self, path: &str) -> Value {
+        self.roots().of(path)
+    }
+
+    /// What paths start from, for others who look things up.
+    pub(super) fn roots(&self) -> Roots {
+        let (facts, data, environ) = (self.facts.clone(), self.data.clone(), self.environ.clone());
+        Roots { facts, data, environ }
+    }
+
+    /// All variables and their values.
+    pub(super) fn variables(&self) -> impl Iterator<Item = (String, Value)> {
+        self.variable_names().into_iter().filter_map(|name| {
+            let value = self.variable(&name)?;
+            Some((name, value))
+        })
+    }
+
+    /// Says which member was probably meant by a path that leads nowhere.
+    pub(super) fn nearest(&self, written: &str) -> Option<String> {
+        let expression = written.to_owned();
+        let kind = Box::new(ErrorKind::NoValue { expression });
+        self.advise(ccm_expr::Error { kind, span: 0..0, help: None }).help
+    }
+}
+
+/// What paths start from.
+pub(super) struct Roots {
+    facts: Value,
+    data: Option<Value>,
+    environ: Option<Value>,
+}
+
+impl Roots {
+    pub(super) fn of(&self, path: &str) -> Value {
         let environ = if path.split(['.', '|']).next() == Some("env") { "env" } else { "environ" };
         let entries =
             [("facts", Some(&self.facts)), ("data", self.data.as_ref()), (environ, self.environ.as_ref())];
@@ -358,11 +392,16 @@ impl Environment for Scope {
         self.memory.clone()
     }
 
+    fn check_call(&self, name: &str, argument: &Value) -> Option<CallError> {
+        if name == "jinja" { self.check_jinja(argument) } else { None }
+    }
+
     fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         match name {
             "lookup" => self.lookup(arguments),
             "file" | "readFile" => self.file(arguments),
             "template" => self.template(arguments),
+            "jinja" => self.jinja(arguments),
             _ => functions::check(name, arguments),
         }
     }

@@ -33,6 +33,13 @@ pub trait Environment {
         Err(CallError::new(format!("unknown function `{name}`")))
     }
 
+    /// What is wrong with a call of one of the functions, as far as its first argument alone shows, which is a constant.
+    /// Asked before anything is evaluated.
+    fn check_call(&self, name: &str, argument: &Value) -> Option<CallError> {
+        let _ = (name, argument);
+        None
+    }
+
     /// The memory that evaluations share.
     fn memory(&self) -> Memory {
         Memory::default()

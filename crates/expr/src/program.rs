@@ -1,9 +1,9 @@
 //! A compiled expression.
 
-use crate::environment::Environment;
+use crate::environment::{CallError, Environment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluate::Evaluation;
-use crate::parser::{self, Parsed};
+use crate::parser::{self, ConstantCall, Parsed};
 use crate::suggest::did_you_mean;
 use crate::value::Value;
 use crate::{builtins, parser::Reference};
@@ -43,6 +43,13 @@ impl Program {
             .map(|reference| unknown_variable(reference, environment))
             .collect();
         errors.extend(self.unknown_functions(environment));
+        if errors.is_empty() {
+            let wrong = |call: &ConstantCall| {
+                let CallError { kind, help, .. } = environment.check_call(&call.name, &call.argument)?;
+                Some(Error { help, ..Error::new(kind, call.span.clone()) })
+            };
+            errors.extend(self.parsed.constant_calls.iter().filter_map(wrong));
+        }
         errors
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Parser, place_of};
+use super::{ConstantCall, Parser, place_of};
 use crate::ast::{Kind, Node, Predicate};
 use crate::builtins;
 use crate::error::{Error, Result};
@@ -38,7 +38,13 @@ impl<'a> Parser<'a> {
                 builtin.check(arguments.len()).map_err(|message| Error::syntax(message, span.clone()))?;
                 Kind::Builtin(builtin, arguments)
             }
-            None => Kind::Call(place_of(name, token, &mut self.functions)?, arguments),
+            None => {
+                if let Some(Kind::Constant(argument)) = arguments.first().map(|node| &node.kind) {
+                    let (name, argument) = (name.to_owned(), argument.clone());
+                    self.constant_calls.push(ConstantCall { name, argument, span: span.clone() });
+                }
+                Kind::Call(place_of(name, token, &mut self.functions)?, arguments)
+            }
         };
         Self::spanned(kind, span)
     }

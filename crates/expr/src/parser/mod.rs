@@ -29,6 +29,14 @@ const MOST_PATTERNS: usize = 50;
 const KEYWORDS: &[&str] =
     &["in", "not", "and", "or", "matches", "contains", "startsWith", "endsWith", "let", "if", "else"];
 
+/// A call of the host's whose first argument is a constant.
+#[derive(Debug)]
+pub(crate) struct ConstantCall {
+    pub(crate) name: String,
+    pub(crate) argument: Value,
+    pub(crate) span: Range<usize>,
+}
+
 /// A name of the host that an expression uses, and where it does so first.
 #[derive(Debug)]
 pub(crate) struct Reference {
@@ -54,6 +62,7 @@ pub(crate) struct Parsed {
     pub(crate) root: Node,
     pub(crate) variables: Vec<Reference>,
     pub(crate) functions: Vec<Reference>,
+    pub(crate) constant_calls: Vec<ConstantCall>,
     /// Whether it builds lists or maps out of values, which can share parts many times over.
     pub(crate) builds: bool,
 }
@@ -69,6 +78,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed> {
         locals: Vec::new(),
         variables: Vec::new(),
         functions: Vec::new(),
+        constant_calls: Vec::new(),
         builds: false,
         patterns: 0,
     };
@@ -79,8 +89,8 @@ pub(crate) fn parse(text: &str) -> Result<Parsed> {
     if parser.current().kind != TokenKind::End {
         return Err(parser.unexpected("an operator or the end"));
     }
-    let Parser { variables, functions, builds, .. } = parser;
-    Ok(Parsed { root, variables, functions, builds })
+    let Parser { variables, functions, constant_calls, builds, .. } = parser;
+    Ok(Parsed { root, variables, functions, constant_calls, builds })
 }
 
 struct Parser<'a> {
@@ -94,6 +104,7 @@ struct Parser<'a> {
     locals: Vec<&'a str>,
     variables: Vec<Reference>,
     functions: Vec<Reference>,
+    constant_calls: Vec<ConstantCall>,
     builds: bool,
     patterns: usize,
 }

@@ -1,0 +1,175 @@
+//! Templates with blocks: conditions, loops, macros and includes, in the language of Jinja.
+//!
+//! What does not exist is an error, nothing is escaped, and the newline at the end of a file stays. Values print as they
+//! do in expressions: `true` and `false`, lists and maps as JSON; none does not print at all.
+
+mod functions;
+mod values;
+
+use std::fmt::Write as _;
+
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior,
+    syntax::SyntaxConfig,
+    value::{Value as JinjaValue, ValueKind},
+};
+
+use self::{
+    functions::{Files, failed},
+    values::{from_jinja, to_jinja},
+};
+use super::Scope;
+use crate::document::closest;
+
+/// How many steps one template may take.
+const MOST_STEPS: u64 = 50_000_000;
+/// How many files one template may read.
+const MOST_FILES: usize = 1_000;
+
+/// A template: its name in messages, and its text.
+pub(crate) struct JinjaTemplate<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+    pub(crate) delimiters: Delimiters<'a>,
+}
+
+/// What stands around an expression.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delimiters<'a> {
+    pub(crate) left: &'a str,
+    pub(crate) right: &'a str,
+}
+
+impl Default for Delimiters<'_> {
+    fn default() -> Self {
+        Self { left: "{{", right: "}}" }
+    }
+}
+
+/// What is wrong with a template, and where in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct JinjaError {
+    /// The template, which may be an included one, and the line: `vhost.conf.j2:3`.
+    pub(crate) place: String,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+impl JinjaTemplate<'_> {
+    /// Returns what is wrong with it that can be told without rendering it: what cannot be read, and variables that no
+    /// template has.
+    pub(crate) fn check(&self, scope: &Scope) -> Vec<JinjaError> {
+        let files = Files::default();
+        let environment = match self.environment(scope, &files) {
+            Ok(environment) => environment,
+            Err(error) => return vec![self.explain(&error, scope)],
+        };
+        let template = match environment.template_from_named_str(self.name, self.text) {
+            Ok(template) => template,
+            Err(error) => return vec![self.explain(&error, scope)],
+        };
+        let known: Vec<&str> = environment.globals().map(|(name, _)| name).collect();
+        let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
+        unknown.retain(|name| !known.contains(&name.as_str()));
+        unknown.sort_unstable();
+        unknown.iter().map(|name| self.unknown(name, &known)).collect()
+    }
+
+    /// Returns the text that it comes to. `read` gives the files that it includes.
+    pub(crate) fn render(
+        &self,
+        scope: &Scope,
+        read: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<String, JinjaError> {
+        let files = Files::default();
+        for _ in 0..MOST_FILES {
+            let rendered = self.environment(scope, &files).and_then(|environment| {
+                environment.template_from_named_str(self.name, self.text)?.render(())
+            });
+            match rendered {
+                Ok(text) => return Ok(text),
+                Err(_) if files.read_next(&read) => {}
+                Err(error) => return Err(self.explain(&error, scope)),
+            }
+        }
+        let message = format!("it reads more than {MOST_FILES} files");
+        Err(JinjaError { place: self.name.to_owned(), message, help: None })
+    }
+
+    fn environment(&self, scope: &Scope, files: &Files) -> Result<Environment<'static>, Error> {
+        let mut environment = Environment::new();
+        environment.set_debug(true);
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| AutoEscape::None);
+        environment.set_fuel(Some(MOST_STEPS));
+        environment.set_formatter(format);
+        let Delimiters { left, right } = self.delimiters;
+        let mut syntax = SyntaxConfig::builder();
+        syntax.keep_trailing_newline(true).variable_delimiters(left.to_owned(), right.to_owned());
+        environment.set_syntax(syntax.build()?);
+        for (name, value) in scope.variables() {
+            environment.add_global(name, to_jinja(&value));
+        }
+        let roots = scope.roots();
+        functions::add(&mut environment, move |path| roots.of(path), files);
+        let included = files.clone();
+        environment.set_loader(move |path| included.get(path).map(Some));
+        Ok(environment)
+    }
+
+    fn unknown(&self, name: &str, known: &[&str]) -> JinjaError {
+        let line = self.text.lines().position(|line| line.contains(name)).map_or(1, |at| at + 1);
+        JinjaError {
+            place: format!("{}:{line}", self.name),
+            message: format!("there is no variable `{name}`"),
+            help: nearest(name, known),
+        }
+    }
+
+    /// An error of the engine in our words.
+    fn explain(&self, error: &Error, scope: &Scope) -> JinjaError {
+        // What an included template did wrong stands at the end of the chain.
+        let mut innermost = error;
+        while let Some(inner) =
+            std::error::Error::source(innermost).and_then(|source| source.downcast_ref::<Error>())
+        {
+            innermost = inner;
+        }
+        let name = innermost.name().or(error.name()).unwrap_or(self.name);
+        let mut place = name.to_owned();
+        if let Some(line) = innermost.line().or(error.line()) {
+            let _ = write!(place, ":{line}");
+        }
+        if let (ErrorKind::UndefinedError, Some(written)) = (innermost.kind(), written(innermost)) {
+            let help = scope.nearest(&written);
+            return JinjaError { place, message: format!("`{written}` has no value"), help };
+        }
+        let message = innermost.detail().map_or_else(|| innermost.kind().to_string(), str::to_owned);
+        JinjaError { place, message, help: None }
+    }
+}
+
+/// The expression that an error is about, as far as it is a plain path.
+fn written(error: &Error) -> Option<String> {
+    let text = error.template_source()?.get(error.range()?)?;
+    let path = text.split('|').next()?.trim();
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+    (!path.is_empty() && path.chars().all(is_plain)).then(|| path.to_owned())
+}
+
+fn nearest(name: &str, known: &[&str]) -> Option<String> {
+    closest(name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"))
+}
+
+/// Prints a value as expressions do.
+fn format(out: &mut Output, _: &mut State, value: &JinjaValue) -> Result<(), Error> {
+    let text = match value.kind() {
+        ValueKind::None => {
+            return Err(failed("none has no text: give a default with `| default('')`".to_owned()));
+        }
+        ValueKind::Undefined => String::new(),
+        ValueKind::String => return out.write_str(value.as_str().unwrap_or_default()).map_err(Error::from),
+        _ => from_jinja(value).to_text(),
+    };
+    out.write_str(&text).map_err(Error::from)
+}
