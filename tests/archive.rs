@@ -93,7 +93,7 @@ const EXTRACT: &str = "extract_parent: $W/opt, creates: $W/opt/bin/app";
 #[track_caller]
 fn changed(outcome: &Outcome, what: &str) {
     let resource = outcome.stdout.split_whitespace().nth(1).unwrap_or_default().to_owned();
-    outcome.exits(0).counts([1, 0, 0, 0]).reports("INFO", &resource, what);
+    outcome.exits(0).counts([1, 0, 0, 0]).reports(&resource, what);
 }
 
 #[track_caller]

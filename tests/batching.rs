@@ -58,7 +58,7 @@ fn a_directory_that_does_not_reach_the_disk_is_the_failure_of_a_file_in_it() {
             let world = start();
             let outcome = tampered(&world, sync, "error=EIO");
             outcome.exits(1).counts([5, 1, 1, 0]);
-            let failed = outcome.stdout.lines().find(|line| line.contains("ERROR file#")).unwrap_or_default();
+            let failed = outcome.stdout.lines().find(|line| line.starts_with("! file#")).unwrap_or_default();
             assert!(failed.contains(&world.fill(&format!("$W/{folder}/"))), "{sync:?}\n{outcome}");
         }
     }

@@ -61,3 +61,61 @@ fn validate_prints_all_diagnostics_as_json_lines() {
     outcome.exits(0);
     assert_eq!(outcome.stdout, "");
 }
+
+#[test]
+fn strictly_a_warning_is_an_error() {
+    let world = World::new().manifest(SUSPICIOUS);
+    for command in [&["validate", "--strict"][..], &["apply", "--strict"]] {
+        let outcome = world.ccm(command.iter().chain(&["site.yaml"])).run();
+        outcome
+            .exits(2)
+            .complains("error: unknown rule `@requires` of data `port`\n --> site.yaml:3:5\n")
+            .complains("2 problems in site.yaml");
+    }
+    assert!(!world.path("*.conf").exists());
+    let outcome = world.ccm(["validate", "--strict", "--json", "site.yaml"]).run();
+    let severities: Vec<_> =
+        outcome.exits(2).json_lines().iter().map(|line| line["severity"].clone()).collect();
+    assert_eq!(severities, ["error", "error"]);
+    World::new().manifest("[]").ccm(["apply", "--strict", "site.yaml"]).run().exits(0);
+}
+
+#[test]
+fn validate_prints_all_diagnostics_as_sarif() {
+    let world = World::new()
+        .beside("my site.yaml", "data:\n  # @requires\n  port: 80\nccm: { resources: [fiel: []] }\n");
+    let outcome = world.ccm(["validate", "--sarif", "my site.yaml"]).run();
+    let log = outcome.exits(2).json();
+    assert_eq!(outcome.stderr, "");
+    assert_eq!(
+        (&log["version"], &log["runs"][0]["tool"]["driver"]["name"]),
+        (&json!("2.1.0"), &json!("ccm"))
+    );
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let place = |start: [u64; 2], end: [u64; 2]| {
+        json!([{ "physicalLocation": {
+            "artifactLocation": { "uri": "my%20site.yaml" },
+            "region": { "startLine": start[0], "startColumn": start[1], "endLine": end[0], "endColumn": end[1] },
+        } }])
+    };
+    let found: Vec<_> = results.iter().map(|result| (&result["ruleId"], &result["level"])).collect();
+    let expected = [(&json!("unknown-rule"), &json!("warning")), (&json!("unknown-type"), &json!("error"))];
+    assert_eq!(found, expected, "{outcome}");
+    assert_eq!(results[0]["locations"], place([2, 5], [2, 14]), "{outcome}");
+    assert_eq!(results[1]["locations"], place([4, 20], [4, 24]), "{outcome}");
+    assert_eq!(
+        results[0]["message"]["text"],
+        "unknown rule `@requires` of data `port`\nhelp: did you mean `@require`?"
+    );
+    let rules: Vec<_> = log["runs"][0]["tool"]["driver"]["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rule| &rule["id"])
+        .collect();
+    assert_eq!(rules, ["unknown-rule", "unknown-type"]);
+    // Without anything to say it is still a log, and one that says when a manifest could not be read.
+    let log = world.ccm(["validate", "--sarif", "none.yaml"]).run().exits(2).json();
+    assert_eq!(log["runs"][0]["invocations"][0]["executionSuccessful"], false);
+    assert_eq!(log["runs"][0]["results"], json!([]));
+}

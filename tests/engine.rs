@@ -43,7 +43,7 @@ fn a_resource_is_managed_when_if_is_not_false_and_unless_is_not_true() {
         outcome.exits(0).counts(if managed { [1, 0, 0, 0] } else { [0, 0, 0, 1] });
         assert_eq!(world.path("x").exists(), managed, "{control}");
         if !managed {
-            outcome.reports("INFO", &world.fill("file#$W/x"), "skipped: control.");
+            outcome.reports(&world.fill("file#$W/x"), "skipped: control.");
             let event = world.apply_with(&["--json"]).event("/x");
             assert_eq!((&event["skipped"], &event["unmet_requirements"]), (&json!(true), &json!([])));
         }
@@ -57,11 +57,7 @@ fn an_unmet_requirement_skips_a_resource_and_is_listed() {
     ));
     let outcome = world.apply();
     let skipped = world.fill("skipped: unmet requirements: file#bad, file#$W/no/where");
-    outcome
-        .exits(1)
-        .reports("WARN", &world.fill("file#$W/x"), &skipped)
-        .counts([1, 0, 1, 1])
-        .says("1 with unmet requirements");
+    outcome.exits(1).reports(&world.fill("file#$W/x"), &skipped).counts([1, 0, 1, 1]).says("1 unmet");
     assert!(!world.path("x").exists());
     let event = world.apply_with(&["--json"]).event("/x");
     assert_eq!(event["unmet_requirements"], json!(["file#bad", world.fill("file#$W/no/where")]));
@@ -316,6 +312,7 @@ fn the_summary_counts_every_resource_once() {
     assert_eq!(
         keys,
         [
+            "protocol",
             "start_time",
             "end_time",
             "total_duration",
@@ -330,7 +327,7 @@ fn the_summary_counts_every_resource_once() {
             "total_errors"
         ]
     );
-    let counts: Vec<_> = keys[3..].iter().map(|key| summary[key].as_u64().unwrap()).collect();
+    let counts: Vec<_> = keys[4..].iter().map(|key| summary[key].as_u64().unwrap()).collect();
     assert_eq!(counts, [12, 12, 2, 5, 3, 2, 0, 1, 3], "{summary:#}");
 }
 
@@ -348,18 +345,13 @@ fn json_is_all_that_is_printed_with_json() {
 fn a_report_is_a_line_for_each_resource_and_the_counts() {
     let world = everything();
     let outcome = world.apply();
-    outcome.exits(1).counts([5, 2, 3, 2]).says("\n12 resources in ").says("1 with unmet requirements");
+    outcome.exits(1).counts([5, 2, 3, 2]).says("\n12 resources in ").says("1 unmet");
     assert_eq!(outcome.stderr, "");
-    let lines = outcome
-        .stdout
-        .lines()
-        .filter(|line| ["INFO ", "WARN ", "ERROR"].iter().any(|level| line.starts_with(level)));
-    assert_eq!(lines.count(), 12, "{outcome}");
-    for line in outcome.stdout.lines().filter(|line| line.starts_with("INFO") && !line.contains("skipped")) {
-        assert!(
-            line.contains(" ensure=") && line.contains(" runtime=") && line.contains(" provider=posix"),
-            "{line}"
-        );
+    let is_resource = |line: &&str| line.get(1..2) == Some(" ") && !line.starts_with(' ');
+    let lines: Vec<&str> = outcome.stdout.lines().filter(is_resource).collect();
+    assert_eq!(lines.len(), 12, "{outcome}");
+    for line in lines.iter().filter(|line| line.starts_with(['+', '~', '='])) {
+        assert!(line.contains(" provider=posix") && line.contains(" runtime="), "{line}");
     }
     everything().apply_with(&["--no-report"]).exits(1).never_says("12 resources");
 }

@@ -29,7 +29,7 @@ fn a_change_of_a_subscribed_resource_runs_the_command_whatever_else_is_said() {
         assert_eq!(noop["noop_message"], "Would have executed via subscribe", "{more}");
         assert_eq!((&noop["changed"], &noop["refreshed"]), (&true.into(), &true.into()));
         assert_eq!(runs(&world), 0);
-        world.apply().exits(0).reports("INFO", "exec#reload", "executed via subscribe").says("1 refreshed");
+        world.apply().exits(0).reports("exec#reload", "executed via subscribe").says("1 refreshed");
         assert_eq!(runs(&world), 1, "{more}");
     }
 }
@@ -46,7 +46,7 @@ fn a_refresh_does_not_wait_for_a_guard_that_hangs_or_mind_what_cannot_be_looked_
         let more = more.trim_matches(['{', '}']).trim().replace(", ", "\n        ");
         let world = World::new().manifest(&site("one", "", RELOAD, &more));
         world.apply_with(&["--noop"]).says("Would have executed via subscribe");
-        world.apply().exits(0).reports("INFO", "exec#reload", "executed via subscribe");
+        world.apply().exits(0).reports("exec#reload", "executed via subscribe");
         assert_eq!(runs(&world), 1, "{more}");
     }
 }
@@ -64,7 +64,7 @@ fn a_subscribed_resource_can_be_named_by_its_alias() {
     let manifest = site("one", "", RELOAD, "refresh_only: true").replace("[file#$W/conf]", "[file#conf]");
     let world = World::new().manifest(&manifest);
     world.apply_with(&["--noop"]).says("Would have executed via subscribe");
-    world.apply().exits(0).reports("INFO", "exec#reload", "executed via subscribe");
+    world.apply().exits(0).reports("exec#reload", "executed via subscribe");
     assert_eq!(runs(&world), 1);
 }
 
@@ -112,7 +112,7 @@ fn a_run_that_is_killed_between_a_change_and_its_command_is_finished_by_the_next
     let world = world.manifest(&site("one", "", RELOAD, "refresh_only: true"));
     world.apply_with(&["--noop"]).exits(0).counts([1, 1, 0, 0]).says("Would have executed via subscribe");
     assert_eq!(runs(&world), 0);
-    world.apply().exits(0).counts([1, 1, 0, 0]).reports("INFO", "exec#reload", "executed via subscribe");
+    world.apply().exits(0).counts([1, 1, 0, 0]).reports("exec#reload", "executed via subscribe");
     world.apply().exits(0).counts([0, 2, 0, 0]);
     assert_eq!(runs(&world), 1);
 }

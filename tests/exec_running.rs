@@ -113,7 +113,7 @@ fn logoutput_shows_lines_while_the_command_runs() {
     assert_eq!(early, ["      exec#a: first", "      exec#a: second"]);
     fs::write(world.path("go"), "").unwrap();
     assert_eq!(lines.next().unwrap(), "      exec#a: third");
-    assert!(lines.any(|line| line.starts_with("INFO  exec#a executed")));
+    assert!(lines.any(|line| line.starts_with("~ exec#a executed")));
     assert!(child.wait().unwrap().success());
 }
 
@@ -234,9 +234,9 @@ fn a_command_can_be_given_by_flags() {
         "--stdin",
         "text",
     ];
-    world.ccm(flags).run().exits(0).reports("INFO", "exec#a", "executed");
+    world.ccm(flags).run().exits(0).reports("exec#a", "executed");
     assert_eq!(world.read("out"), "v\ntext");
-    world.ccm(flags).run().exits(0).reports("INFO", "exec#a", "stable");
+    world.ccm(flags).run().exits(0).reports("exec#a", "stable");
     world.ccm(["status", "exec", "a", "--json"]).run().exits(0).says("\"creates_satisfied\": false");
 }
 

@@ -9,7 +9,7 @@ use crate::support::{Item, NOBODY, Syscall, Trace, World, fits_strace, is_root, 
 fn fails(world: &World, wrapper: &[&str], message: &str) {
     let before = world.tree();
     let outcome = world.ccm(["apply", "site.yaml"]).under(wrapper.iter().copied()).run();
-    outcome.exits(1).says(message).says("ERROR file#").says(&world.fill("$W/")).says("site.yaml:");
+    outcome.exits(1).says(message).says("! file#").says(&world.fill("$W/")).says("site.yaml:");
     assert_eq!(world.tree(), before, "{outcome}");
     assert!(world.tree().leftovers().is_empty(), "{outcome}");
 }
@@ -71,7 +71,7 @@ fn an_unprivileged_user_without_the_right() {
         let world = World::new().file("x", "kept").files(&item);
         let before = world.tree();
         let outcome = world.ccm(["apply", "site.yaml"]).uid(NOBODY).run();
-        outcome.exits(1).says("permission denied at").says(&world.fill("ERROR file#$W/x"));
+        outcome.exits(1).says("permission denied at").says(&world.fill("! file#$W/x"));
         assert_eq!(world.tree(), before, "{outcome}");
     }
 }
@@ -132,7 +132,7 @@ fn whichever_call_fails_the_resource_fails_with_the_old_or_the_new_state() {
             let outcome = tampered(&world, fault, &format!("error={error}"));
             let told = format!("{error} from {fault:?}\n{outcome}");
             assert_eq!(outcome.code, 1, "{told}");
-            assert!(outcome.stdout.contains(&world.fill("ERROR file#$W/x")), "{told}");
+            assert!(outcome.stdout.contains(&world.fill("! file#$W/x")), "{told}");
             let is = looks(Item::at(&world.path("x")));
             assert!(is == looks(old.clone()) || is == looks(new.clone()), "{is:?}\n{told}");
             assert!(world.tree().leftovers().is_empty(), "{told}");

@@ -24,7 +24,7 @@ fn fails(world: &World, messages: &[&str]) {
         outcome
             .exits(1)
             .counts([0, 0, 1, 0])
-            .reports("ERROR", &world.fill("file#$W/x"), "failed")
+            .reports(&world.fill("file#$W/x"), "failed")
             .says("site.yaml:1:");
         for message in messages {
             outcome.says(&world.fill(message));

@@ -10,9 +10,7 @@ fn converges(world: World, properties: &str, done: &str, ensure: &str) -> World 
     let world = world.manifest(&format!("- file: [{{ $W/x: {{ {properties} }} }}]"));
     let before = world.tree();
     let noop = world.apply_with(&["--noop"]);
-    noop.exits(0)
-        .reports("INFO", &world.fill("file#$W/x"), &format!("Would have {done}"))
-        .counts([1, 0, 0, 0]);
+    noop.exits(0).reports(&world.fill("file#$W/x"), &format!("Would have {done}")).counts([1, 0, 0, 0]);
     assert_eq!(world.tree(), before, "a dry run changes nothing");
     let noop = world.apply_with(&["--noop", "--json"]).event("/x");
     // What differs is for people; the event says it by its properties and status.
@@ -22,7 +20,7 @@ fn converges(world: World, properties: &str, done: &str, ensure: &str) -> World 
 
     let run = world.apply();
     run.exits(0)
-        .reports("INFO", &world.fill("file#$W/x"), done)
+        .reports(&world.fill("file#$W/x"), done)
         .says(&format!("ensure={ensure} "))
         .counts([1, 0, 0, 0]);
     stable(&world, ensure);
@@ -34,7 +32,7 @@ fn converges(world: World, properties: &str, done: &str, ensure: &str) -> World 
 fn stable(world: &World, ensure: &str) {
     let before = world.tree();
     let run = world.apply();
-    run.exits(0).reports("INFO", &world.fill("file#$W/x"), "stable").says(&format!("ensure={ensure} "));
+    run.exits(0).reports(&world.fill("file#$W/x"), "stable").says(&format!("ensure={ensure} "));
     run.counts([0, 1, 0, 0]);
     assert_eq!(world.tree(), before);
 }

@@ -8,7 +8,7 @@ use crate::support::World;
 
 /// Compares a text with the file that holds what it should be.
 #[track_caller]
-fn assert_golden(name: &str, text: &str) {
+pub(crate) fn assert_golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/golden").join(name);
     if std::env::var_os("UPDATE").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -19,7 +19,7 @@ fn assert_golden(name: &str, text: &str) {
 }
 
 /// Takes out what differs from run to run: times, and where the world is.
-fn settled(text: &str, world: &World) -> String {
+pub(crate) fn settled(text: &str, world: &World) -> String {
     let text = text.replace(world.path("").to_str().unwrap().trim_end_matches('/'), "/W");
     let settle = |word: &str| {
         if word.starts_with("runtime=") {
@@ -54,7 +54,10 @@ fn a_run_with_every_outcome() {
     assert_golden("noop.txt", &settled(&foreseen.stdout, &world));
     let outcome = world.apply_with(&["--diff"]);
     assert_golden("run.txt", &settled(&outcome.exits(1).stdout, &world));
-    assert_golden("second-run.txt", &settled(&world.apply().exits(1).stdout, &world));
+    for (name, flags) in [("quiet.txt", "-q"), ("verbose.txt", "-v")] {
+        assert_golden(name, &settled(&world.apply_with(&[flags]).exits(1).stdout, &world));
+    }
+    assert_golden("second-run.txt", &settled(&world.apply_with(&[]).exits(1).stdout, &world));
 }
 
 #[test]
@@ -79,7 +82,8 @@ fn a_manifest_with_several_mistakes() {
 fn help_is_laid_out_for_eighty_columns() {
     let world = World::new();
     for (name, arguments) in [
-        ("help-apply.txt", &["apply", "--help"][..]),
+        ("help.txt", &["--help"][..]),
+        ("help-apply.txt", &["apply", "--help"]),
         ("help-ensure-file.txt", &["ensure", "file", "--help"]),
     ] {
         let help = world.ccm(arguments).env("COLUMNS", "80").run();

@@ -53,6 +53,7 @@ mod package_prediction;
 mod pending_refreshes;
 mod prediction;
 mod readme;
+mod report;
 mod secrets;
 mod service;
 mod service_cost;

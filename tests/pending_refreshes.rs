@@ -36,7 +36,7 @@ fn manifests_whose_subscribers_have_the_same_name_pay_only_their_own_debts() {
     apply(&world, "a").exits(1);
     let world = world.file("works", "");
     apply(&world, "b").exits(0).counts([2, 0, 0, 0]);
-    apply(&world, "a").exits(0).counts([1, 1, 0, 0]).reports("INFO", "exec#reload", "executed via subscribe");
+    apply(&world, "a").exits(0).counts([1, 1, 0, 0]).reports("exec#reload", "executed via subscribe");
     for name in ["a", "b"] {
         apply(&world, name).exits(0).counts([0, 2, 0, 0]);
         assert_eq!(refreshes(&world, name), 1, "{name}");
@@ -194,7 +194,7 @@ fn session(world: &World, name: &str) -> String {
 /// The command that ensures a file in a session.
 fn ensure_file<'a>(path: &'a str, session: &'a str) -> Vec<&'a str> {
     let own = ["--content", "x", "--owner", "$UID", "--group", "$GID", "--mode", "0644"];
-    ["ensure", "file", path, "--session", session].into_iter().chain(own).collect()
+    ["ensure", "file", path, "-v", "--session", session].into_iter().chain(own).collect()
 }
 
 /// Ensures a file in a session.
@@ -208,7 +208,7 @@ fn follow(world: &World, session: &str, name: &str, file: &str) -> Outcome {
     let subscribe = format!("file#$W/{file}");
     let arguments =
         ["ensure", "exec", name, "--command", &command, "--refresh-only", "--subscribe", &subscribe];
-    world.ccm(arguments.iter().chain(&["--session", session])).run()
+    world.ccm(arguments.iter().chain(&["-v", "--session", session])).run()
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn a_change_that_came_to_nothing_is_not_followed() {
     let [first, second] = ["one", "two"].map(|name| session(&world, name));
     let source = world.base().join("large").display().to_string();
     let ensure = |session: &str| {
-        let own = ["--owner", "$UID", "--group", "$GID", "--mode", "0644", "--session", session];
+        let own = ["--owner", "$UID", "--group", "$GID", "--mode", "0644", "-v", "--session", session];
         let arguments = ["ensure", "file", "$W/x", "--source", &source];
         world.ccm(arguments.iter().chain(&own))
     };
@@ -443,7 +443,7 @@ fn a_change_made_by_an_attempt_that_failed_counts_for_subscribers() {
     let world = start();
     let outcome = tampered(&world, sync, "error=EIO");
     outcome.exits(0).counts([2, 0, 0, 0]).says("changed in an earlier attempt");
-    outcome.reports("INFO", "exec#reload", "executed via subscribe");
+    outcome.reports("exec#reload", "executed via subscribe");
     world.apply().exits(0).counts([0, 2, 0, 0]);
 }
 
@@ -457,7 +457,7 @@ fn a_subscriber_by_alias_is_owed_its_refresh_after_a_crash() {
     assert_eq!(world.apply().code, -9);
     fs::remove_file(world.path("a.log")).ok();
     let world = world.file("works", "");
-    world.apply().exits(0).counts([1, 1, 0, 0]).reports("INFO", "exec#reload", "executed via subscribe");
+    world.apply().exits(0).counts([1, 1, 0, 0]).reports("exec#reload", "executed via subscribe");
     world.apply().exits(0).counts([0, 2, 0, 0]);
     assert_eq!(refreshes(&world, "a"), 1);
 }

@@ -25,7 +25,7 @@ fn the_example_of_the_readme_installs_configures_and_starts_and_is_stable_then()
     let noop = site.apply_with(manifest, &["--noop"]);
     noop.exits(0).says("Would have installed").says("Would have created the file").says("Would have started");
     for said in commands(session) {
-        let run = site.apply(manifest);
+        let run = site.apply_with(manifest, &[]);
         run.exits(0);
         assert!(all_fit(&said.output, &run.stdout), "README.md, line {}:\n{run}", said.line);
     }

@@ -55,7 +55,7 @@ fn a_dry_run_says_everything_that_a_real_one_would_do() {
     assert_eq!(event["status"]["metadata"]["running"], false);
     only_asked(&site);
 
-    site.apply(manifest).reports("INFO", "service#foretold", "started, enabled");
+    site.apply(manifest).reports("service#foretold", "started, enabled");
     let away = "- service:\n    - foretold: { ensure: stopped, enable: false }\n";
     let event = site.apply_with(away, &["--noop", "--json"]).event("foretold");
     assert_eq!(event["noop_message"], "Would have stopped. Would have disabled");
@@ -93,7 +93,7 @@ fn one_service_that_pulls_another_along_does_so_in_time() {
     );
     let manifest = "- service:\n    - defaults: { settle: 0s }\n    - pulling:\n    - pulled-along:\n";
     let run = site.apply(manifest);
-    run.exits(0).counts([1, 1, 0, 0]).reports("INFO", "service#pulled-along", "stable");
+    run.exits(0).counts([1, 1, 0, 0]).reports("service#pulled-along", "stable");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn one_service_that_enables_another_along_does_so_in_time() {
     site.unit("enabling-along", &format!("{SLEEP}\n[Install]\nAlso=enabled-along.service"));
     let manifest = "- service:\n    - defaults: { ensure: stopped, enable: true }\n    - enabling-along:\n    - enabled-along:\n";
     let run = site.apply(manifest);
-    run.exits(0).counts([1, 1, 0, 0]).reports("INFO", "service#enabled-along", "stable");
+    run.exits(0).counts([1, 1, 0, 0]).reports("service#enabled-along", "stable");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_link_removed_by_hand_is_noticed() {
     let manifest = "- service:\n    - by-hand: { enable: true, settle: 0s }\n";
     site.apply(manifest).exits(0);
     site.lab.sh("rm /etc/systemd/system/multi-user.target.wants/by-hand.service");
-    site.apply(manifest).exits(0).reports("INFO", "service#by-hand", "enabled");
+    site.apply(manifest).exits(0).reports("service#by-hand", "enabled");
     assert_eq!(site.enabled("by-hand"), "enabled");
 }
 
@@ -173,11 +173,10 @@ fn what_is_enabled_for_now_and_for_ever_is_disabled_in_one_run() {
     site.unit("both", SLEEP);
     site.lab.sh("systemctl enable --quiet both; systemctl enable --quiet --runtime both");
     let manifest = "- service:\n    - both: { ensure: stopped, enable: false }\n";
-    site.apply(manifest).exits(0).counts([1, 0, 0, 0]).reports(
-        "INFO",
-        "service#both",
-        "disabled (enable true -> false) ensure",
-    );
+    site.apply(manifest)
+        .exits(0)
+        .counts([1, 0, 0, 0])
+        .reports("service#both", "disabled (enable true -> false)");
     assert_eq!(site.enabled("both"), "disabled");
     site.apply(manifest).exits(0).counts([0, 1, 0, 0]);
 }

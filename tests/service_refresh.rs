@@ -274,5 +274,5 @@ fn the_example_does_its_work_once_and_restarts_on_a_change() {
     site.apply(example).exits(0).counts([5, 0, 0, 0]);
     site.apply(example).exits(0).counts([0, 5, 0, 0]);
     let changed = site.apply(&example.replace("greeting: hello", "greeting: welcome"));
-    changed.exits(0).counts([2, 3, 0, 0]).reports("INFO", "service#ccm-example", "restarted");
+    changed.exits(0).counts([2, 3, 0, 0]).reports("service#ccm-example", "restarted");
 }

@@ -14,7 +14,7 @@ fn comes_about(site: &Site, name: &str, properties: &str, done: &str) {
     let manifest = service(name, properties);
     let noop = site.apply_with(&manifest, &["--noop", "--json"]);
     assert_eq!(noop.exits(0).event(name)["noop_message"], format!("Would have {done}"), "{noop}");
-    site.apply(&manifest).exits(0).reports("INFO", &format!("service#{name}"), done);
+    site.apply(&manifest).exits(0).reports(&format!("service#{name}"), done);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_unit_that_vanishes_when_it_is_disabled_was_disabled() {
         let foretold =
             done.split(". ").map(|deed| format!("Would have {deed}")).collect::<Vec<_>>().join(". ");
         assert_eq!(event["noop_message"], foretold);
-        site.apply(&manifest).exits(0).reports("INFO", "service#unlinked", &done.replace(". ", ", "));
+        site.apply(&manifest).exits(0).reports("service#unlinked", &done.replace(". ", ", "));
     }
     // It runs on without a file.
     site.apply(&service("unlinked", "enable: false")).exits(0).counts([0, 1, 0, 0]);

@@ -22,7 +22,7 @@ pub(crate) fn on_a_terminal(world: &World, how: &str) -> Option<String> {
 }
 
 /// What is left to read on the terminal at the end.
-fn left(written: &str) -> Vec<&str> {
+pub(crate) fn left(written: &str) -> Vec<&str> {
     written.lines().map(|line| line.rsplit("\u{1b}[2K").next().unwrap_or_default().trim()).collect()
 }
 
@@ -45,7 +45,7 @@ fn a_long_download_shows_name_size_speed_and_what_remains() {
     // Whoever sends the report elsewhere still sees the download, and only that is elsewhere.
     std::fs::remove_file(world.path("app.tar.gz")).unwrap();
     let written = on_a_terminal(&world, "ccm apply site.yaml > report").unwrap();
-    assert!(written.contains(" MiB of 2.00 MiB, ") && !written.contains("INFO"), "{written}");
+    assert!(written.contains(" MiB of 2.00 MiB, ") && !written.contains("archive#"), "{written}");
     let report = std::fs::read_to_string(world.base().join("report")).unwrap();
     assert!(report.contains("downloaded") && !report.contains("left:"), "{report}");
     // Where nobody looks nothing is shown.
@@ -71,8 +71,8 @@ fn a_long_run_shows_where_it_is_and_a_short_one_does_not() {
     let wait = |time: &str| format!("- exec: [sleep {time}: {{}}, echo x: {{ logoutput: true }}]");
     let world = World::new().manifest(&wait("2"));
     let Some(written) = on_a_terminal(&world, "ccm apply site.yaml") else { return };
-    assert!(written.contains("0/2 exec#sleep 2"), "{written}");
-    assert!(written.contains("1/2 exec#echo x"), "{written}");
+    assert!(written.contains("0/2 0 stable, exec#sleep 2"), "{written}");
+    assert!(written.contains("1/2 0 stable, exec#echo x"), "{written}");
     let left = left(&written);
     assert!(left[0].contains("exec#sleep 2") && left[1].ends_with("exec#echo x:\u{1b}[0m x"), "{left:?}");
     assert!(!left.concat().contains("/2"), "{left:?}");

@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{ArgMatches, Command};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -52,6 +52,10 @@ struct Response {
     /// Always `io.choria.ccm.v1.resource.ensure.response`.
     #[schemars(extend("const" = RESPONSE))]
     protocol: &'static str,
+    /// What the request carried, so that a program can tell whose answer this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "id_schema")]
+    id: Option<Json>,
     /// What happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<Event>,
@@ -63,8 +67,12 @@ struct Response {
 
 impl Response {
     fn refusal(error: String) -> Self {
-        Self { protocol: RESPONSE, state: None, error: Some(error) }
+        Self { protocol: RESPONSE, id: None, state: None, error: Some(error) }
     }
+}
+
+fn id_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "number"] })
 }
 
 /// A longer request is refused.
@@ -218,15 +226,15 @@ impl<'h> ApiServer<'h> {
     }
 
     fn answer(&mut self, request: Vec<u8>) -> Response {
-        let (state, error) = match self.ensure(request) {
+        let Request { id, asked } = Request::read(request);
+        let (state, error) = match asked.and_then(|(source, resource)| self.ensure(&source, resource)) {
             Ok(event) => (Some(event), None),
             Err(error) => (None, Some(error)),
         };
-        Response { protocol: RESPONSE, state, error }
+        Response { protocol: RESPONSE, id, state, error }
     }
 
-    fn ensure(&mut self, request: Vec<u8>) -> Result<Event, String> {
-        let (source, resource) = requested(request)?;
+    fn ensure(&mut self, source: &Source, resource: Resource) -> Result<Event, String> {
         if self.mode == RunMode::Real {
             recover(self.host, self.memory);
         }
@@ -234,7 +242,7 @@ impl<'h> ApiServer<'h> {
             concerns_others(&resource, self.engine.session()).then(|| refresh_store(&self.memory.directory));
         let site = Site {
             resources: &[resource],
-            source: &source,
+            source,
             working_directory: &self.folder,
             scope: &self.scope,
             on_failure: OnFailure::Continue,
@@ -272,17 +280,41 @@ impl Observer for Witness<'_> {
     }
 }
 
-const KEYS: [&str; 3] = ["protocol", "type", "properties"];
+const KEYS: [&str; 4] = ["protocol", "id", "type", "properties"];
 
-/// The resource that a request is about, and the request as a text that messages can point into.
-pub(crate) fn requested(request: Vec<u8>) -> Result<(Source, Resource), String> {
-    let source = Source::read("request", request).map_err(|problem| problem.message)?;
-    let resource = read(&source).map_err(|problems| told(&problems, &source))?;
-    Ok((source, resource))
+/// A request, as far as it could be understood.
+pub(crate) struct Request {
+    /// A text or number of the program that asks.
+    id: Option<Json>,
+    /// The resource that it is about, and the request as a text that messages can point into; or what is wrong with it.
+    pub(crate) asked: Result<(Source, Resource), String>,
 }
 
-fn read(source: &Source) -> Result<Resource, Diagnostics> {
-    let root = document::parse(source)?;
+impl Request {
+    pub(crate) fn read(request: Vec<u8>) -> Self {
+        let source = match Source::read("request", request) {
+            Ok(source) => source,
+            Err(problem) => return Self { id: None, asked: Err(problem.message) },
+        };
+        let root = match document::parse(&source) {
+            Ok(root) => root,
+            Err(problem) => return Self { id: None, asked: Err(told(&problem, &source)) },
+        };
+        let id = root.lookup("id").and_then(id);
+        let asked = match resource_of(&root) {
+            Ok(resource) => Ok((source, resource)),
+            Err(problems) => Err(told(&problems, &source)),
+        };
+        Self { id, asked }
+    }
+}
+
+/// Returns what can be the id of a request: a text or a number.
+fn id(node: &Node) -> Option<Json> {
+    document::from_node::<Json>(node).ok().filter(|id| id.is_string() || id.is_number())
+}
+
+fn resource_of(root: &Node) -> Result<Resource, Diagnostics> {
     let Some(entries) = root.as_map() else {
         let message = format!("a request is a map, not {}", root.kind());
         return Err(Diagnostic::error("request-not-a-map", message).at(root.span).into());
@@ -296,12 +328,16 @@ fn read(source: &Source) -> Result<Resource, Diagnostics> {
             None => problem,
         });
     }
+    if let Some(node) = root.lookup("id").filter(|node| id(node).is_none()) {
+        let message = format!("`id` must be a string or a number, not {}", node.kind());
+        diagnostics.push(Diagnostic::error("invalid-id", message).at(node.span));
+    }
     if root.lookup("protocol").and_then(Node::as_str) != Some(REQUEST) {
         let span = root.lookup("protocol").map_or(root.span, |protocol| protocol.span);
         diagnostics
             .push(Diagnostic::error("wrong-protocol", format!("`protocol` must be \"{REQUEST}\"")).at(span));
     }
-    let declaration = declaration(&root).map_err(|problem| diagnostics.push(problem)).ok();
+    let declaration = declaration(root).map_err(|problem| diagnostics.push(problem)).ok();
     let resource = declaration
         .and_then(|declaration| declaration.resolve(Completeness::Whole, &mut diagnostics))
         .filter(|_| !diagnostics.has_errors());
@@ -388,7 +424,7 @@ pub(super) fn request_schema() -> Json {
     let schema = serde_json::json!({
         "type": "object",
         "required": ["protocol", "type", "properties"],
-        "properties": { "protocol": { "const": REQUEST }, "type": {}, "properties": {} },
+        "properties": { "protocol": { "const": REQUEST }, "id": { "type": ["string", "number"] }, "type": {}, "properties": {} },
         "additionalProperties": false,
         "oneOf": types::TYPES.iter().map(of_type).collect::<Vec<_>>(),
     });

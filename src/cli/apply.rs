@@ -7,9 +7,9 @@ use super::{
     Exit,
     failure::{Failure, heed, warn},
     host,
-    load_inputs::{self, InputFlags},
+    load_inputs::{self, InputFlags, Strictness},
     output::Output,
-    report::Format,
+    report::{Format, Unchanged, Verbosity},
     run::{self, Run, RunFlags, refresh_store, to_text, waiting},
     switch,
 };
@@ -41,6 +41,7 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::Append)
                 .help("Do not apply this, named as for --only; may be repeated"),
         )
+        .arg(Strictness::argument())
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
         .arg(switch("no-report", "Leave out the summary at the end"))
 }
@@ -59,6 +60,7 @@ pub(super) struct Arguments {
     selection: Selection,
     inputs: InputFlags,
     run: RunFlags,
+    strictness: Strictness,
     render: bool,
     no_report: bool,
 }
@@ -70,6 +72,7 @@ impl Arguments {
             selection: Selection { only: selectors(matches, "only")?, skip: selectors(matches, "skip")? },
             inputs: InputFlags::from_matches(matches)?,
             run: RunFlags::from_matches(matches),
+            strictness: Strictness::from_matches(matches),
             render: matches.get_flag("render"),
             no_report: matches.get_flag("no-report"),
         })
@@ -80,7 +83,10 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory()?);
     let flags = arguments.run;
     let load_inputs = arguments.inputs.read(&host)?;
-    let load = |location: &Location| manifest::load(location, &load_inputs, &host, &memory);
+    let load = |location: &Location| {
+        let loaded = manifest::load(location, &load_inputs, &host, &memory)?;
+        arguments.strictness.judge(loaded)
+    };
     let manifests = load_all(&arguments.manifests, load)?;
     let selected = select(&arguments.selection, &manifests)?;
     if arguments.render {
@@ -88,7 +94,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         return Ok(Exit::Success);
     }
     let _lock = lock(&flags, &host, &memory)?;
-    let human = flags.format == Format::Text;
+    let human = flags.format == Format::Text && flags.verbosity > Verbosity::Quiet;
     for message in manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_deref()) {
         if human {
             output.message(message.trim_end());
@@ -97,7 +103,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     }
     let sites: Vec<Site> =
         manifests.iter().zip(&selected).map(|(manifest, selected)| site(manifest, selected)).collect();
-    let run = Run { sites: &sites, exclusion: Exclusion::WholeRun };
+    let run = Run { sites: &sites, exclusion: Exclusion::WholeRun, unchanged: Unchanged::Counted };
     let refresh_store = || Some(refresh_store(&memory.directory));
     let (finished, mut printer) = run.start(&flags, &host, &memory, refresh_store, Session::begin(), output);
     if !arguments.no_report {

@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::{Exit, failure::Failure, output::Output, required};
+use super::{Exit, failure::Failure, flags, output::Output, required};
 use crate::host::files::{self, Attributes};
 
 pub(super) fn command() -> Command {
@@ -78,6 +78,7 @@ fn write_pages(folder: &Path) -> io::Result<()> {
         let page = Man::new(command.clone());
         let mut text = Vec::new();
         page.render(&mut text)?;
+        let text = flags::with_spaces(&String::from_utf8_lossy(&text)).into_bytes();
         files::replace(&folder.join(page.get_filename()), Attributes::own(0o644), |out| out.write_all(&text))
             .map_err(io::Error::other)?;
         ahead.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());

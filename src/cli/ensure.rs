@@ -9,7 +9,7 @@ use super::{
     host,
     load_inputs::{self, InputFlags},
     output::Output,
-    report::Format,
+    report::{Format, Unchanged},
     run::{self, Run, RunFlags, concerns_others, refresh_store},
     session::{self, SessionFolder},
 };
@@ -92,6 +92,8 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     show(diagnostics.review(&source).as_slice());
     let on_failure = OnFailure::Continue;
     let session = arguments.session.resume()?;
+    // The report of a session counts them.
+    let unchanged = if session.is_kept() { Unchanged::Counted } else { Unchanged::Shown };
     let concerns_others = concerns_others(&resource, &session);
     let refresh_store = || concerns_others.then(|| refresh_store(&memory.directory));
     let exclusion = Exclusion::WhileChanging(flags.patience);
@@ -103,7 +105,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         on_failure,
         selected: &Selected::default(),
     };
-    let run = Run { sites: &[site], exclusion };
+    let run = Run { sites: &[site], exclusion, unchanged };
     let (finished, mut printer) = run.start(&flags, &host, &memory, refresh_store, session, output);
     // People see all there is to one resource in its line.
     if flags.format == Format::Json {

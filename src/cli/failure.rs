@@ -3,12 +3,14 @@
 use std::{
     env,
     ffi::OsString,
-    io::{IsTerminal, Write},
+    io::{self, Write},
     process::ExitCode,
 };
 
+use anstream::{AutoStream, ColorChoice};
+
 use super::{
-    Exit,
+    Exit, flags,
     output::{Loss, Output},
 };
 use crate::{
@@ -94,7 +96,7 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
         return Exit::NotAttempted.into();
     }
     let mut output = Output::stdout();
-    output.styled_text(&text.ansi().to_string());
+    output.styled_text(&flags::with_spaces(&text.ansi().to_string()));
     match output.loss() {
         Some(Loss::Failed) => Exit::NotAttempted.into(),
         _ => Exit::Success.into(),
@@ -114,7 +116,10 @@ pub(super) fn warn(message: &str) {
     let _ = writeln!(anstream::stderr().lock(), "ccm: {}", visible(message));
 }
 
-/// Whether diagnostics are coloured: the stream strips what its reader cannot show.
+/// Returns whether diagnostics are coloured.
 fn colour() -> Colour {
-    if std::io::stderr().is_terminal() { Colour::On } else { Colour::Off }
+    match AutoStream::choice(&io::stderr()) {
+        ColorChoice::Never => Colour::Off,
+        _ => Colour::On,
+    }
 }

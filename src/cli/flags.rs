@@ -274,14 +274,63 @@ fn collection(value: Value) -> Node {
     Node { value, span: span.unwrap_or_default() }
 }
 
-/// The type's examples as commands, for the end of its help.
+/// Stands for a space at which help must not be broken into lines. See [`with_spaces`].
+const FIXED_SPACE: char = '\u{a0}';
+
+/// Commands are broken before they are wider than this.
+const WIDEST_COMMAND: usize = 78;
+
+/// Returns the type's examples as commands that can be pasted into a shell, for the end of its help.
 pub(super) fn examples(kind: &'static dyn AnyType) -> String {
     let mut text = "Examples:".to_owned();
     for example in kind.examples() {
-        for declaration in manifest::declarations(example.manifest).unwrap_or_default() {
-            let title = example.title;
-            let _ = write!(text, "\n  # {title}\n  {}\n", spelled(&declaration).join(" "));
+        let declarations = manifest::declarations(example.manifest).unwrap_or_default();
+        let refers = |entry: &Entry| entry.key == "subscribe" || entry.key == "require";
+        let needs_session = declarations.iter().any(|declaration| declaration.properties.iter().any(refers));
+        let mut commands: Vec<String> =
+            declarations.iter().map(|declaration| broken(&spelled(declaration))).collect();
+        if needs_session {
+            commands.insert(0, "eval \"$(ccm session new)\"".to_owned());
+            commands.push("ccm session report --remove".to_owned());
         }
+        let _ = write!(text, "\n  # {}", example.title);
+        for command in commands {
+            let _ = write!(text, "\n  {}", command.replace(' ', &FIXED_SPACE.to_string()));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns help with the spaces in it at which it was not to be broken.
+pub(super) fn with_spaces(help: &str) -> String {
+    help.replace(FIXED_SPACE, " ")
+}
+
+/// Returns words as a command, in as many lines as its width needs.
+fn broken(words: &[String]) -> String {
+    let (mut text, mut column) = (String::new(), 2);
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        // A flag stays with its value.
+        let mut part = word.clone();
+        if word.starts_with("--") {
+            while let Some(value) = words.next_if(|next| !next.starts_with("--")) {
+                part = format!("{part} {value}");
+            }
+        }
+        let width = part.chars().count();
+        // The rest of a line is for the space before and the backslash behind.
+        if column > 2 && column + 1 + width + 2 > WIDEST_COMMAND {
+            text.push_str(" \\\n    ");
+            column = 4;
+        } else if !text.is_empty() {
+            text.push(' ');
+            column += 1;
+        }
+        // A text of several lines goes on at the beginning of one.
+        column = part.rfind('\n').map_or(column + width, |at| part[at + 1..].chars().count());
+        text.push_str(&part);
     }
     text
 }

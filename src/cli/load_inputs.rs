@@ -15,6 +15,7 @@ use super::{
     failure::{Failure, warn},
     or_variable,
     state::{self, StateFolder},
+    switch,
 };
 use crate::{
     document::{Pair, pair},
@@ -23,7 +24,7 @@ use crate::{
         Host, files,
         input::{self, Limits},
     },
-    manifest::{LoadInputs, Location},
+    manifest::{LoadError, LoadInputs, Loaded, Location},
     vocabulary::Size,
 };
 
@@ -41,6 +42,33 @@ pub(super) fn arguments(command: Command) -> Command {
             .action(ArgAction::Append)
             .help("Data that goes over all other; dots in KEY make maps, VALUE has the type it has in YAML"),
     )
+}
+
+/// What becomes of a manifest about which there are warnings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strictness {
+    /// They are shown.
+    Lenient,
+    /// They are errors.
+    Strict,
+}
+
+impl Strictness {
+    pub(super) fn argument() -> Arg {
+        switch("strict", "Take warnings about manifests and data for errors")
+    }
+
+    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
+        if matches.get_flag("strict") { Self::Strict } else { Self::Lenient }
+    }
+
+    /// Returns what was loaded, unless it is not good enough.
+    pub(super) fn judge<T>(self, loaded: Loaded<T>) -> Result<Loaded<T>, LoadError> {
+        match self {
+            Self::Lenient => Ok(loaded),
+            Self::Strict => loaded.strictly(),
+        }
+    }
 }
 
 /// What the flags say.

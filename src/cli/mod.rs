@@ -16,6 +16,7 @@ mod output;
 mod progress;
 mod report;
 mod run;
+mod sarif;
 mod schema;
 mod session;
 mod state;
@@ -26,6 +27,7 @@ mod validate;
 
 use std::{env, process::ExitCode, rc::Rc};
 
+use anstream::ColorChoice;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use self::{
@@ -51,6 +53,7 @@ pub fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => return failure::usage(&error),
     };
+    use_colours(&matches);
     let mut output = Output::stdout();
     let (result, unprinted) = match Invocation::from_matches(&matches) {
         Ok(invocation) => {
@@ -144,13 +147,47 @@ fn required<T: Clone + Send + Sync + 'static>(
     matches.get_one(name).cloned().ok_or_else(|| Failure::new(format!("no {name} was given")))
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  # Show what a manifest would change, then change it
+  ccm apply site.yaml --noop
+  ccm apply site.yaml
+
+  # Bring one resource to a state
+  ccm ensure service nginx running --enable
+
+  # Find everything that is wrong with a manifest
+  ccm validate site.yaml
+
+Documentation: `ccm COMMAND --help`; `ccm ensure TYPE --help` for the properties
+of a type; guides and reference in the folder docs of the source.";
+
+/// Makes everything that is printed from now on follow `--color`.
+fn use_colours(matches: &ArgMatches) {
+    let choice = match matches.get_one::<String>("color").map(String::as_str) {
+        Some("always") => ColorChoice::Always,
+        Some("never") => ColorChoice::Never,
+        _ => return,
+    };
+    choice.write_global();
+}
+
 /// The whole command line.
 fn command() -> Command {
     Command::new("ccm")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(concat!(env!("CARGO_PKG_VERSION"), " (", env!("CCM_BUILD"), ")"))
         .about(env!("CARGO_PKG_DESCRIPTION").trim_end_matches('.'))
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .after_help(EXAMPLES)
+        .arg(
+            Arg::new("color")
+                .long("color")
+                .value_name("WHEN")
+                .value_parser(["auto", "always", "never"])
+                .global(true)
+                .help("When to use colours; by default on a terminal, unless NO_COLOR is set"),
+        )
         .subcommands([
             apply::command(),
             validate::command(),
@@ -222,7 +259,7 @@ pub(crate) fn host_to_fuzz() -> Option<Host> {
 }
 
 #[cfg(feature = "fuzzing")]
-pub(crate) use api::requested;
+pub(crate) use api::Request;
 
 /// A flag whose value may come from the environment, where an empty one is as good as none.
 fn or_variable(argument: Arg, name: &'static str) -> Arg {

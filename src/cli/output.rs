@@ -24,6 +24,9 @@ pub(super) struct Output {
     pub(super) progress: Rc<Progress>,
 }
 
+/// For a terminal that is narrower, or does not know how wide it is, nothing is shortened.
+const NARROWEST: usize = 40;
+
 /// The descriptor of standard output. The standard library takes one that is not open for writing for one that takes all.
 struct Descriptor;
 
@@ -72,9 +75,10 @@ impl Output {
         }
     }
 
-    /// Whether a person is reading.
-    pub(super) fn is_terminal(&self) -> bool {
-        self.terminal
+    /// Returns how many columns the terminal has; nothing if it is none.
+    pub(super) fn width(&self) -> Option<usize> {
+        let size = self.terminal.then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()))?;
+        size.ok().map(|size| size.ws_col.into()).filter(|&columns| columns >= NARROWEST)
     }
 
     /// Lines for people that somebody else wrote.

@@ -48,11 +48,19 @@ struct Download {
     bar: ProgressBar,
 }
 
-/// The resource in hand, and how many come before it.
+/// The resource in hand, and how many came before it.
 struct Turn {
     resource: String,
-    done: usize,
-    total: usize,
+    count: Count,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy)]
+pub(super) struct Count {
+    pub(super) done: usize,
+    pub(super) total: usize,
+    /// How many of those that are done were as they should be.
+    pub(super) stable: usize,
 }
 
 impl Progress {
@@ -67,14 +75,14 @@ impl Progress {
     }
 
     /// The turn of a resource has come.
-    pub(super) fn turn(&self, resource: &str, done: usize, total: usize) {
+    pub(super) fn turn(&self, resource: &str, count: Count) {
         if self.visibility == Visibility::Nothing {
             return;
         }
         let mut line = self.line();
         let is_first = line.turn.is_none();
-        line.turn = Some(Turn { resource: resource.to_owned(), done, total });
-        if self.visibility == Visibility::Everything && total > 1 {
+        line.turn = Some(Turn { resource: resource.to_owned(), count });
+        if self.visibility == Visibility::Everything && count.total > 1 {
             line.show_turn();
             if is_first {
                 let line = Arc::clone(&self.line);
@@ -119,12 +127,13 @@ impl Progress {
 
 impl Line {
     fn show_turn(&mut self) {
-        if let Some(Turn { resource, done, total }) = &self.turn
+        if let Some(Turn { resource, count: Count { done, total, stable } }) = &self.turn
             && self.is_long
             && *total > 1
             && self.download.is_none()
         {
-            let bar = bar(RUN, Some(*total as u64), resource).with_position(*done as u64);
+            let message = format!("{stable} stable, {resource}");
+            let bar = bar(RUN, Some(*total as u64), &message).with_position(*done as u64);
             self.show(bar);
         }
     }

@@ -10,7 +10,7 @@ use super::{
     failure::{Failure, warn},
     output::Output,
     recover,
-    report::{Format, Printer},
+    report::{Format, Manner, Printer, Unchanged, Verbosity},
     switch,
 };
 use crate::{
@@ -24,9 +24,10 @@ use crate::{
 /// Adds the flags of every command that applies something.
 pub(super) fn arguments(command: Command) -> Command {
     command
-        .arg(switch("noop", "Change nothing and show what would be done").visible_alias("dry-run"))
+        .arg(switch("noop", "Change nothing and show what would be done").short('n').visible_alias("dry-run"))
         .arg(switch("diff", "Show changes of content (default with --noop)").overrides_with("no-diff"))
         .arg(switch("no-diff", "Do not show changes of content").overrides_with("diff"))
+        .args(Verbosity::arguments())
         .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
         .arg(switch(
             "no-wait",
@@ -40,6 +41,7 @@ pub(super) struct RunFlags {
     pub(super) mode: RunMode,
     pub(super) diffs: Diffs,
     pub(super) format: Format,
+    pub(super) verbosity: Verbosity,
     pub(super) patience: Patience,
     /// Whether the exit code tells that something changed.
     detailed_exitcode: bool,
@@ -53,6 +55,7 @@ impl RunFlags {
             mode: if noop { RunMode::Noop } else { RunMode::Real },
             diffs: if diffs { Diffs::Wanted } else { Diffs::Unwanted },
             format: Format::from_matches(matches),
+            verbosity: Verbosity::from_matches(matches),
             patience: if matches.get_flag("no-wait") { Patience::GiveUp } else { Patience::Wait },
             detailed_exitcode: matches.get_flag("detailed-exitcode"),
         }
@@ -81,6 +84,7 @@ pub(super) struct Run<'a> {
     /// What is applied, one after the other.
     pub(super) sites: &'a [Site<'a>],
     pub(super) exclusion: Exclusion,
+    pub(super) unchanged: Unchanged,
 }
 
 impl Run<'_> {
@@ -97,7 +101,8 @@ impl Run<'_> {
     where
         Self: 'o,
     {
-        let is_read = flags.format == Format::Json || session.is_kept();
+        let is_read =
+            flags.format == Format::Json || flags.verbosity == Verbosity::Everything || session.is_kept();
         let settings = Settings {
             mode: flags.mode,
             diffs: flags.diffs,
@@ -105,7 +110,14 @@ impl Run<'_> {
             exclusion: self.exclusion,
         };
         let progress = Rc::clone(&output.progress);
-        let mut printer = Printer::new(output, flags.format, self.sites, settings.mode);
+        let manner = Manner {
+            format: flags.format,
+            verbosity: flags.verbosity,
+            unchanged: self.unchanged,
+            mode: flags.mode,
+        };
+        let mut printer =
+            Printer::new(output, manner, self.sites.iter().map(|site| site.resources.len()).sum());
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if flags.mode == RunMode::Real {

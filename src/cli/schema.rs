@@ -12,11 +12,12 @@ struct Document {
     schema: fn() -> Json,
 }
 
-const DOCUMENTS: [Document; 4] = [
+const DOCUMENTS: [Document; 5] = [
     Document { name: "manifest", schema: manifest_schema },
     Document { name: "request", schema: api::request_schema },
     Document { name: "response", schema: api::response_schema },
     Document { name: "event", schema: types::event_schema },
+    Document { name: "summary", schema: types::summary_schema },
 ];
 
 pub(super) fn command() -> Command {

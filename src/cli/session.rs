@@ -10,7 +10,7 @@ use super::{
     failure::{Failure, warn},
     or_variable,
     output::{Loss, Output},
-    report::{self, Format},
+    report::{self, Format, Verbosity},
     run::refresh_store,
     state::{self, StateFolder},
     switch,
@@ -48,6 +48,7 @@ pub(super) fn command() -> Command {
                 .about("Shows what happened in a session")
                 .arg(argument())
                 .arg(state::argument())
+                .args(Verbosity::arguments())
                 .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
                 .arg(switch("remove", "Remove the session afterwards")),
         )
@@ -91,6 +92,7 @@ pub(super) struct ReportArguments {
     folder: PathBuf,
     state: StateFolder,
     format: Format,
+    verbosity: Verbosity,
     remove: bool,
 }
 
@@ -106,6 +108,7 @@ impl Arguments {
                     folder,
                     state: StateFolder::from_matches(matches),
                     format: Format::from_matches(matches),
+                    verbosity: Verbosity::from_matches(matches),
                     remove: matches.get_flag("remove"),
                 }))
             }
@@ -145,7 +148,7 @@ fn report(arguments: &ReportArguments, output: &mut Output) -> Result<Exit, Fail
     let store = Store::open(&arguments.folder)?;
     let session = resume(store.clone())?;
     let summary = session.summary();
-    report::session(session.events(), &summary, arguments.format, output);
+    report::session(session.events(), &summary, arguments.format, arguments.verbosity, output);
     let failed = summary.failed_resources > 0 || summary.requirements_unmet_count > 0;
     let exit = if failed { Exit::Failed } else { Exit::Success };
     // What nobody could read is kept.

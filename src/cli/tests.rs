@@ -52,6 +52,25 @@ fn examples_mean_the_same_when_they_are_given_as_flags() {
 }
 
 #[test]
+fn examples_in_help_can_be_pasted_on_any_width() {
+    for kind in TYPES {
+        for width in [40, 80, 200] {
+            let mut command = command().term_width(width);
+            let error =
+                command.try_get_matches_from_mut(["ccm", "ensure", kind.name(), "--help"]).unwrap_err();
+            let help = flags::with_spaces(&error.to_string());
+            for declaration in
+                kind.examples().iter().flat_map(|example| declarations(example.manifest).unwrap())
+            {
+                let spelled = flags::spelled(&declaration).join(" ");
+                let pasted = help.replace(" \\\n    ", " ");
+                assert!(pasted.contains(&format!("\n  {spelled}\n")), "{spelled}\n{help}");
+            }
+        }
+    }
+}
+
+#[test]
 fn every_command_says_what_it_is_for() {
     let mut all = vec![command()];
     while let Some(mut command) = all.pop() {

@@ -7,35 +7,50 @@ use super::{
     apply::manifest_argument,
     failure::{Failure, heed},
     host,
-    load_inputs::{self, InputFlags},
+    load_inputs::{self, InputFlags, Strictness},
     output::Output,
-    report::Format,
+    sarif::{self, Completeness},
     switch,
 };
 use crate::{
     document::Review,
-    manifest::{self, LoadError, Location},
+    manifest::{self, LoadError, Loaded, Location, Manifest},
 };
 
 pub(super) fn command() -> Command {
     load_inputs::arguments(Command::new("validate"))
         .about("Finds everything that is wrong with manifests without touching the machine")
         .arg(manifest_argument().num_args(1..))
+        .arg(Strictness::argument())
         .arg(switch("json", "Print what is found as JSON, one object per line"))
+        .arg(switch("sarif", "Print what is found as SARIF 2.1, for code hosts").conflicts_with("json"))
 }
 
 /// What `ccm validate` is asked.
 pub(super) struct Arguments {
     manifests: Vec<Location>,
     format: Format,
+    strictness: Strictness,
     inputs: InputFlags,
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Text,
+    Json,
+    Sarif,
 }
 
 impl Arguments {
     pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
         Ok(Self {
             manifests: load_inputs::locations(matches)?,
-            format: Format::from_matches(matches),
+            format: match (matches.get_flag("json"), matches.get_flag("sarif")) {
+                (true, _) => Format::Json,
+                (_, true) => Format::Sarif,
+                _ => Format::Text,
+            },
+            strictness: Strictness::from_matches(matches),
             inputs: InputFlags::from_matches(matches)?,
         })
     }
@@ -44,25 +59,39 @@ impl Arguments {
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory_to_look_at());
     let load_inputs = arguments.inputs.read(&host)?;
-    let mut exit = Exit::Success;
+    let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &arguments.manifests {
         let loaded = manifest::load(location, &load_inputs, &host, &memory);
-        match (loaded, arguments.format) {
-            (Ok(loaded), Format::Json) => print(&loaded.warnings, output)?,
-            (Ok(loaded), Format::Text) => {
-                let manifest = heed(loaded);
-                let count = manifest.resources.len();
-                let noun = if count == 1 { "resource" } else { "resources" };
-                output.message(&format!("{}: valid, {count} {noun}", manifest.source.name));
-            }
-            (Err(LoadError::Invalid(reviews)), Format::Json) => {
-                print(&reviews, output)?;
+        match (loaded.and_then(|loaded| arguments.strictness.judge(loaded)), arguments.format) {
+            (Ok(loaded), Format::Text) => valid(loaded, output),
+            (Ok(loaded), Format::Json | Format::Sarif) => reviews.extend(loaded.warnings),
+            (Err(LoadError::Invalid(found)), Format::Json | Format::Sarif) => {
+                reviews.extend(found);
                 exit = Exit::NotAttempted;
             }
-            (Err(error), _) => exit = Failure::from(error).report(),
+            (Err(error), _) => {
+                exit = Failure::from(error).report();
+                completeness = Completeness::Partial;
+            }
+        }
+    }
+    match arguments.format {
+        Format::Text => {}
+        Format::Json => print(&reviews, output)?,
+        Format::Sarif => {
+            let log = serde_json::to_string_pretty(&sarif::log(&reviews, completeness));
+            output.line(&log.map_err(|error| Failure::new(error.to_string()))?);
         }
     }
     Ok(exit)
+}
+
+/// Says that a manifest is valid, after the warnings about it.
+fn valid(loaded: Loaded<Manifest>, output: &mut Output) {
+    let manifest = heed(loaded);
+    let count = manifest.resources.len();
+    let noun = if count == 1 { "resource" } else { "resources" };
+    output.message(&format!("{}: valid, {count} {noun}", manifest.source.name));
 }
 
 /// Prints each diagnostic as a JSON object on a line of its own.

@@ -30,6 +30,8 @@ const AHEAD: usize = 256;
 /// What came of one resource.
 #[derive(Default)]
 pub(super) struct Outcome {
+    /// The state that was found first, in a word.
+    pub(super) before: Option<String>,
     /// The state at the end, as far as it is known.
     pub(super) observed: Option<AnyState>,
     /// Completes "Would have ..." when something was or would have been done.
@@ -174,6 +176,7 @@ impl Attempts<'_> {
         let (wanted, on) = (self.wanted, self.provider);
         cx.tick()?;
         let have = outcome.observed.insert(wanted.inspect(on, cx)?);
+        outcome.before.get_or_insert_with(|| have.ensure());
         if let Some(pending) = wanted.compare(have, self.trigger())? {
             if self.settings.diffs == Diffs::Wanted && !self.resource.common.sensitive {
                 outcome.diff = wanted.preview(have, &pending, on, cx)?;

@@ -34,6 +34,7 @@ pub(super) enum Early {
 
 /// What a resource was left as, and what was done for that.
 pub(super) struct Enacted {
+    before: String,
     left: AnyState,
     pending: PlannedChange,
     effects: Effects,
@@ -96,8 +97,11 @@ impl Attempts<'_> {
         match self.wanted.enact_group(&members, self.provider, cx) {
             Ok(mut states) if states.len() == members.len() => {
                 let first = states.remove(0);
-                for (Follower { resource, pending, effects, .. }, left) in followers.into_iter().zip(states) {
-                    let early = Early::Enacted(Box::new(Enacted { left, pending, effects }));
+                for (Follower { resource, have, pending, effects, .. }, left) in
+                    followers.into_iter().zip(states)
+                {
+                    let early =
+                        Early::Enacted(Box::new(Enacted { before: have.ensure(), left, pending, effects }));
                     grouped.early.insert(resource.reference(), early);
                 }
                 Some(first)
@@ -158,7 +162,8 @@ impl Attempts<'_> {
     pub(super) fn is_confirmed(&self, early: Early, outcome: &mut Outcome) -> bool {
         outcome.begun = true;
         let Early::Enacted(enacted) = early else { return false };
-        let Enacted { left, pending, effects } = *enacted;
+        let Enacted { before, left, pending, effects } = *enacted;
+        outcome.before = Some(before);
         outcome.effects = Some(effects);
         let left = outcome.observed.insert(left);
         let is_reached = matches!(self.wanted.compare(left, Trigger::Turn), Ok(None));

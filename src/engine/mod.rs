@@ -108,6 +108,10 @@ pub(crate) struct Report<'r> {
     pub(crate) warnings: Vec<String>,
     /// Why the resource was passed over, by its `control` or because it was not asked for.
     pub(crate) excluded: Option<&'static str>,
+    /// The state that was found first, in a word; nothing if it did not come to that.
+    pub(crate) before: Option<String>,
+    /// The changes of other resources on account of which it was to be refreshed.
+    pub(crate) causes: Vec<&'r Reference>,
 }
 
 /// A run that came to its end, or was brought to it.
@@ -264,7 +268,7 @@ impl<'a> Run<'a, '_> {
         let (mode, detail) = (*mode, *detail);
         let mut event = Event::of(resource, mode, detail, session);
         let mut outcome = Outcome::default();
-        let mut excluded = None;
+        let (mut excluded, mut because_of) = (None, Vec::new());
         let gate = if self.site.selected.contains(resource) {
             gate::check(resource, session, &self.refreshes, mode, &self.scope)
         } else {
@@ -288,7 +292,10 @@ impl<'a> Run<'a, '_> {
                 outcome.errors.push(error.redacted(&redactor));
                 outcome.redactor = redactor;
             }
-            Gate::Open(causes) => outcome = self.converge(resource, next, &causes, &mut event, observer),
+            Gate::Open(causes) => {
+                outcome = self.converge(resource, next, &causes, &mut event, observer);
+                because_of = causes;
+            }
         }
         if let Some(effects) = outcome.effects.take() {
             self.history.record(effects);
@@ -298,8 +305,19 @@ impl<'a> Run<'a, '_> {
         if let Err(error) = self.engine.session.record(&event) {
             self.unrecorded = Some(error);
         }
-        let Outcome { summary, differences, errors, warnings, .. } = outcome;
-        Report { resource, source: self.site.source, event, summary, differences, errors, warnings, excluded }
+        let Outcome { summary, differences, errors, warnings, before, .. } = outcome;
+        Report {
+            resource,
+            source: self.site.source,
+            event,
+            summary,
+            differences,
+            errors,
+            warnings,
+            excluded,
+            before,
+            causes: because_of,
+        }
     }
 
     /// Expands what is left to expand, finds the provider and applies the resource.

@@ -42,7 +42,7 @@ pub fn hiera(text: &[u8]) {
 
 /// A request, as `ccm ensure api` reads it.
 pub fn request(text: &[u8]) {
-    let _ = cli::requested(text.to_vec());
+    let _ = cli::Request::read(text.to_vec());
 }
 
 /// Problems are told at places that exist.

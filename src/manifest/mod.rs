@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     document::{
-        self, Diagnostic, Diagnostics, Entry, Node, Pair, Parsed, Review, Source, Span, Value, closest,
-        from_node,
+        self, Diagnostic, Diagnostics, Entry, Node, Pair, Parsed, Review, Severity, Source, Span, Value,
+        closest, from_node,
     },
     hiera::{self, deep, set},
     host::{Host, input::Limits},
@@ -82,6 +82,20 @@ impl<T> Loaded<T> {
             Some(value) => Ok(Self { value, warnings: reviews }),
             None => Err(LoadError::Invalid(reviews)),
         }
+    }
+}
+
+impl<T> Loaded<T> {
+    /// Returns the value only if there is no warning about it: each becomes an error.
+    pub(crate) fn strictly(self) -> Result<Self, LoadError> {
+        if self.warnings.is_empty() {
+            return Ok(self);
+        }
+        let mut reviews = self.warnings;
+        for diagnostic in reviews.iter_mut().flat_map(|review| review.diagnostics.iter_mut()) {
+            diagnostic.severity = Severity::Error;
+        }
+        Err(LoadError::Invalid(reviews))
     }
 }
 

@@ -8,9 +8,14 @@ use serde::Serialize;
 
 use super::Event;
 
+const PROTOCOL: &str = "io.choria.ccm.v1.session.summary";
+
 /// The sum of a session. A resource counts once, by its last event: as failed, else skipped, else changed, else stable.
-#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Summary {
+    /// Always `io.choria.ccm.v1.session.summary`.
+    #[schemars(extend("const" = PROTOCOL))]
+    pub(crate) protocol: &'static str,
     /// When the session began: RFC 3339, UTC.
     pub(crate) start_time: String,
     /// When it ended.
@@ -46,6 +51,7 @@ impl Summary {
         }
         let count = |holds: fn(&Event) -> bool| last.values().filter(|event| holds(event)).count();
         Self {
+            protocol: PROTOCOL,
             start_time: started.to_string(),
             end_time: now.to_string(),
             total_duration: u64::try_from(now.duration_since(started).as_nanos()).unwrap_or_default(),

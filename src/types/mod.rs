@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     resource::{AnyType, TypeOf, document, written},
-    session::Event,
+    session::{Event, Summary},
 };
 
 /// Every type, in the order in which help and manual list them.
@@ -55,6 +55,11 @@ pub(crate) fn event_schema() -> Value {
     let mut schema = written::<Event>().to_value();
     schema["oneOf"] = TYPES.iter().map(of_type).collect();
     document("ccm event", &schema)
+}
+
+/// The schema of a summary.
+pub(crate) fn summary_schema() -> Value {
+    document("ccm summary", &written::<Summary>().to_value())
 }
 
 /// The names of all types.

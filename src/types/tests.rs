@@ -196,7 +196,11 @@ fn the_reference_pages_are_current() {
 
 #[test]
 fn the_schemas_are_current() {
-    let schemas = [("manifest", manifest_schema()), ("event", super::event_schema())];
+    let schemas = [
+        ("manifest", manifest_schema()),
+        ("event", super::event_schema()),
+        ("summary", super::summary_schema()),
+    ];
     for (name, schema) in schemas {
         assert_current(
             &format!("schemas/{name}.json"),

@@ -78,7 +78,7 @@ impl Site {
     /// Applies a manifest.
     #[track_caller]
     pub(crate) fn apply(&self, manifest: &str) -> Outcome {
-        self.apply_with(manifest, &[])
+        self.apply_with(manifest, &["-v"])
     }
 
     /// Applies a manifest with flags.

@@ -51,11 +51,12 @@ impl Outcome {
         self
     }
 
-    /// The line of a resource begins with this level and tells this.
+    /// The line of a resource tells this, behind any mark.
     #[track_caller]
-    pub(crate) fn reports(&self, level: &str, resource: &str, what: &str) -> &Self {
-        let line = format!("{level:5} {resource} {what}");
-        assert!(self.stdout.lines().any(|found| found.starts_with(&line)), "no line {line:?}\n{self}");
+    pub(crate) fn reports(&self, resource: &str, what: &str) -> &Self {
+        let line = format!("{resource} {what}");
+        let tells = |found: &str| found.get(2..).is_some_and(|found| found.starts_with(&line));
+        assert!(self.stdout.lines().any(tells), "no line {line:?}\n{self}");
         self
     }
 
@@ -82,7 +83,8 @@ impl Outcome {
     /// The events of a run with `--json`.
     #[track_caller]
     pub(crate) fn events(&self) -> Vec<Value> {
-        self.json_lines().into_iter().filter(|line| line.get("protocol").is_some()).collect()
+        let is_event = |line: &Value| line["protocol"] == "io.choria.ccm.v1.transaction.event";
+        self.json_lines().into_iter().filter(is_event).collect()
     }
 
     /// The event of the resource whose name ends like this.

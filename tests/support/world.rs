@@ -150,8 +150,9 @@ impl World {
         }
     }
 
+    /// Applies the manifest and shows every resource, also those that are as they should be.
     pub(crate) fn apply(&self) -> Outcome {
-        self.apply_with(&[])
+        self.apply_with(&["-v"])
     }
 
     pub(crate) fn apply_with(&self, flags: &[&str]) -> Outcome {

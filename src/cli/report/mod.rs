@@ -1,0 +1,359 @@
+//! What a run prints: a line for each resource that people should know of, and the sum at the end.
+
+mod aside;
+mod line;
+mod looked_at;
+mod summary;
+
+use std::{collections::HashMap, time::Duration};
+
+use anstyle::{AnsiColor, Style};
+use clap::{Arg, ArgAction, ArgMatches};
+
+pub(super) use self::aside::Aside;
+use self::{
+    line::{Line, Mark, unmet},
+    summary::Failed,
+};
+use super::{failure::warn, output::Output, progress::Count, run::waiting, switch};
+use crate::{
+    engine::{Finished, Observer, Reason, Report, RunMode},
+    resource::{Error, Resource},
+    session::{Event, Summary},
+    visible::visible_line,
+};
+
+/// What a reader wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Text,
+    Json,
+}
+
+impl Format {
+    /// Reads `--json`.
+    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
+        if matches.get_flag("json") { Self::Json } else { Self::Text }
+    }
+}
+
+/// How much people want to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Verbosity {
+    /// Only what went wrong.
+    Quiet,
+    /// What changed or went wrong.
+    Normal,
+    /// Every resource, and who did it in how much time.
+    Verbose,
+    /// Also what was looked at, and why something was done.
+    Everything,
+}
+
+impl Verbosity {
+    /// Returns the flags `-v` and `-q`.
+    pub(super) fn arguments() -> [Arg; 2] {
+        [
+            Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).help(
+                "Also show unchanged resources, provider and runtime; twice: what was looked at and why",
+            ),
+            switch("quiet", "Show only failures").short('q').conflicts_with("verbose"),
+        ]
+    }
+
+    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
+        match (matches.get_flag("quiet"), matches.get_count("verbose")) {
+            (true, _) => Self::Quiet,
+            (false, 0) => Self::Normal,
+            (false, 1) => Self::Verbose,
+            (false, _) => Self::Everything,
+        }
+    }
+}
+
+/// What is said of resources that were as they should be, unless people want to read more or less than usual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unchanged {
+    /// They are counted in the sum.
+    Counted,
+    /// They have their line: there is no sum.
+    Shown,
+}
+
+/// How wide lines are on which something is broken or shortened without a terminal.
+const USUAL_WIDTH: usize = 80;
+
+/// Lines about a resource stand below its name.
+const BELOW: usize = 6;
+
+const ADDED: Style = AnsiColor::Green.on_default();
+const WARN: Style = AnsiColor::Yellow.on_default();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const REMOVED: Style = AnsiColor::Red.on_default();
+const HUNK: Style = AnsiColor::Cyan.on_default();
+const DIM: Style = Style::new().dimmed();
+const PLAIN: Style = Style::new();
+
+/// How a run is printed.
+#[derive(Clone, Copy)]
+pub(super) struct Manner {
+    pub(super) format: Format,
+    pub(super) verbosity: Verbosity,
+    pub(super) unchanged: Unchanged,
+    pub(super) mode: RunMode,
+}
+
+/// Prints a run as it happens.
+pub(super) struct Printer<'a> {
+    output: &'a mut Output,
+    how: Manner,
+    /// How many resources there are.
+    total: usize,
+    /// How many turns have come.
+    begun: usize,
+    /// How many of them were as they should be so far.
+    stable: usize,
+    failed: Vec<Failed>,
+    /// Whether anything was printed that the sum has to be set apart from.
+    is_begun: bool,
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(output: &'a mut Output, how: Manner, total: usize) -> Self {
+        Self { output, how, total, begun: 0, stable: 0, failed: Vec::new(), is_begun: false }
+    }
+
+    /// Prints the sum of the run.
+    pub(super) fn summary(&mut self, finished: &Finished) {
+        let cut_short = finished.stopped.as_ref().map(|stopped| {
+            let why = match &stopped.reason {
+                Reason::Failure => "after a failure, as fail_on_error asks".to_owned(),
+                Reason::Signal(signal) => format!("by {signal}"),
+            };
+            let noun = if stopped.remaining == 1 { "resource was" } else { "resources were" };
+            format!("stopped {why}: {} {noun} not attempted", stopped.remaining)
+        });
+        match (self.how.format, cut_short) {
+            (Format::Text, Some(line)) => self.print(&line),
+            (Format::Json, Some(line)) => warn(&line),
+            (_, None) => {}
+        }
+        if self.how.format == Format::Json {
+            return json(&finished.summary, self.output);
+        }
+        if self.how.verbosity > Verbosity::Quiet {
+            let apart = if self.is_begun { "\n" } else { "" };
+            let width = self.output.width();
+            self.output.styled(&format!("{apart}{}", summary::sum(&finished.summary, self.how.mode, width)));
+            if !self.failed.is_empty() {
+                self.output.styled(&summary::failures(&self.failed, width));
+            }
+        }
+        self.output.flush();
+    }
+
+    fn print(&mut self, text: &str) {
+        self.output.styled(text);
+        self.is_begun = true;
+    }
+
+    fn is_shown(&self, report: &Report) -> bool {
+        let event = &report.event;
+        let is_well = !event.failed && event.unmet_requirements.is_empty();
+        match self.how.verbosity {
+            Verbosity::Quiet => !is_well,
+            Verbosity::Normal => {
+                let is_news = event.changed || !report.warnings.is_empty();
+                !is_well || is_news || self.how.unchanged == Unchanged::Shown
+            }
+            Verbosity::Verbose | Verbosity::Everything => true,
+        }
+    }
+
+    fn resource(&mut self, report: &Report) {
+        let event = &report.event;
+        let mut line = Line::of(report).with_fact("alias", event.alias.as_deref().unwrap_or_default());
+        if self.how.verbosity >= Verbosity::Verbose {
+            line = line
+                .with_fact("provider", &event.provider)
+                .with_fact("ensure", ensure(event))
+                .with_fact("runtime", &runtime(event.duration));
+        }
+        let width = self.output.width();
+        self.print(&line.laid_out(width));
+        if self.how.verbosity == Verbosity::Everything {
+            let width = width.unwrap_or(USUAL_WIDTH).saturating_sub(BELOW);
+            for line in looked_at::explained(report, self.how.mode, width) {
+                self.print(&format!("{:BELOW$}{DIM}{line}{DIM:#}", ""));
+            }
+        }
+    }
+
+    fn details(&mut self, report: &Report) {
+        for warning in &report.warnings {
+            self.output.styled(&format!("      {WARN}warning:{WARN:#} {}", indented(warning)));
+        }
+        for error in &report.errors {
+            self.print(&format!("{:BELOW$}{}", "", indented(&error.message)));
+            let place = place(report, error);
+            self.print(&format!("{:BELOW$}  {DIM}-->{DIM:#} {place}", ""));
+            if let Some(help) = &error.help {
+                self.output.styled(&format!("      help: {}", indented(help)));
+            }
+        }
+        for line in report.event.diff.as_deref().unwrap_or_default().split_terminator('\n') {
+            let style = match line.as_bytes().first() {
+                Some(b'+') => ADDED,
+                Some(b'-') => REMOVED,
+                Some(b'@') => HUNK,
+                _ => PLAIN,
+            };
+            self.output.styled(&format!("{style}{}{style:#}", visible_line(line)));
+        }
+    }
+}
+
+impl Observer for Printer<'_> {
+    fn begun(&mut self, resource: &Resource) {
+        if self.how.format == Format::Text && self.how.verbosity > Verbosity::Quiet {
+            let count = Count { done: self.begun, total: self.total, stable: self.stable };
+            self.output.progress.turn(&visible_line(&resource.to_string()), count);
+        }
+        self.begun += 1;
+    }
+
+    fn waiting(&mut self, holder: &str) {
+        self.output.progress.hide();
+        waiting(holder);
+    }
+
+    fn output(&mut self, resource: &Resource, line: &str) {
+        if self.how.format == Format::Json {
+            return Aside(&self.output.progress).output(resource, line);
+        }
+        if self.how.verbosity == Verbosity::Quiet {
+            return;
+        }
+        let name = resource.to_string();
+        self.print(&format!("{:BELOW$}{DIM}{}:{DIM:#} {}", "", visible_line(&name), visible_line(line)));
+        self.output.flush();
+        self.output.progress.resume();
+    }
+
+    fn finished(&mut self, report: &Report) {
+        if self.how.format == Format::Json {
+            Aside(&self.output.progress).warnings(report);
+            return json(&report.event, self.output);
+        }
+        let event = &report.event;
+        if event.failed {
+            let about = report.errors.first().map(|error| place(report, error));
+            self.failed.push(Failed { name: report.resource.to_string(), about: about.unwrap_or_default() });
+        } else if !event.changed && !event.skipped {
+            self.stable += 1;
+        }
+        if self.is_shown(report) {
+            self.resource(report);
+            self.details(report);
+            self.output.flush();
+        }
+    }
+}
+
+/// Returns where a resource is written that failed: the property that it failed at, if there is one.
+fn place(report: &Report, error: &Error) -> String {
+    let (line, column) = report.source.line_column(report.resource.place_of(error).start);
+    let property = error.property.map(|property| format!(" ({property})")).unwrap_or_default();
+    format!("{}:{line}:{column}{property}", visible_line(&report.source.name))
+}
+
+/// Returns the state at the end, unless it is beside the point: a command that went well leaves nothing to be there, nor does
+/// an archive that was cleaned up after it was unpacked.
+fn ensure(event: &Event) -> &str {
+    let is_beside_the_point =
+        !event.failed && event.final_ensure == "absent" && event.requested_ensure != "absent";
+    if is_beside_the_point { "" } else { &event.final_ensure }
+}
+
+fn json(value: &impl serde::Serialize, output: &mut Output) {
+    // Events and summaries hold nothing that JSON cannot.
+    output.line(&serde_json::to_string(value).unwrap_or_default());
+    output.flush();
+}
+
+/// Prints a session that is over. Its commands have shown each event when it happened: what is left is the sum, and who failed.
+pub(super) fn session(
+    events: &[Event],
+    summary: &Summary,
+    format: Format,
+    verbosity: Verbosity,
+    output: &mut Output,
+) {
+    if format == Format::Json {
+        for event in events {
+            json(event, output);
+        }
+        return json(summary, output);
+    }
+    if verbosity >= Verbosity::Verbose {
+        for event in events {
+            recorded(event, output);
+        }
+        output.styled("");
+    }
+    // Of a session in which something did happen, it is not said that it would.
+    let predicted = !events.is_empty() && events.iter().all(|event| event.noop);
+    let mode = if predicted { RunMode::Noop } else { RunMode::Real };
+    let width = output.width();
+    if verbosity > Verbosity::Quiet {
+        output.styled(&summary::sum(summary, mode, width));
+    }
+    let failed: Vec<_> = last_of_each(events).filter(|event| event.failed).map(Failed::of).collect();
+    if !failed.is_empty() {
+        output.styled(&summary::failures(&failed, width));
+    }
+}
+
+/// Returns the event of each resource that counts.
+fn last_of_each(events: &[Event]) -> impl Iterator<Item = &Event> {
+    let last: HashMap<_, _> =
+        events.iter().enumerate().map(|(at, event)| ((&event.kind, &event.name), at)).collect();
+    events
+        .iter()
+        .enumerate()
+        .filter(move |(at, event)| last[&(&event.kind, &event.name)] == *at)
+        .map(|(_, event)| event)
+}
+
+/// Prints an event that was recorded.
+fn recorded(event: &Event, output: &mut Output) {
+    let what = match &event.noop_message {
+        _ if event.failed => "failed",
+        _ if !event.unmet_requirements.is_empty() => &unmet(event),
+        Some(message) => message,
+        None if event.skipped => "skipped",
+        None if event.changed => "changed",
+        None => "stable",
+    };
+    let line = Line::new(Mark::of(event, None), &format!("{}#{}", event.kind, event.name), what);
+    output.styled(&line.laid_out(output.width()));
+    for error in &event.error {
+        output.styled(&format!("{:BELOW$}{}", "", indented(error)));
+    }
+}
+
+/// A length of time for people.
+fn runtime(nanoseconds: u64) -> String {
+    let duration = Duration::from_nanos(nanoseconds);
+    match duration.as_secs_f64() {
+        seconds if seconds < 0.001 => format!("{}µs", duration.as_micros()),
+        seconds if seconds < 1.0 => format!("{:.1}ms", seconds * 1e3),
+        seconds if seconds < 60.0 => format!("{seconds:.2}s"),
+        _ => crate::vocabulary::Duration::from(Duration::from_secs(duration.as_secs())).to_string(),
+    }
+}
+
+/// A text of several lines below an indented first one.
+fn indented(text: &str) -> String {
+    text.lines().map(visible_line).collect::<Vec<_>>().join("\n      ")
+}
