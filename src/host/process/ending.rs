@@ -15,7 +15,7 @@ const PULSE: Duration = Duration::from_millis(20);
 
 /// How long killed processes may take to disappear. Only the kernel can hold them, for instance on a dead network
 /// file system.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Ended {
     /// What was running before.
