@@ -177,7 +177,9 @@ fn sessions_that_never_end_do_not_pile_up() {
         // Nobody reports it, and its folder is cleared away.
         fs::remove_dir_all(store).unwrap();
     }
-    assert!(memory(&world).lines().count() < 6, "{}", memory(&world));
+    let known = memory(&world);
+    let sessions = (0..12).filter(|round| known.contains(&format!("s{round}\""))).count();
+    assert!((1..3).contains(&sessions), "{sessions} sessions are remembered: {known}");
     // What it changed is followed nevertheless: the machine may have been started anew.
     let last = session(&world, "last");
     file(&world, &last, "x").exits(0).says("stable");
