@@ -18,7 +18,7 @@ fn made(world: &World) -> String {
 
 fn run(flags: &[&str]) -> (String, Outcome) {
     let world = world();
-    let flags: Vec<_> = flags.iter().map(|flag| world.fill(flag)).collect();
+    let flags: Vec<_> = flags.iter().chain(&["-v"]).map(|flag| world.fill(flag)).collect();
     let outcome = world.apply_with(&flags.iter().map(String::as_str).collect::<Vec<_>>());
     (made(&world), outcome)
 }
