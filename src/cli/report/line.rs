@@ -233,7 +233,7 @@ mod tests {
             assert_eq!(plain(&updated("file#/etc/app/app.conf"), width), expected);
         }
         let long = updated("file#/usr/local/share/applications/defaults/app.conf");
-        assert_eq!(plain(&long, 60), "~ file#/usr…defaults/app.conf updated the file (mode, owner)");
+        assert_eq!(plain(&long, 60), "~ file#/us…/defaults/app.conf updated the file (mode, owner)");
     }
 
     #[test]

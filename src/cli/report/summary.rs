@@ -105,6 +105,6 @@ mod tests {
         let both =
             [failed("file#/etc/a", "site.yaml:1:2"), failed("exec#a long one", "site.yaml:10:3 (command)")];
         let text = anstream::adapter::strip_str(&failures(&both, Some(30))).to_string();
-        assert_eq!(text, "\nfailed:\n  file#/etc/a  site.yaml:1:2\n  exec…a long one  site.yaml:10…");
+        assert_eq!(text, "\nfailed:\n  file#/etc/a  site.yaml:1:2\n  exec…long one  site.yaml:10…");
     }
 }
