@@ -3,6 +3,8 @@
 //! The commit is `CCM_COMMIT`, or what git says in a release build. While one works on the program it is left out: a commit would
 //! build everything anew.
 
+#![allow(clippy::disallowed_methods, reason = "a build script asks cargo and git")]
+
 use std::{env, path::Path, process::Command};
 
 /// Changes with every commit and every switch to another branch.

@@ -1,6 +1,6 @@
 //! Names that resources are known by, and whether they fit together.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write};
 
 use super::{
     entries::Declared,
@@ -77,7 +77,7 @@ fn declared_twice(
         format!("{reference} is declared twice")
     };
     if declaration.element.is_some() {
-        message += &format!(", here for {}", repetition::who(declaration));
+        let _ = write!(message, ", here for {}", repetition::who(declaration));
     }
     let problem = Diagnostic::error("duplicate-resource", message).at(span);
     match &first_declared.declaration.element {

@@ -1,6 +1,6 @@
 //! Items of a list that `for_each` repeats.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write};
 
 use super::{entries::Declared, secret::secret_keys};
 use crate::{
@@ -79,7 +79,9 @@ impl Findings {
             match others {
                 0 => {}
                 1 => problem.message.push_str("; the same is wrong for 1 other element"),
-                _ => problem.message += &format!("; the same is wrong for {others} other elements"),
+                _ => {
+                    let _ = write!(problem.message, "; the same is wrong for {others} other elements");
+                }
             }
             problem
         })
@@ -89,7 +91,7 @@ impl Findings {
 /// Says of which element an expression could not be worked out.
 fn of_element(mut problem: Diagnostic, declaration: &Declaration) -> Diagnostic {
     if problem.id == "invalid-expression" {
-        problem.message += &format!(" ({})", who(declaration));
+        let _ = write!(problem.message, " ({})", who(declaration));
     }
     problem
 }

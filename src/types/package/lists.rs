@@ -1,5 +1,7 @@
 //! How old the lists of what the sources offer are, and the files that name the sources.
 
+#![allow(clippy::disallowed_methods, reason = "only the times of the lists are asked for")]
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,5 +1,7 @@
 //! Who else is at work on the packages.
 
+#![allow(clippy::disallowed_methods, reason = "who holds a lock is in /proc")]
+
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
