@@ -2,6 +2,7 @@
 
 mod decision;
 mod diff;
+mod edit;
 mod posix;
 mod source;
 mod state;

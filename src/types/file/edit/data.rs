@@ -1,0 +1,126 @@
+//! `json` and `toml`: values in files that programs read.
+
+use serde_json::{Map, Value};
+use toml_edit::{DocumentMut, Item, Key, Table, TableLike};
+
+use super::Reason;
+
+/// Merges a patch into a JSON text as RFC 7396 says: maps merge, null removes, anything else replaces.
+pub(super) fn merge_json(text: &str, patch: &Value) -> Result<String, Reason> {
+    let failed = |error: serde_json::Error| Reason::NotParsed { format: "JSON", error: error.to_string() };
+    let old: Value = if text.trim().is_empty() {
+        Map::new().into()
+    } else {
+        serde_json::from_str(text).map_err(failed)?
+    };
+    let mut new = old.clone();
+    merge(&mut new, patch);
+    if new == old && !text.trim().is_empty() {
+        return Ok(text.to_owned());
+    }
+    let indent = indent(text);
+    let mut bytes = Vec::new();
+    let format = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
+    let mut writer = serde_json::Serializer::with_formatter(&mut bytes, format);
+    serde::Serialize::serialize(&new, &mut writer).map_err(failed)?;
+    if text.is_empty() || text.ends_with('\n') {
+        bytes.push(b'\n');
+    }
+    String::from_utf8(bytes).map_err(|error| Reason::NotParsed { format: "JSON", error: error.to_string() })
+}
+
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        target.clone_from(patch);
+        return;
+    };
+    if !target.is_object() {
+        *target = Map::new().into();
+    }
+    let Value::Object(target) = target else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            target.shift_remove(key);
+        } else {
+            merge(target.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Returns how far the text indents its first level.
+fn indent(text: &str) -> &str {
+    let indented = text.lines().find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
+    indented.map_or("  ", |line| &line[..line.len() - line.trim_start().len()])
+}
+
+/// Sets a dotted key of a TOML text, or removes it where there is no value; comments and order stay.
+pub(super) fn edit_toml(text: &str, keys: &[Key], value: Option<&Value>) -> Result<String, Reason> {
+    let failed =
+        |error: toml_edit::TomlError| Reason::NotParsed { format: "TOML", error: error.message().to_owned() };
+    let mut document: DocumentMut = text.parse().map_err(failed)?;
+    let Some((last, above)) = keys.split_last() else { return Ok(text.to_owned()) };
+    let Some(table) = reach(document.as_table_mut(), above, value.is_some())? else {
+        return Ok(text.to_owned());
+    };
+    match value {
+        None => {
+            table.remove(last.get());
+        }
+        Some(value) => {
+            let new = toml_value(value);
+            match table.get_mut(last.get()) {
+                Some(Item::Value(old)) if old.to_string().trim() == new.to_string().trim() => {}
+                Some(Item::Value(old)) => {
+                    // What stands around the value, such as a comment behind it, stays.
+                    let decor = old.decor().clone();
+                    *old = new;
+                    *old.decor_mut() = decor;
+                }
+                _ => {
+                    table.insert(last.get(), Item::Value(new));
+                }
+            }
+        }
+    }
+    Ok(document.to_string())
+}
+
+/// Goes down to the table that holds the last key. Makes what is missing, or returns nothing where that is not wanted.
+fn reach<'t>(
+    root: &'t mut dyn TableLike,
+    keys: &[Key],
+    make: bool,
+) -> Result<Option<&'t mut dyn TableLike>, Reason> {
+    let mut table = root;
+    for key in keys {
+        if table.get(key.get()).is_none_or(Item::is_none) {
+            if !make {
+                return Ok(None);
+            }
+            let mut new = Table::new();
+            new.set_implicit(true);
+            table.insert(key.get(), Item::Table(new));
+        }
+        let item = table.get_mut(key.get()).and_then(Item::as_table_like_mut);
+        table = item.ok_or_else(|| Reason::NotATable { key: key.get().to_owned() })?;
+    }
+    Ok(Some(table))
+}
+
+fn toml_value(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Null => "".into(),
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => number.into(),
+            (None, Some(number)) => number.into(),
+            (None, None) => number.to_string().into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => items.iter().map(toml_value).collect::<toml_edit::Array>().into(),
+        Value::Object(entries) => {
+            let entries = entries.iter().map(|(key, value)| (Key::new(key), toml_value(value)));
+            entries.collect::<toml_edit::InlineTable>().into()
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! One step of an `edit`, as it is written and as it is carried out.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toml_edit::Key;
+
+use super::{
+    Reason,
+    block::Markers,
+    data, ini,
+    line::{self, Position, Setting},
+    replace::replace,
+};
+use crate::{
+    resource::Error,
+    vocabulary::{Pattern, ScalarText},
+};
+
+/// One step: exactly one of `line`, `block`, `replace`, `ini`, `keyvalue`, `json` and `toml`, and its options.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(crate) struct Step {
+    /// A whole line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    line: Option<String>,
+    /// Lines that stand between two marker lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    block: Option<String>,
+    /// A regular expression; every match is replaced by `with`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replace: Option<Pattern>,
+    /// A key in a section of an INI file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ini: Option<Ini>,
+    /// A key and its value on one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keyvalue: Option<KeyValue>,
+    /// A merge patch for a JSON file (RFC 7396): maps merge, null removes a key, anything else replaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    json: Option<serde_json::Map<String, Value>>,
+    /// A dotted key of a TOML file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    toml: Option<Toml>,
+    /// With `line`: the last line that matches this is replaced. With `ensure: absent`, all that match are removed.
+    #[serde(rename = "match", default, skip_serializing_if = "Option::is_none")]
+    matching: Option<Pattern>,
+    /// With `line`, `block` and `keyvalue`: what is new goes behind the last line that matches this, not to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<Pattern>,
+    /// With `line`, `block` and `keyvalue`: what is new goes before the first line that matches this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<Pattern>,
+    /// `absent` removes what the step names.
+    #[serde(default, skip_serializing_if = "Presence::is_present")]
+    ensure: Presence,
+    /// With `block`: tells it from other blocks in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    marker: Option<String>,
+    /// With `block`: how a comment begins, and ends where it has to, as in `<!-- -->`; known from the ending of the
+    /// file's name, else `#`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
+    /// With `replace`: the text in place of each match; `$1` stands for a group of the pattern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    with: Option<String>,
+}
+
+/// Whether what a step names is to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Presence {
+    /// It is to be there.
+    #[default]
+    Present,
+    /// It is not to be there.
+    Absent,
+}
+
+impl Presence {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+    fn is_present(&self) -> bool {
+        *self == Self::Present
+    }
+}
+
+/// A key in a section of an INI file.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+struct Ini {
+    /// The section; without one, the lines before the first section.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    section: Option<String>,
+    /// The key.
+    key: ScalarText,
+    /// Its value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<ScalarText>,
+    /// `absent` removes the key.
+    #[serde(default, skip_serializing_if = "Presence::is_present")]
+    ensure: Presence,
+}
+
+/// A key and its value on one line.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+struct KeyValue {
+    /// The key.
+    key: ScalarText,
+    /// Its value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<ScalarText>,
+    /// What stands between them; blanks around it do not matter to lines that are there.
+    #[serde(default = "equals_sign")]
+    separator: String,
+    /// `absent` removes the key.
+    #[serde(default, skip_serializing_if = "Presence::is_present")]
+    ensure: Presence,
+}
+
+fn equals_sign() -> String {
+    "=".to_owned()
+}
+
+/// A dotted key of a TOML file.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+struct Toml {
+    /// The key, with dots between the tables that lead to it.
+    key: String,
+    /// Its value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    /// `absent` removes the key.
+    #[serde(default, skip_serializing_if = "Presence::is_present")]
+    ensure: Presence,
+}
+
+/// What a step does.
+pub(super) enum Operation<'s> {
+    Line {
+        line: &'s str,
+        matching: Option<&'s Pattern>,
+        position: Position<'s>,
+    },
+    NoLine {
+        line: &'s str,
+        matching: Option<&'s Pattern>,
+    },
+    Block {
+        block: Option<&'s str>,
+        marker: Option<&'s str>,
+        comment: Option<&'s str>,
+        position: Position<'s>,
+    },
+    Replace {
+        pattern: &'s Pattern,
+        with: &'s str,
+    },
+    Ini {
+        key: ini::Key<'s>,
+        value: Option<&'s str>,
+    },
+    Setting {
+        setting: Setting<'s>,
+        value: Option<&'s str>,
+        position: Position<'s>,
+    },
+    Json(Value),
+    Toml {
+        keys: Vec<Key>,
+        value: Option<&'s Value>,
+    },
+}
+
+impl Operation<'_> {
+    /// Returns the key that names the step.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Line { .. } | Self::NoLine { .. } => "line",
+            Self::Block { .. } => "block",
+            Self::Replace { .. } => "replace",
+            Self::Ini { .. } => "ini",
+            Self::Setting { .. } => "keyvalue",
+            Self::Json(_) => "json",
+            Self::Toml { .. } => "toml",
+        }
+    }
+
+    /// Returns the text that the step makes of another.
+    pub(super) fn apply(&self, text: &str, path: &Path) -> Result<String, Reason> {
+        match self {
+            Self::Line { line, matching, position } => {
+                Ok(line::present(text, line, matching.map(|matching| &**matching), *position))
+            }
+            Self::NoLine { line, matching } => {
+                Ok(line::absent(text, line, matching.map(|matching| &**matching)))
+            }
+            Self::Block { block, marker, comment, position } => {
+                let markers = Markers::new(*marker, *comment, path);
+                match block {
+                    Some(block) if markers.are_in(block) => Err(Reason::NotStable),
+                    Some(block) => markers.present(text, block, *position),
+                    None => markers.absent(text),
+                }
+            }
+            Self::Replace { pattern, with } => Ok(replace(text, pattern, with)),
+            Self::Ini { key, value } => {
+                Ok(value.map_or_else(|| key.unset(text), |value| key.set(text, value)))
+            }
+            Self::Setting { setting, value, position } => {
+                Ok(value.map_or_else(|| setting.unset(text), |value| setting.set(text, value, *position)))
+            }
+            Self::Json(patch) => data::merge_json(text, patch),
+            Self::Toml { keys, value } => data::edit_toml(text, keys, *value),
+        }
+    }
+
+    /// Returns why the step is refused when it would change its own result.
+    pub(super) fn unstable(&self) -> Reason {
+        match self {
+            Self::Replace { pattern, .. } => Reason::Restless { pattern: pattern.to_string() },
+            _ => Reason::NotStable,
+        }
+    }
+}
+
+/// The options of a step, with the steps that have them.
+const OPTIONS: &[(&str, &[&str])] = &[
+    ("match", &["line"]),
+    ("after", &["line", "block", "keyvalue"]),
+    ("before", &["line", "block", "keyvalue"]),
+    ("ensure", &["line", "block", "ini", "keyvalue", "toml"]),
+    ("marker", &["block"]),
+    ("comment", &["block"]),
+    ("with", &["replace"]),
+];
+
+impl Step {
+    /// Returns what the step does, or what is wrong with how it is written.
+    pub(super) fn operation(&self) -> Result<Operation<'_>, Error> {
+        let wrong = |message: String| Error::new(message).on("edit");
+        let name = self.name().map_err(wrong)?;
+        self.check_options(name).map_err(wrong)?;
+        let position = Position { after: self.after.as_deref(), before: self.before.as_deref() };
+        let absent = self.ensure == Presence::Absent;
+        if let Some(line) = &self.line {
+            let matching = self.matching.as_ref();
+            return match line.contains(['\n', '\r']) {
+                true => Err(wrong("`line` is more than one line; several are a `block`".to_owned())),
+                false if absent => Ok(Operation::NoLine { line, matching }),
+                false => Ok(Operation::Line { line, matching, position }),
+            };
+        }
+        if let Some(block) = &self.block {
+            let block = (!absent).then_some(block.as_str());
+            let (marker, comment) = (self.marker.as_deref(), self.comment.as_deref());
+            return Ok(Operation::Block { block, marker, comment, position });
+        }
+        if let Some(pattern) = &self.replace {
+            let with = self.with.as_deref().ok_or_else(|| wrong("`replace` needs `with`".to_owned()))?;
+            return Ok(Operation::Replace { pattern, with });
+        }
+        let value = |value: Option<&'_ ScalarText>, inner: Presence| match value {
+            _ if absent || inner == Presence::Absent => Ok(None),
+            Some(value) if value.contains('\n') => {
+                Err(wrong(format!("the value of `{name}` has several lines")))
+            }
+            Some(_) => Ok(Some(())),
+            None => Err(wrong(format!("`{name}` needs a `value`, or `ensure: absent`"))),
+        };
+        if let Some(ini) = &self.ini {
+            let wanted = value(ini.value.as_ref(), ini.ensure)?.and(ini.value.as_deref());
+            let key = ini::Key { section: ini.section.as_deref(), key: &ini.key };
+            return Ok(Operation::Ini { key, value: wanted });
+        }
+        if let Some(setting) = &self.keyvalue {
+            let wanted = value(setting.value.as_ref(), setting.ensure)?.and(setting.value.as_deref());
+            let setting = Setting { key: &setting.key, separator: &setting.separator };
+            return Ok(Operation::Setting { setting, value: wanted, position });
+        }
+        if let Some(toml) = &self.toml {
+            let keys =
+                Key::parse(&toml.key).map_err(|_| wrong(format!("\"{}\" is not a key of TOML", toml.key)))?;
+            let absent = absent || toml.ensure == Presence::Absent;
+            let value = toml.value.as_ref().filter(|value| !absent && !value.is_null());
+            if value.is_none() && !absent {
+                return Err(wrong("`toml` needs a `value`, or `ensure: absent`".to_owned()));
+            }
+            return Ok(Operation::Toml { keys, value });
+        }
+        Ok(Operation::Json(self.json.clone().unwrap_or_default().into()))
+    }
+
+    /// Returns the one key that says what the step is.
+    fn name(&self) -> Result<&'static str, String> {
+        let given = [
+            ("line", self.line.is_some()),
+            ("block", self.block.is_some()),
+            ("replace", self.replace.is_some()),
+            ("ini", self.ini.is_some()),
+            ("keyvalue", self.keyvalue.is_some()),
+            ("json", self.json.is_some()),
+            ("toml", self.toml.is_some()),
+        ];
+        let names: Vec<_> = given.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
+        match names[..] {
+            [name] => Ok(name),
+            [] => {
+                Err("a step of `edit` needs one of line, block, replace, ini, keyvalue, json and toml"
+                    .to_owned())
+            }
+            _ => Err(format!("a step of `edit` does one thing, not {}", names.join(" and "))),
+        }
+    }
+
+    /// Refuses options that mean nothing to the step.
+    fn check_options(&self, name: &str) -> Result<(), String> {
+        let given = [
+            self.matching.is_some(),
+            self.after.is_some(),
+            self.before.is_some(),
+            self.ensure == Presence::Absent,
+            self.marker.is_some(),
+            self.comment.is_some(),
+            self.with.is_some(),
+        ];
+        for ((option, steps), is_given) in OPTIONS.iter().zip(given) {
+            if is_given && !steps.contains(&name) {
+                return Err(format!(
+                    "`{option}` means nothing to `{name}`; it goes with {}",
+                    steps.join(", ")
+                ));
+            }
+        }
+        Ok(())
+    }
+}
