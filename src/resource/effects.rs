@@ -80,6 +80,7 @@ pub(crate) struct UnitEffect {
     pub(crate) unit: String,
     pub(crate) running: Option<bool>,
     pub(crate) enabled: Option<bool>,
+    pub(crate) masked: Option<bool>,
 }
 
 /// A package that is installed or removed.
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     fn unit(name: usize) -> Effects {
-        let units = vec![UnitEffect { unit: name.to_string(), running: None, enabled: None }];
+        let units = vec![UnitEffect { unit: name.to_string(), running: None, enabled: None, masked: None }];
         Effects { units, ..Effects::default() }
     }
 

@@ -97,7 +97,8 @@ impl Prediction {
             let before = self.units.remove(&unit.unit);
             let running = unit.running.or_else(|| before.as_ref()?.running);
             let enabled = unit.enabled.or_else(|| before.as_ref()?.enabled);
-            self.units.insert(unit.unit.clone(), UnitEffect { running, enabled, ..unit });
+            let masked = unit.masked.or_else(|| before.as_ref()?.masked);
+            self.units.insert(unit.unit.clone(), UnitEffect { running, enabled, masked, ..unit });
         }
         self.packages.extend(packages.into_iter().map(|package| (package.name, package.left)));
         self.unknown = self.unknown.max(unknown);
@@ -289,7 +290,7 @@ mod tests {
     fn what_is_done_to_a_unit_adds_up() {
         let mut prediction = Prediction::default();
         let mut act = |running, enabled| {
-            let units = vec![UnitEffect { unit: "a.service".to_owned(), running, enabled }];
+            let units = vec![UnitEffect { unit: "a.service".to_owned(), running, enabled, masked: None }];
             prediction.apply(Effects { units, ..Effects::default() }, &mut |_| {}).unwrap();
             let unit = prediction.unit("a.service").unwrap();
             (unit.running, unit.enabled)

@@ -15,8 +15,10 @@ pub(super) fn compare(
     trigger: Trigger,
 ) -> Result<Option<Change<Action>>, Error> {
     let running = running(want, have, trigger);
-    let enabling = enabling(want, have);
-    if have.enablement == Enablement::Masked {
+    let masking = masking(want, have);
+    let is_unmasked = matches!(masking, Some(Verb::Unmask | Verb::UnmaskForNow));
+    let enabling = if is_unmasked { enabling_unmasked(want) } else { enabling(want, have) };
+    if have.enablement == Enablement::Masked && !is_unmasked {
         if running == Some(Verb::Start) {
             return Err(masked(have, "ensure"));
         }
@@ -39,8 +41,12 @@ pub(super) fn compare(
     if let Some(wanted) = want.enable.filter(|_| enabling.is_some()) {
         differences.push(Difference::between("enable", have.metadata.enabled, wanted));
     }
+    if let Some(wanted) = want.masked.filter(|_| masking.is_some()) {
+        differences.push(Difference::between("masked", &have.metadata.unit_file_state, wanted));
+    }
     let refreshes = matches!(running, Some(Verb::Restart | Verb::Reload));
-    let verbs: Vec<Verb> = running.into_iter().chain(enabling).collect();
+    let (first, last) = if is_unmasked { (masking, None) } else { (None, masking) };
+    let verbs: Vec<Verb> = [first, running, enabling, last].into_iter().flatten().collect();
     Ok((!verbs.is_empty()).then_some(Change { action: Action(verbs), differences, refreshes }))
 }
 
@@ -64,6 +70,21 @@ fn enabling(want: &Properties, have: &ServiceState) -> Option<Verb> {
         (true, Enablement::Enabled | Enablement::EnabledForNow)
         | (false, Enablement::Disabled)
         | (_, Enablement::Fixed | Enablement::Masked | Enablement::NotFound) => None,
+    }
+}
+
+/// A unit that is masked hides whether it is enabled: what is asked for is done in any case.
+fn enabling_unmasked(want: &Properties) -> Option<Verb> {
+    want.enable.map(|enable| if enable { Verb::Enable } else { Verb::Disable })
+}
+
+fn masking(want: &Properties, have: &ServiceState) -> Option<Verb> {
+    match (want.masked?, have.metadata.unit_file_state.as_str()) {
+        (true, "masked") => None,
+        (true, _) => Some(Verb::Mask),
+        (false, "masked") => Some(Verb::Unmask),
+        (false, "masked-runtime") => Some(Verb::UnmaskForNow),
+        (false, _) => None,
     }
 }
 
@@ -146,6 +167,32 @@ mod tests {
             );
         }
         assert_eq!(decide("ensure: stopped", "inactive", "enabled", Trigger::Refresh), "none");
+    }
+
+    #[test]
+    fn a_unit_is_masked_last_and_unmasked_first() {
+        for (properties, active, unit_file, verbs) in [
+            ("ensure: stopped\nmasked: true", "active", "enabled", "stopped. masked"),
+            (
+                "ensure: stopped\nenable: false\nmasked: true",
+                "active",
+                "enabled",
+                "stopped. disabled. masked",
+            ),
+            ("ensure: stopped\nmasked: true", "inactive", "masked", "none"),
+            ("ensure: stopped\nmasked: true", "inactive", "masked-runtime", "masked"),
+            ("ensure: stopped\nmasked: true", "active", "masked", "stopped"),
+            ("masked: false", "inactive", "masked", "unmasked. started"),
+            ("masked: false\nenable: true", "inactive", "masked-runtime", "unmasked. started. enabled"),
+            ("ensure: stopped\nmasked: false\nenable: false", "inactive", "masked", "unmasked. disabled"),
+            ("masked: false", "active", "enabled", "none"),
+        ] {
+            assert_eq!(
+                decide(properties, active, unit_file, Trigger::Turn),
+                verbs,
+                "{properties} on {active}, {unit_file}"
+            );
+        }
     }
 
     #[test]

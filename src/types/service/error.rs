@@ -10,6 +10,12 @@ use crate::{
 pub(super) enum ServiceError {
     #[error("\"{name}\" is too long for the name of a unit")]
     LongName { name: String },
+    #[error(
+        "`masked: true` and {} contradict each other: a masked unit cannot be {}",
+        given(property),
+        done(property)
+    )]
+    MaskedAndStarted { property: &'static str },
     #[error("service not found: systemd knows no unit {unit}")]
     NotFound { unit: String },
     #[error("{unit} is masked: it cannot be {}", done(property))]
@@ -38,6 +44,10 @@ pub(super) enum ServiceError {
     Interrupted,
 }
 
+fn given(property: &str) -> &'static str {
+    if property == "enable" { "`enable: true`" } else { "`ensure: running`" }
+}
+
 fn done(property: &str) -> &'static str {
     if property == "enable" { "enabled" } else { "started" }
 }
@@ -48,6 +58,7 @@ impl ServiceError {
         match self {
             Self::LongName { .. } | Self::NotFound { .. } => Some("name"),
             Self::Masked { property, .. } => Some(property),
+            Self::MaskedAndStarted { .. } => Some("masked"),
             Self::NoUnitFile { .. } => Some("enable"),
             Self::SystemctlTimeout { .. } | Self::StillActivating { .. } => Some("timeout"),
             _ => None,
@@ -62,9 +73,11 @@ impl ServiceError {
             }
             Self::Masked { unit, .. } => {
                 return Some(format!(
-                    "somebody forbade it on purpose; `systemctl unmask {unit}` allows it again"
+                    "somebody forbade it on purpose; `masked: false` here, or `systemctl unmask {unit}`, allows it again"
                 ));
             }
+            Self::MaskedAndStarted { property: "ensure" } => "set `ensure: stopped`, or leave `masked` out",
+            Self::MaskedAndStarted { .. } => "leave `enable` or `masked` out",
             Self::NoUnitFile { .. } => "write its unit file again, or leave `enable` out",
             Self::SystemctlTimeout { .. } => {
                 "give it more time with `timeout`, or see `systemctl status` for what it waits for"

@@ -21,7 +21,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::{error::ServiceError, name::ServiceName, state::ServiceState, systemd::Systemd, unit::unit_name};
+use self::{
+    error::ServiceError,
+    name::{ServiceName, UnitWord},
+    state::ServiceState,
+    systemd::Systemd,
+    unit::unit_name,
+};
 use crate::{
     resource::{
         self, Candidate, Change, Context, Effects, Error, Example, ResourceType, Trigger, UnitEffect, Watches,
@@ -45,6 +51,11 @@ pub(crate) struct Properties {
     /// with `-`.
     #[schemars(with = "PlainName")]
     pub(crate) name: ServiceName,
+    /// The unit, where its name differs from the resource's: an instance such as `wg-quick@wg0`, or a unit under an alias
+    /// of one's own. The resource's name otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub(crate) unit: Option<UnitWord>,
     /// Whether the service runs. `stopped` also stops one that is on its way up or is being started again and again.
     #[serde(default)]
     pub(crate) ensure: Ensure,
@@ -52,6 +63,10 @@ pub(crate) struct Properties {
     /// indirect, generated, alias) count as enabled and are left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) enable: Option<bool>,
+    /// Whether the unit is masked, so that nobody can start it. Left as it is when not given. `true` needs `ensure:
+    /// stopped`; `false` unmasks the unit before anything else is done to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) masked: Option<bool>,
     /// What a change of a subscribed resource does to the running service. `reload` makes it read its configuration
     /// again where it can do that, and restarts it where it cannot.
     #[serde(default)]
@@ -108,9 +123,27 @@ impl resource::Properties for Properties {
     }
 
     fn problems(&self) -> Vec<Error> {
-        let is_too_long = unit_name(self.name.as_str()).len() > LONGEST_NAME;
-        let problem = || ServiceError::LongName { name: self.name.to_string() }.into();
-        is_too_long.then(problem).into_iter().collect()
+        let is_too_long = self.unit_name().len() > LONGEST_NAME;
+        let problem = || ServiceError::LongName { name: self.unit_word().to_owned() };
+        let mut problems: Vec<ServiceError> = is_too_long.then(problem).into_iter().collect();
+        if self.masked == Some(true) {
+            let starts = [("ensure", self.ensure == Ensure::Running), ("enable", self.enable == Some(true))];
+            let starts = starts.into_iter().filter(|(_, starts)| *starts);
+            problems.extend(starts.map(|(property, _)| ServiceError::MaskedAndStarted { property }));
+        }
+        problems.into_iter().map(Error::from).collect()
+    }
+}
+
+impl Properties {
+    /// Returns the unit's name as it is given to systemctl.
+    fn unit_word(&self) -> &str {
+        self.unit.as_ref().map_or(self.name.as_str(), UnitWord::as_str)
+    }
+
+    /// Returns the unit's whole name.
+    fn unit_name(&self) -> String {
+        unit_name(self.unit_word())
     }
 }
 
@@ -128,6 +161,10 @@ enum Verb {
     Disable,
     /// Disables what is enabled until the next boot only.
     DisableForNow,
+    Mask,
+    Unmask,
+    /// Unmasks what is masked until the next boot only.
+    UnmaskForNow,
 }
 
 impl Verb {
@@ -139,6 +176,8 @@ impl Verb {
             Self::Reload => "reloaded",
             Self::Enable => "enabled",
             Self::Disable | Self::DisableForNow => "disabled",
+            Self::Mask => "masked",
+            Self::Unmask | Self::UnmaskForNow => "unmasked",
         }
     }
 }
@@ -146,13 +185,15 @@ impl Verb {
 impl Action {
     /// What is left of the unit that it is done to.
     fn effect(&self, unit: String) -> UnitEffect {
-        let mut effect = UnitEffect { unit, running: None, enabled: None };
+        let mut effect = UnitEffect { unit, running: None, enabled: None, masked: None };
         for verb in &self.0 {
             match verb {
                 Verb::Start | Verb::Restart | Verb::Reload => effect.running = Some(true),
                 Verb::Stop => effect.running = Some(false),
                 Verb::Enable => effect.enabled = Some(true),
                 Verb::Disable | Verb::DisableForNow => effect.enabled = Some(false),
+                Verb::Mask => effect.masked = Some(true),
+                Verb::Unmask | Verb::UnmaskForNow => effect.masked = Some(false),
             }
         }
         effect
@@ -185,6 +226,11 @@ impl ResourceType for Service {
         Example {
             title: "A service that must not run",
             manifest: "- service:\n    - telnet.socket:\n        ensure: stopped\n        enable: false\n",
+        },
+        Example {
+            title: "An instance of a template, and a unit that nobody shall start",
+            manifest: "- service:\n    - vpn:\n        unit: wg-quick@wg0\n        enable: true\n    - rpcbind:\n        \
+                       ensure: stopped\n        masked: true\n",
         },
         Example {
             title: "A service that reads its configuration again instead of being restarted, and may take long to start",
@@ -222,11 +268,11 @@ impl ResourceType for Service {
     }
 
     fn effects(want: &Properties, _: &ServiceState, action: &Action, _: &Context) -> Effects {
-        Effects { units: vec![action.effect(unit_name(want.name.as_str()))], ..Effects::default() }
+        Effects { units: vec![action.effect(want.unit_name())], ..Effects::default() }
     }
 
     fn watches(want: &Properties) -> Watches {
-        Watches { units: vec![unit_name(want.name.as_str())], ..Watches::default() }
+        Watches { units: vec![want.unit_name()], ..Watches::default() }
     }
 
     fn enact(

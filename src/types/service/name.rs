@@ -34,6 +34,44 @@ impl From<ServiceName> for String {
     }
 }
 
+/// The name of a unit, instances included: what a service may be called, and `@` and `\\` besides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct UnitWord(String);
+
+impl UnitWord {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for UnitWord {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        // An `@` stands between the name of a template and that of its instance, which may be any text but empty.
+        let plain = text.replacen('@', "_", 1).replace('\\', "_");
+        ServiceName::try_from(plain).map_err(|_| {
+            format!(
+                "{text:?} is not the name of a unit: it has letters, digits and . _ + : ~ - and may have one @, as in \
+                 wg-quick@wg0"
+            )
+        })?;
+        match text.split_once('@') {
+            Some((template, _)) if template.is_empty() => {
+                Err(format!("{text:?} is an instance of no template"))
+            }
+            _ => Ok(Self(text)),
+        }
+    }
+}
+
+impl From<UnitWord> for String {
+    fn from(word: UnitWord) -> Self {
+        word.0
+    }
+}
+
 impl fmt::Display for ServiceName {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         self.0.fmt(f)

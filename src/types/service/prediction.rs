@@ -51,6 +51,11 @@ fn after(mut unit: Unit, effect: Option<&UnitEffect>) -> Unit {
     if let Some(enabled) = effect.and_then(|effect| effect.enabled) {
         if enabled { "enabled" } else { "disabled" }.clone_into(&mut unit.boot);
     }
+    match effect.and_then(|effect| effect.masked) {
+        Some(true) => "masked".clone_into(&mut unit.boot),
+        Some(false) if unit.boot.starts_with("masked") => "disabled".clone_into(&mut unit.boot),
+        _ => {}
+    }
     unit
 }
 

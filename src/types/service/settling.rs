@@ -21,7 +21,7 @@ pub(super) fn settle(
     units: &mut UnitCache,
     cx: &Context,
 ) -> Result<(), Error> {
-    let name = want.name.as_str();
+    let name = want.unit_word();
     let up = wait_until_started(name, since, units, cx)?;
     if want.settle.as_std().is_zero() {
         return Ok(());

@@ -38,6 +38,9 @@ impl Verb {
             Self::Enable => &["enable", "--system"],
             Self::Disable => &["disable", "--system"],
             Self::DisableForNow => &["disable", "--system", "--runtime"],
+            Self::Mask => &["mask", "--system"],
+            Self::Unmask => &["unmask", "--system"],
+            Self::UnmaskForNow => &["unmask", "--system", "--runtime"],
         }
     }
 
@@ -47,7 +50,7 @@ impl Verb {
             Self::Start => START,
             Self::Stop => STOP,
             Self::Restart | Self::Reload => START + STOP,
-            Self::Enable | Self::Disable | Self::DisableForNow => ANSWER,
+            _ => ANSWER,
         })
     }
 }

@@ -55,12 +55,12 @@ impl Systemd {
     }
 
     pub(super) fn expect(&self, wants: &[&Properties]) {
-        self.manager().units.expect(wants.iter().map(|want| want.name.to_string()).collect());
+        self.manager().units.expect(wants.iter().map(|want| want.unit_word().to_owned()).collect());
     }
 
     /// Returns what the service is doing and whether it starts at boot.
     pub(super) fn inspect(&self, want: &Properties, cx: &Context) -> Result<ServiceState, Error> {
-        let (mut manager, name) = (self.manager(), want.name.as_str());
+        let (mut manager, name) = (self.manager(), want.unit_word());
         if manager.asked.as_deref() == Some(name) {
             // Who asks twice wants to know what has changed since.
             manager.units.forget(name);
@@ -79,7 +79,7 @@ impl Systemd {
         want: &Properties,
         cx: &Context,
     ) -> Result<ServiceState, Error> {
-        let (mut manager, name) = (self.manager(), want.name.as_str());
+        let (mut manager, name) = (self.manager(), want.unit_word());
         for verb in verbs {
             manager.perform(*verb, want, cx)?;
             if let Some(rest) = manager.undone(*verb, name, cx)? {
@@ -90,7 +90,12 @@ impl Systemd {
             // The others are not asked about before their turn.
             manager.units.unit_now(name, cx)?;
         }
-        let takes_away = |verb| matches!(verb, &Verb::Stop | &Verb::Disable | &Verb::DisableForNow);
+        let takes_away = |verb: &Verb| {
+            matches!(
+                verb,
+                Verb::Stop | Verb::Disable | Verb::DisableForNow | Verb::Unmask | Verb::UnmaskForNow
+            )
+        };
         let unit = match manager.look(name, cx)? {
             Some(unit) => unit,
             None if verbs.iter().all(takes_away) => Unit::gone(name),
@@ -164,28 +169,32 @@ impl Manager {
         if !self.reload_tracker.has_reloaded() {
             self.reload(cx)?;
         }
-        let (name, started) = (want.name.as_str(), SystemTime::now());
+        let (name, started) = (want.unit_word(), SystemTime::now());
         match verb {
             Verb::Start | Verb::Stop | Verb::Restart | Verb::Reload => self.units.forget_activity(),
             Verb::Enable => self.units.forget_all_but(name),
-            Verb::Disable | Verb::DisableForNow => self.units.forget_all(),
+            Verb::Disable | Verb::DisableForNow | Verb::Mask | Verb::Unmask | Verb::UnmaskForNow => {
+                self.units.forget_all();
+            }
         }
         systemctl::perform(verb, name, cx)?;
         // What it did to the directories of units, it has told systemd.
         self.reload_tracker.note(cx);
         match verb {
             Verb::Start | Verb::Restart | Verb::Reload => settle(want, started, &mut self.units, cx),
-            Verb::Stop | Verb::Enable | Verb::Disable | Verb::DisableForNow => Ok(()),
+            _ => Ok(()),
         }
     }
 
-    /// Returns what is left to do after a verb. Of a unit that is enabled both for good and until the next boot,
+    /// Returns what is left to do after a verb. Of a unit that is enabled or masked both for good and until the next boot,
     /// systemctl tells and undoes one at a time.
     fn undone(&mut self, verb: Verb, name: &str, cx: &Context) -> Result<Option<Verb>, Error> {
         let (word, rest) = match verb {
             Verb::Disable => ("enabled-runtime", Verb::DisableForNow),
             Verb::DisableForNow => ("enabled", Verb::Disable),
-            Verb::Start | Verb::Stop | Verb::Restart | Verb::Reload | Verb::Enable => return Ok(None),
+            Verb::Unmask => ("masked-runtime", Verb::UnmaskForNow),
+            Verb::UnmaskForNow => ("masked", Verb::Unmask),
+            _ => return Ok(None),
         };
         Ok((self.units.boot(name, cx)?.as_deref() == Some(word)).then_some(rest))
     }
@@ -201,7 +210,7 @@ fn warn(want: &Properties, state: &ServiceState, cx: &Context) {
     cx.warn(match word.as_str() {
         "alias" => format!(
             "{} is another name of {}: disable it under that name",
-            unit_name(want.name.as_str()),
+            unit_name(want.unit_word()),
             metadata.unit
         ),
         _ => format!("{} is {word}: it cannot be disabled", metadata.unit),
