@@ -146,7 +146,7 @@ ccm: 1 problem in command line
 #[test]
 fn status_shows_what_is_there_as_yaml_or_json() {
     let world = World::new().file("x", "x").dir("d").link("l", "$W/x");
-    for (name, ensure) in [("x", "present"), ("d", "directory"), ("l", "symlink"), ("none", "absent")] {
+    for (name, ensure) in [("x", "present"), ("d", "directory"), ("l", "link"), ("none", "absent")] {
         let path = format!("$W/{name}");
         let state = world.ccm(["status", "file", &path, "--json"]).run().exits(0).json();
         let keys: Vec<_> = state.as_object().unwrap().keys().map(String::as_str).collect();

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser};
 
 use super::{failure::Failure, required};
 use crate::{
-    document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node},
+    document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node, parse, to_value},
     host::{input, interrupt::Interrupt},
     manifest,
     redaction::MASK,
@@ -48,6 +48,9 @@ fn flags(field: &Field) -> Vec<Arg> {
                     .overrides_with(field.name.clone())
                     .help(format!("The opposite of --{flag}")),
             ]
+        }
+        FieldKind::List(of) if **of == FieldKind::Map => {
+            vec![arg.action(ArgAction::Append).value_name("YAML").allow_hyphen_values(true)]
         }
         FieldKind::List(_) => vec![arg.action(ArgAction::Append).value_name(value).allow_hyphen_values(true)],
         FieldKind::Map => vec![arg.action(ArgAction::Append).value_name("KEY=VALUE")],
@@ -175,6 +178,10 @@ impl Spelled<'_> {
             (Given::Switch(true), _) => Ok(plain("true", self.line.push(&format!("--{flag}")))),
             (Given::Switch(false), _) => Ok(plain("false", self.line.push(&format!("--no-{flag}")))),
             (Given::File(path), _) => self.in_file(path),
+            (Given::Values(values), FieldKind::List(of)) if **of == FieldKind::Map => {
+                let items: Result<_, Failure> = values.iter().map(|value| self.map(&flag, value)).collect();
+                Ok(collection(Value::Seq(items?)))
+            }
             (Given::Values(values), FieldKind::List(of)) => {
                 Ok(collection(Value::Seq(values.iter().map(|value| self.item(of, &flag, value)).collect())))
             }
@@ -191,6 +198,21 @@ impl Spelled<'_> {
     fn item(&mut self, kind: &FieldKind, flag: &str, value: &str) -> Node {
         let span = self.line.flag(flag, self.shown(value));
         if *kind == FieldKind::Number { plain(value, span) } else { text(value, span) }
+    }
+
+    /// A value that is a map, written as YAML or JSON.
+    fn map(&mut self, flag: &str, value: &str) -> Result<Node, Failure> {
+        let span = self.line.flag(flag, self.shown(value));
+        let source = Source { name: format!("--{flag}"), text: value.to_owned() };
+        let mut node = match parse(&source) {
+            Ok(node) if node.as_map().is_some() => node,
+            _ => {
+                let shown = self.shown(value);
+                return Err(Failure::new(format!("--{flag}: \"{shown}\" is not a map in YAML or JSON")));
+            }
+        };
+        place(&mut node, span);
+        Ok(node)
     }
 
     /// What messages may quote of a value.
@@ -274,6 +296,21 @@ fn collection(value: Value) -> Node {
     Node { value, span: span.unwrap_or_default() }
 }
 
+/// Gives a value and all in it the place of the flag that spells it.
+fn place(node: &mut Node, span: Span) {
+    node.span = span;
+    match &mut node.value {
+        Value::Scalar(_) => {}
+        Value::Seq(items) => items.iter_mut().for_each(|item| place(item, span)),
+        Value::Map(entries) => {
+            for entry in entries {
+                entry.key_span = span;
+                place(&mut entry.value, span);
+            }
+        }
+    }
+}
+
 /// Stands for a space at which help must not be broken into lines. See [`with_spaces`].
 const FIXED_SPACE: char = '\u{a0}';
 
@@ -350,9 +387,13 @@ pub(super) fn spelled(declaration: &Declaration) -> Vec<String> {
             (_, Ok(false)) => words.push(format!("--no-{flag}")),
             (Value::Scalar(scalar), _) => words.extend([format!("--{flag}"), quoted(&scalar.text)]),
             (Value::Seq(items), _) => {
-                words.extend(
-                    items.iter().filter_map(scalar).flat_map(|item| [format!("--{flag}"), quoted(item)]),
-                );
+                let items = items.iter().map(|item| {
+                    scalar(item).map_or_else(
+                        || serde_json::to_string(&to_value(item)).unwrap_or_default(),
+                        str::to_owned,
+                    )
+                });
+                words.extend(items.flat_map(|item| [format!("--{flag}"), quoted(&item)]));
             }
             (Value::Map(entries), _) => {
                 let pairs = entries

@@ -108,7 +108,7 @@ impl Prediction {
     fn apply_path(&mut self, effect: PathEffect, warn: &mut dyn FnMut(String)) -> Result<(), Error> {
         match effect {
             PathEffect::Operation { path, intent, sha256, content } => {
-                match self.files.simulate(&path, intent, sha256.clone()) {
+                match self.files.simulate(&path, intent.clone(), sha256.clone()) {
                     Err(FileError { problem: Problem::ParentMissing { missing, .. }, .. })
                         if self.may_differ_on_disk() =>
                     {
@@ -158,12 +158,17 @@ impl Prediction {
         }
     }
 
+    /// Returns the text that was left at a path, or at the end of the links that it leads through.
+    fn left_at(&self, path: &Path) -> Option<&Content> {
+        self.texts.get(path).or_else(|| self.texts.get(&self.files.destination(path)?))
+    }
+
     /// What a file would hold; `None` when that is what it holds on disk.
     pub(crate) fn text(&self, path: &Path) -> Option<PredictedText> {
         match self.files.follow(path).ok()?? {
             Predicted::Nothing => Some(PredictedText::Nothing),
             Predicted::Something { .. } | Predicted::Perhaps => Some(PredictedText::Unknown),
-            Predicted::Entry(_) => match self.texts.get(path)? {
+            Predicted::Entry(_) => match self.left_at(path)? {
                 Content::Kept => None,
                 Content::Text(text) => Some(PredictedText::Text(text.clone())),
                 Content::CopyOf(source) => Some(PredictedText::CopyOf(source.clone())),

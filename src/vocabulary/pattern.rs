@@ -1,16 +1,13 @@
 //! A regular expression.
 
-use std::{borrow::Cow, fmt, ops::Deref, str::FromStr};
+use std::{fmt, ops::Deref, str::FromStr};
 
 use regex::{Regex, RegexBuilder};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
 
 use super::NotAWord;
 
 /// A regular expression in which `^` and `$` match at the lines of a text.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug)]
 pub(crate) struct Pattern(Regex);
 
 impl FromStr for Pattern {
@@ -27,20 +24,6 @@ impl FromStr for Pattern {
     }
 }
 
-impl TryFrom<String> for Pattern {
-    type Error = NotAWord;
-
-    fn try_from(text: String) -> Result<Self, NotAWord> {
-        text.parse()
-    }
-}
-
-impl From<Pattern> for String {
-    fn from(pattern: Pattern) -> Self {
-        pattern.0.as_str().to_owned()
-    }
-}
-
 impl Deref for Pattern {
     type Target = Regex;
 
@@ -52,19 +35,5 @@ impl Deref for Pattern {
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(self.0.as_str())
-    }
-}
-
-impl JsonSchema for Pattern {
-    fn schema_name() -> Cow<'static, str> {
-        "Pattern".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "regex" })
-    }
-
-    fn inline_schema() -> bool {
-        true
     }
 }

@@ -1,6 +1,10 @@
 //! Foretelling: whether a real run could do something, told without changing anything.
 
-use std::{ffi::OsStr, os::fd::OwnedFd, path::Path};
+use std::{
+    ffi::OsStr,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
 
 use rustix::{
     fs::{Access, AtFlags, FileType, OFlags, StatxAttributes, accessat, fstat, statat},
@@ -21,7 +25,7 @@ use super::{
 };
 
 /// Something that a caller is about to ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     /// [`replace`](super::replace)
     Write(Attributes),
@@ -30,6 +34,8 @@ pub(crate) enum Intent {
     /// [`make_directory`](super::make_directory) and
     /// [`replace_file_with_directory`](super::replace_file_with_directory)
     MakeDirectory(Attributes, Parents),
+    /// [`make_link`](super::make_link) with this target, in place of whatever is there
+    MakeLink(PathBuf),
     /// [`remove`](super::remove)
     Remove,
     /// [`remove_tree`](super::remove_tree)
@@ -38,37 +44,38 @@ pub(crate) enum Intent {
 
 /// Whether a real run could do this, as far as reading tells: the way is safe, its directories exist, permissions,
 /// mounts and protecting attributes allow it. What only trying tells (space, quota, a disk that fails) stays open.
-pub(crate) fn check(path: &Path, intent: Intent) -> Result<(), FileError> {
+pub(crate) fn check(path: &Path, intent: &Intent) -> Result<(), FileError> {
     predict(path, intent, None, &|_| false)
         .map_err(|problem| FileError::new(intent.operation(), path, problem))
 }
 
 impl Intent {
-    pub(super) fn operation(self) -> Operation {
+    pub(super) fn operation(&self) -> Operation {
         match self {
             Intent::Write(_) => Operation::Write,
             Intent::SetAttributes(_) => Operation::SetAttributes,
             Intent::MakeDirectory(..) => Operation::MakeDirectory,
+            Intent::MakeLink(_) => Operation::MakeLink,
             Intent::Remove | Intent::RemoveTree => Operation::Remove,
         }
     }
 
     /// Whether it may be done in the last directory of a way.
-    pub(super) fn is_permitted(self, trust: &Trust) -> Result<(), Problem> {
+    pub(super) fn is_permitted(&self, trust: &Trust) -> Result<(), Problem> {
         match self {
-            Intent::Write(_) => trust.permits_whole_file(),
+            Intent::Write(_) | Intent::MakeLink(_) => trust.permits_whole_file(),
             Intent::SetAttributes(wanted) | Intent::MakeDirectory(wanted, _) => trust.permits(wanted.uid),
             Intent::Remove | Intent::RemoveTree => Ok(()),
         }
     }
 
     /// What the result is to have; nothing has none.
-    pub(super) fn attributes(self) -> Option<Attributes> {
+    pub(super) fn attributes(&self) -> Option<Attributes> {
         match self {
             Intent::Write(wanted) | Intent::SetAttributes(wanted) | Intent::MakeDirectory(wanted, _) => {
-                Some(wanted)
+                Some(*wanted)
             }
-            Intent::Remove | Intent::RemoveTree => None,
+            Intent::MakeLink(_) | Intent::Remove | Intent::RemoveTree => None,
         }
     }
 }
@@ -77,7 +84,7 @@ impl Intent {
 /// tells what would be different below the path.
 pub(super) fn predict(
     path: &Path,
-    intent: Intent,
+    intent: &Intent,
     trust: Option<Trust>,
     changed: &dyn Fn(&Path) -> bool,
 ) -> Result<(), Problem> {
@@ -92,14 +99,16 @@ pub(super) fn predict(
     match (intent, missing.front()) {
         (_, None) => foresee_entry(&place, name, intent, changed),
         (Intent::Remove | Intent::RemoveTree, Some(_)) => Ok(()),
-        (Intent::Write(_) | Intent::SetAttributes(_), Some(first)) => Err(place.lacks(first)),
+        (Intent::Write(_) | Intent::SetAttributes(_) | Intent::MakeLink(_), Some(first)) => {
+            Err(place.lacks(first))
+        }
         (Intent::MakeDirectory(wanted, parents), Some(first)) => {
             place.permits(wanted.uid)?;
-            if parents == Parents::Expect {
+            if *parents == Parents::Expect {
                 return Err(place.lacks(first));
             }
             may_write(&place, first, None)?;
-            may_give(&end.join(name), wanted)
+            may_give(&end.join(name), *wanted)
         }
     }
 }
@@ -107,7 +116,7 @@ pub(super) fn predict(
 fn foresee_entry(
     place: &DirHandle,
     name: &OsStr,
-    intent: Intent,
+    intent: &Intent,
     changed: &dyn Fn(&Path) -> bool,
 ) -> Result<(), Problem> {
     intent.is_permitted(place.trust())?;
@@ -120,13 +129,19 @@ fn foresee_entry(
         (Intent::Remove, Some(found)) => may_remove(place, name, &found),
         (Intent::RemoveTree, Some(found)) => may_remove_tree(place, name, &found, changed, &mut || Ok(())),
         (Intent::SetAttributes(_), None) => Err(Problem::Changed { at: at() }),
-        (Intent::Write(_) | Intent::MakeDirectory(..), None) => may_write(place, name, None),
+        (Intent::Write(_) | Intent::MakeDirectory(..) | Intent::MakeLink(_), None) => {
+            may_write(place, name, None)
+        }
         (Intent::Write(_), Some(Entry { kind: FileKind::Directory, .. })) => {
             Err(Problem::IsADirectory { at: at() })
         }
         (Intent::Write(_), Some(found)) => {
             place.refuse_own_way(name)?;
             may_write(place, name, Some(&found))
+        }
+        (Intent::MakeLink(_), Some(found)) => {
+            place.refuse_own_way(name)?;
+            may_remove_tree(place, name, &found, changed, &mut || Ok(()))
         }
         (Intent::SetAttributes(_), Some(found)) => may_change(place, name, &found),
         (Intent::MakeDirectory(..), Some(found)) => match found.kind {

@@ -27,6 +27,7 @@ pub(crate) enum Operation {
     Write,
     SetAttributes,
     MakeDirectory,
+    MakeLink,
     Remove,
     Unpack,
     Sweep,
@@ -81,6 +82,8 @@ pub(crate) enum Problem {
     Changed { at: PathBuf },
     #[error("{at:?} has {links} names (hard links), and {owner} or others can make them in {directory:?}")]
     HardLinked { at: PathBuf, links: u64, directory: PathBuf, owner: Party },
+    #[error("{at:?} may be another file that somebody moved there: others can write to {directory:?}")]
+    Planted { at: PathBuf, directory: PathBuf },
     #[error("{at:?} is a directory")]
     IsADirectory { at: PathBuf },
     #[error("{at:?} is neither a file nor a directory")]
@@ -216,6 +219,7 @@ impl fmt::Display for Operation {
             Operation::Write => "write",
             Operation::SetAttributes => "set owner and mode of",
             Operation::MakeDirectory => "make directory",
+            Operation::MakeLink => "make link",
             Operation::Remove => "remove",
             Operation::Unpack => "unpack into",
             Operation::Sweep => "clean up",
@@ -296,6 +300,9 @@ impl Problem {
             Problem::Changed { .. } => "run again; if it happens again, find out who writes there".to_owned(),
             Problem::HardLinked { .. } => {
                 "its other names may be somebody else's files: remove it and let it be made anew".to_owned()
+            }
+            Problem::Planted { .. } => {
+                "give no other owner, group or mode than it has, or give its whole `content`".to_owned()
             }
             Problem::NotEmpty { .. } => "`force: true` removes a directory with everything in it".to_owned(),
             Problem::Busy { .. } | Problem::OtherFileSystem { .. } => {

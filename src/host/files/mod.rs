@@ -5,7 +5,7 @@
 //! *A managed file is at every instant the complete old or the complete new one, with its final owner and mode.* What
 //! is new is made under a temporary name beside its place ([`temporary`]), with nobody but its owner able to open it;
 //! it gets its content, extended attributes ([`extended`]), owner and mode on its descriptor; it is brought to disk,
-//! and then renamed ([`write`], [`directory`]), and then the directory is brought to disk. A run that dies leaves at
+//! and then renamed ([`write`], [`directory`], [`link`]), and then the directory is brought to disk. A run that dies leaves at
 //! most a temporary name, which the next one sweeps.
 //!
 //! Files that come one after the other share their syncs ([`batch`]). Trees are made and published in the same way ([`staging`], [`merge`]), each name of them at once.
@@ -28,6 +28,7 @@ mod entry;
 mod error;
 mod extended;
 mod follow;
+mod link;
 mod listing;
 mod merge;
 mod prediction;
@@ -52,12 +53,13 @@ pub(crate) use self::{
     entry::{CopyInterrupted, Digested, Entry, FileKind, digest, hex, inspect, open_regular},
     error::{FileError, Problem},
     follow::open_followed,
+    link::{InTheWay, make_link},
     listing::names,
     prediction::{Predicted, Prediction, UNKNOWN},
     private_folder::PrivateFolder,
     remove::{remove, remove_tree},
     staging::Staging,
     temporary::{is_temporary_name, sweep},
-    trust::{is_among_others, is_ours},
+    trust::{is_among_others, is_ours, refuse_planted},
     write::{TempFile, replace, replace_among_others},
 };

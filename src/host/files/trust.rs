@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use super::{
-    attributes::Attributes,
+    attributes::{self, Attributes},
     entry::Entry,
-    error::{LinkRisk, Problem},
+    error::{FileError, LinkRisk, Operation, Problem},
     walk,
 };
 
 pub(super) const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITE: u32 = 0o020;
+const ANYBODY_READS: u32 = 0o444;
 pub(super) const GROUP_OR_OTHERS_WRITE: u32 = GROUP_WRITE | OTHERS_WRITE;
 
 /// Whose directories were passed on the way.
@@ -54,6 +55,28 @@ pub(super) fn outlasts(found: &Entry, wanted: Attributes) -> bool {
 pub(crate) fn is_among_others(path: &Path, owner: u32) -> bool {
     let refusal = walk::reach(path).and_then(|(place, _)| place.permits(owner));
     matches!(refusal, Err(Problem::UnsafeComponent { .. }))
+}
+
+/// Refuses to write the content of a file anew with attributes that let more people read it, where somebody could have
+/// moved another file to its name for just that.
+pub(crate) fn refuse_planted(path: &Path, found: &Entry, wanted: Attributes) -> Result<(), FileError> {
+    let attempt = || {
+        let (place, name) = walk::reach(path)?;
+        let trust = place.trust();
+        if !trust.others_can_write() && !trust.is_below_a_stranger() {
+            return Ok(());
+        }
+        attributes::refuse_hard_links(&place, &name, found)?;
+        let is_widened = (found.uid, found.gid) != (wanted.uid, wanted.gid)
+            || wanted.mode & !found.mode & ANYBODY_READS != 0;
+        // What the owner of the directory has in it is his; nobody moves what is in a sticky directory of ours.
+        let is_his = found.uid == trust.owner && (!is_ours(trust.owner) || trust.is_sticky());
+        if is_widened && !is_his {
+            return Err(Problem::Planted { at: place.at(&name), directory: place.path().to_owned() });
+        }
+        Ok(())
+    };
+    attempt().map_err(|problem| FileError::new(Operation::Write, path, problem))
 }
 
 impl Trust {

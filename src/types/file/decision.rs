@@ -13,11 +13,7 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
     }
     let path = &want.name;
     let kind = |action| Ok(Some(Change { action, differences: Vec::new(), refreshes: false }));
-    let in_the_way = |what: &str| {
-        let force = if what == A_DIRECTORY { " (and --force if it is full)" } else { "" };
-        let help = format!("move it away, or remove it with `ccm ensure file {path} absent`{force}");
-        Error::new(format!("{what} is in the way at {path}")).on("ensure").with_help(help)
-    };
+    let in_the_way = |what: &str| in_the_way(want, what);
     match (want.ensure, &have.found) {
         (Ensure::Absent, Found::Nothing) => Ok(None),
         (Ensure::Absent, Found::Directory { contents: Contents::Some }) if !want.force => {
@@ -36,10 +32,16 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
         (Ensure::Directory, Found::Directory { .. }) => {
             Ok(update(Action::SetDirectoryAttributes, attribute_differences(want, have)))
         }
+        (Ensure::Link, found) => link(want, found),
         (Ensure::Present, Found::Nothing) => kind(Action::CreateFile),
         (Ensure::Present, Found::File) => {
             let attributes = attribute_differences(want, have);
-            let content = Difference::of(if want.source.is_some() { "source" } else { "content" });
+            let way = match want {
+                Properties { source: Some(_), .. } => "source",
+                Properties { content: Some(_), .. } => "content",
+                _ => "edit",
+            };
+            let content = Difference::of(way);
             match have.content() {
                 // Written anew it can be read; as it is to be, it would be written anew for ever.
                 Comparison::Impossible if attributes.is_empty() => Err(unreadable(want)),
@@ -50,7 +52,7 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
             }
         }
         (Ensure::Present, Found::Directory { .. }) => Err(in_the_way(A_DIRECTORY)),
-        (Ensure::Present, Found::Symlink { .. }) if want.manages_content() => kind(Action::ReplaceLink),
+        (Ensure::Present, Found::Symlink { .. }) if want.holds_content() => kind(Action::ReplaceLink),
 
         (Ensure::Directory | Ensure::Present, Found::Symlink { target }) => {
             Err(in_the_way(&format!("a symbolic link to {}", target.display())))
@@ -60,6 +62,37 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
 }
 
 const A_DIRECTORY: &str = "a directory";
+
+fn in_the_way(want: &Properties, what: &str) -> Error {
+    let path = &want.name;
+    let force = if what == A_DIRECTORY { " (and --force if it is full)" } else { "" };
+    let help = format!("move it away, or remove it with `ccm ensure file {path} absent`{force}");
+    Error::new(format!("{what} is in the way at {path}")).on("ensure").with_help(help)
+}
+
+/// Decides what makes a link of what was found.
+fn link(want: &Properties, found: &Found) -> Result<Option<Change<Action>>, Error> {
+    let kind = |action| Ok(Some(Change { action, differences: Vec::new(), refreshes: false }));
+    let wanted = want.target.as_deref().unwrap_or_default();
+    let (what, action) = match found {
+        Found::Nothing => return kind(Action::CreateLink),
+        Found::Symlink { target } if target.as_os_str() == wanted => return Ok(None),
+        Found::Symlink { target } => {
+            let difference = Difference::between("target", target.display(), wanted);
+            return Ok(update(Action::UpdateLink, vec![difference]));
+        }
+        Found::Special(what) => return Err(in_the_way(want, &format!("a {what}"))),
+        Found::File => ("a file", Action::ReplaceFileWithLink),
+        Found::Directory { .. } => (A_DIRECTORY, Action::ReplaceDirectoryWithLink),
+    };
+    if want.force {
+        return kind(action);
+    }
+    let lost = if what == A_DIRECTORY { "the directory with everything in it" } else { "the file" };
+    Err(Error::new(format!("{what} is in the way at {}", want.name))
+        .on("ensure")
+        .with_help(format!("set `force: true` to put the link in its place, and lose {lost}")))
+}
 
 fn unreadable(want: &Properties) -> Error {
     let message = format!("cannot read {}, and so not tell whether its content is right", want.name);

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fs::File, io::Read, path::Path, time::Duration};
 
 use similar::{Algorithm, TextDiff};
 
-use super::{Action, Properties, source};
+use super::{Action, Properties, editing::Edited, source, state::FileState};
 use crate::{
     host::files::{self, Entry, FileError, Problem},
     resource::{Context, Error},
@@ -36,15 +36,27 @@ pub(super) fn preview(want: &Properties, action: Action, cx: &Context) -> Result
             .map_err(|error| Error::new(error.to_string()).on("source"))?,
         (None, None) => return Ok(None),
     };
+    Ok(compared(want, action, old, new))
+}
+
+/// Returns the unified diff between a text and what `edit` makes of it.
+pub(super) fn of_edit(want: &Properties, have: &FileState, action: Action) -> Option<String> {
+    let Edited { old, new } = have.edited()?;
+    let small = |text: &String| (text.len() as u64 <= LARGEST).then(|| text.clone().into_bytes());
+    compared(want, action, small(old), small(new))
+}
+
+/// Returns the diff between two contents; `None` stands for one that is too large.
+fn compared(want: &Properties, action: Action, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Option<String> {
     let path = want.name.to_string();
     let from = if action == Action::UpdateFile { path.as_str() } else { "/dev/null" };
     let (Some(old), Some(new)) = (old, new) else {
-        return Ok(Some(format!("--- {from}\n+++ {path}\nthe files differ; too large to show\n")));
+        return Some(format!("--- {from}\n+++ {path}\nthe files differ; too large to show\n"));
     };
     let (Ok(old), Ok(new)) = (text(&old), text(&new)) else {
-        return Ok(Some(format!("--- {from}\n+++ {path}\nthe files differ; not text\n")));
+        return Some(format!("--- {from}\n+++ {path}\nthe files differ; not text\n"));
     };
-    Ok((old != new).then(|| unified(old, new, from, &path)))
+    (old != new).then(|| unified(old, new, from, &path))
 }
 
 fn unified(old: &str, new: &str, from: &str, to: &str) -> String {

@@ -10,13 +10,15 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Action, Ensure, Properties, decision, source,
+    Action, Ensure, Properties, decision,
+    editing::{self, Edited},
+    source,
     state::{Contents, FileState, Found, Metadata, Target, special},
 };
 use crate::{
     host::files::{
-        self, Attributes, Batch, CHUNK, CopyInterrupted, Digested, Entry, FileError, FileKind, Intent,
-        Parents, Predicted, Problem, UNKNOWN,
+        self, Attributes, Batch, CHUNK, CopyInterrupted, Digested, Entry, FileError, FileKind, InTheWay,
+        Intent, Parents, Predicted, Problem, UNKNOWN,
     },
     resource::{AccountKind, Content, Context, Effects, Error, PathEffect, RunMode},
 };
@@ -42,8 +44,11 @@ pub(crate) struct Posix {
 /// What is at the path, and what the wish comes down to on this machine.
 pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Error> {
     let content = WantedContent::of(want, cx);
-    let digested = look(want, content.as_ref().ok().and_then(WantedContent::size), cx)?;
+    let mut digested = look(want, content.as_ref().ok().and_then(WantedContent::size), cx)?;
     let target = content.and_then(|content| target(want, &content, digested.as_ref(), cx));
+    if let (Some(found), Ok(Target { edited: Some(Edited { old, .. }), .. })) = (&mut digested, &target) {
+        found.sha256 = Some(checksum(old));
+    }
     let mut metadata =
         Metadata { name: want.name.to_string(), provider: "posix".to_owned(), ..Metadata::default() };
     let Some(Digested { entry, sha256 }) = digested else {
@@ -63,15 +68,16 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Erro
 /// What is at the path. The content is read only where it matters, no further than it takes to tell whether it has the
 /// wanted size, and may turn out not to be readable.
 fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Digested>, Error> {
-    let path = want.name.as_path();
     let mut changed = None;
+    let path = want.name.as_path();
     if let Some(predicted) = cx.prediction.borrow().files.inspect(path).map_err(|error| blame(error, cx))? {
         match foreseen_as(predicted, want, cx) {
             Some(digested) if digested.is_as_on_disk() => changed = Some(digested),
-            other => return Ok(other),
+            other => return Ok(other.or_else(|| perhaps_made(want, cx))),
         }
     }
-    let digested = if want.content_matters() {
+    let path = &cx.prediction.borrow().files.place_on_disk(path);
+    let digested = if want.checksum_matters() {
         match files::digest(path, size, &mut || stop(cx)) {
             Err(FileError { problem: Problem::Denied { .. }, .. }) => inspected(path)?,
             digested => digested.map_err(|error| blame(error, cx))?,
@@ -84,8 +90,23 @@ fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Dig
             predicted.entry.size = entry.size;
             Some(Digested { sha256, ..predicted })
         }
-        (_, digested) => digested,
+        (_, digested) => digested.or_else(|| perhaps_made(want, cx)),
     })
+}
+
+/// What stands in for a file that is to be edited and that an earlier command of a dry run may make.
+fn perhaps_made(want: &Properties, cx: &Context) -> Option<Digested> {
+    if !want.is_edited() || want.create || !cx.prediction.borrow().may_differ_on_disk() {
+        return None;
+    }
+    let path = &want.name;
+    cx.warn(format!("{path} does not exist; an earlier command of this run may make it"));
+    let Attributes { uid, gid, .. } = Attributes::own(0o644);
+    Predicted::Something { uid, gid }.entry(FileKind::File)
+}
+
+fn checksum(text: &str) -> String {
+    files::hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// What is predicted at the path; what nobody knows is taken for what is wanted.
@@ -93,7 +114,11 @@ fn foreseen_as(predicted: Predicted, want: &Properties, cx: &Context) -> Option<
     if matches!(predicted, Predicted::Something { .. }) {
         cx.warn("an earlier resource of this run makes it, and what it makes is not known: this is a guess");
     }
-    predicted.entry(if want.ensure == Ensure::Directory { FileKind::Directory } else { FileKind::File })
+    predicted.entry(match (want.ensure, &want.target) {
+        (Ensure::Directory, _) => FileKind::Directory,
+        (Ensure::Link, Some(target)) => FileKind::Symlink { target: target.into() },
+        _ => FileKind::File,
+    })
 }
 
 /// Whether anything is in the directory, which matters only to who wants it gone.
@@ -114,18 +139,26 @@ fn target(
     if want.ensure == Ensure::Absent {
         return Ok(Target::default());
     }
-    let attributes = attributes(want, cx)?;
+    let file = found.map(|found| &found.entry).filter(|entry| entry.kind == FileKind::File);
+    let attributes = attributes(want, file, cx)?;
     if let Some(attributes) = attributes.filter(|_| want.manages_content()) {
         must_be_readable(attributes)?;
     }
     let size = content.size();
-    Ok(Target { attributes, size, checksum: content.checksum(found, cx)? })
+    if !matches!(content, WantedContent::Edited) {
+        return Ok(Target { attributes, size, checksum: content.checksum(found, cx)?, edited: None });
+    }
+    let edited = editing::edited(want, found, cx)?;
+    let checksum = edited.as_ref().map_or(UNKNOWN.to_owned(), |edited| checksum(&edited.new));
+    Ok(Target { attributes, size, checksum: Some(checksum), edited })
 }
 
 /// The content that a file is to have.
 enum WantedContent<'w> {
     NotManaged,
     Text(&'w str),
+    /// What the steps make of the text that is there.
+    Edited,
     /// A copy, with the size of the original where that is certain.
     Copy {
         source: &'w str,
@@ -139,13 +172,14 @@ impl<'w> WantedContent<'w> {
             _ if want.ensure != Ensure::Present => Ok(Self::NotManaged),
             (Some(content), _) => Ok(Self::Text(content)),
             (None, Some(source)) => Ok(Self::Copy { source, size: source::size(source, cx)? }),
+            (None, None) if want.is_edited() => Ok(Self::Edited),
             (None, None) => Ok(Self::NotManaged),
         }
     }
 
     fn size(&self) -> Option<u64> {
         match self {
-            Self::NotManaged => None,
+            Self::NotManaged | Self::Edited => None,
             Self::Text(content) => Some(content.len() as u64),
             Self::Copy { size, .. } => *size,
         }
@@ -158,8 +192,8 @@ impl<'w> WantedContent<'w> {
             cx.mode() == RunMode::Noop || found.is_some_and(fits)
         };
         match self {
-            Self::NotManaged => Ok(None),
-            Self::Text(content) => Ok(Some(files::hex(&Sha256::digest(content.as_bytes())))),
+            Self::NotManaged | Self::Edited => Ok(None),
+            Self::Text(content) => Ok(Some(checksum(content))),
             Self::Copy { size: Some(size), .. } if !may_fit(*size) => Ok(None),
             Self::Copy { source, .. } => source::checksum(source, cx).map(Some),
         }
@@ -175,7 +209,7 @@ pub(super) fn simulate(want: &Properties, have: &FileState, action: Action) -> R
 pub(super) fn effects(want: &Properties, have: &FileState, action: Action, cx: &Context) -> Effects {
     let Some(intent) = intent(want, have, action) else { return Effects::default() };
     let sha256 = if action == Action::CreateFile && !want.manages_content() {
-        Some(files::hex(&Sha256::digest(b"")))
+        Some(checksum(""))
     } else {
         have.checksum_wanted().or(have.metadata.checksum.as_ref()).cloned()
     };
@@ -183,6 +217,9 @@ pub(super) fn effects(want: &Properties, have: &FileState, action: Action, cx: &
         _ if !action.stores() => Content::Kept,
         (Some(content), _) => Content::Text(content.clone()),
         (None, Some(source)) => Content::CopyOf(cx.resolve(source)),
+        (None, None) if want.is_edited() => {
+            have.edited().map_or(Content::Unknown, |edited| Content::Text(edited.new.clone()))
+        }
         (None, None) => Content::Text(String::new()),
     };
     let path = want.name.as_path().to_owned();
@@ -257,6 +294,11 @@ impl Posix {
         let done = match (action, have.attributes_wanted(), &have.entry) {
             (Action::RemoveDirectory, ..) if want.force => files::remove_tree(path, &mut || stop(cx)),
             (Action::RemoveFile | Action::RemoveDirectory, ..) => files::remove(path),
+            (action, ..) if action.links() => {
+                let target = want.target.as_deref().unwrap_or_default();
+                let in_the_way = if want.force { InTheWay::Goes } else { InTheWay::Stays };
+                files::make_link(path, Path::new(target), in_the_way, &mut || stop(cx))
+            }
             (action, Some(attributes), _) if action.stores() => {
                 let sha256 = have.checksum_wanted().map_or("", String::as_str);
                 let prepared = self.batch().publish(path, attributes, sha256);
@@ -343,6 +385,12 @@ fn intent(want: &Properties, have: &FileState, action: Action) -> Option<Intent>
                 _ => Intent::SetAttributes(wanted),
             })
         }
+        Action::CreateLink
+        | Action::UpdateLink
+        | Action::ReplaceFileWithLink
+        | Action::ReplaceDirectoryWithLink => {
+            want.target.as_ref().map(|target| Intent::MakeLink(target.into()))
+        }
         Action::CreateDirectory | Action::ReplaceFileWithDirectory => {
             attributes.map(|attributes| Intent::MakeDirectory(attributes, Parents::Make))
         }
@@ -354,17 +402,35 @@ fn unknown_attributes() -> Error {
 }
 
 /// Owner, group and mode as numbers; `None` when not all are given, as when only looking.
-fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Error> {
-    let (Some(owner), Some(group), Some(mode)) = (&want.owner, &want.group, want.mode) else {
+fn attributes(want: &Properties, file: Option<&Entry>, cx: &Context) -> Result<Option<Attributes>, Error> {
+    if want.ensure == Ensure::Link {
         return Ok(None);
-    };
-    let uid =
-        cx.user_id(owner).ok_or_else(|| Error::unknown_account(AccountKind::User, owner).on("owner"))?;
-    let gid =
-        cx.group_id(group).ok_or_else(|| Error::unknown_account(AccountKind::Group, group).on("group"))?;
-    let mode = if want.ensure == Ensure::Directory { mode.directory_bits() } else { mode.bits() };
+    }
+    let kept = file.filter(|_| want.is_edited());
+    let uid = want.owner.as_ref().map(|owner| {
+        cx.user_id(owner).ok_or_else(|| Error::unknown_account(AccountKind::User, owner).on("owner"))
+    });
+    let gid = want.group.as_ref().map(|group| {
+        cx.group_id(group).ok_or_else(|| Error::unknown_account(AccountKind::Group, group).on("group"))
+    });
+    let uid = uid.transpose()?.or(kept.map(|kept| kept.uid));
+    let gid = gid.transpose()?.or(kept.map(|kept| kept.gid));
+    let (Some(uid), Some(gid), Some(mode)) = (uid, gid, mode(want, kept)) else { return Ok(None) };
     Ok(Some(Attributes { uid, gid, mode }))
 }
+
+/// The mode, with set-id and sticky bits: as given, and else as kept.
+fn mode(want: &Properties, kept: Option<&Entry>) -> Option<u32> {
+    let given = want.mode.map(|mode| match want.ensure {
+        Ensure::Directory => mode.directory_bits(),
+        _ => mode.bits(),
+    });
+    let permissions = given.or(kept.map(|kept| kept.mode & PERMISSIONS))?;
+    let special = want.special_bits().or(kept.map(|kept| kept.mode & !PERMISSIONS))?;
+    Some(permissions | special)
+}
+
+const PERMISSIONS: u32 = 0o777;
 
 fn inspected(path: &Path) -> Result<Option<Digested>, Error> {
     Ok(files::inspect(path)?.map(|entry| Digested { entry, sha256: None }))
@@ -385,8 +451,10 @@ const OWNER_READS: u32 = 0o400;
 /// Writes the wanted content.
 fn store(want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), Error> {
     let source = want.source.as_ref().map(|source| source::open(source, cx)).transpose()?;
+    let edited = if want.is_edited() { Some(edit_now(want, attributes, cx)?) } else { None };
+    let content = edited.as_ref().or(want.content.as_ref());
     let stored =
-        files::replace_among_others(want.name.as_path(), attributes, |out| match (&want.content, source) {
+        files::replace_among_others(want.name.as_path(), attributes, |out| match (content, source) {
             (Some(content), _) => {
                 content.as_bytes().chunks(CHUNK).try_for_each(|piece| write(out, piece, cx))
             }
@@ -396,6 +464,20 @@ fn store(want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), 
             (None, None) => Ok(()),
         });
     stored.map_err(|error| blame(error, cx))
+}
+
+/// The text that an edit makes of what the file holds by now, so that nothing is lost of what somebody else has written
+/// to it since it was looked at.
+fn edit_now(want: &Properties, attributes: Attributes, cx: &Context) -> Result<String, Error> {
+    let found = inspected(want.name.as_path())?;
+    if let Some(found) = &found {
+        files::refuse_planted(want.name.as_path(), &found.entry, attributes)
+            .map_err(|error| blame(error, cx))?;
+    }
+    let edited = editing::edited(want, found.as_ref(), cx)?;
+    edited.map(|edited| edited.new).ok_or_else(|| {
+        Error::new(format!("{} was changed by somebody else in the meantime", want.name)).on("edit")
+    })
 }
 
 fn write(out: &mut dyn Write, piece: &[u8], cx: &Context) -> io::Result<()> {

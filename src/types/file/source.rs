@@ -77,7 +77,8 @@ impl Read for Source {
 
 /// Opens the file to copy from.
 pub(super) fn open(source: &str, cx: &Context) -> Result<Source, Error> {
-    match files::open_followed(&path(source, cx)) {
+    let path = cx.prediction.borrow().files.target_on_disk(&path(source, cx));
+    match files::open_followed(&path) {
         Ok(Some((file, entry))) => Ok(Source::new(file, &entry)),
         Ok(None) => Err(failure("it does not exist", source, cx)),
         Err(FileError { problem: Problem::Denied { .. }, .. }) => {

@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::editing::Edited;
 use crate::{
-    host::files::{Attributes, Entry, FileKind},
+    host::files::{Attributes, Entry, FileKind, UNKNOWN},
     resource::{Context, Error, State},
 };
 
@@ -35,7 +36,7 @@ impl FileState {
     pub(super) fn content(&self) -> Comparison {
         let Ok(Target { checksum, size, .. }) = &self.target else { return Comparison::Impossible };
         match (checksum, &self.metadata.checksum) {
-            (Some(wanted), Some(found)) if wanted == found => Comparison::Same,
+            (Some(wanted), Some(found)) if wanted == found && wanted != UNKNOWN => Comparison::Same,
             (Some(_), Some(_)) => Comparison::Different,
             (None, _) if size.is_none() => Comparison::NotAsked,
             // Compared by its size, it was not read any further.
@@ -44,6 +45,10 @@ impl FileState {
             }
             _ => Comparison::Impossible,
         }
+    }
+
+    pub(super) fn edited(&self) -> Option<&Edited> {
+        self.target.as_ref().ok()?.edited.as_ref()
     }
 
     pub(super) fn checksum_wanted(&self) -> Option<&String> {
@@ -124,6 +129,8 @@ pub(super) struct Target {
     pub(super) checksum: Option<String>,
     /// The content's size, where it is known before reading it.
     pub(super) size: Option<u64>,
+    /// What `edit` makes of the text, where both are known.
+    pub(super) edited: Option<Edited>,
 }
 
 impl Metadata {
@@ -166,7 +173,7 @@ impl State for FileState {
             Found::Nothing => "absent",
             Found::File => "present",
             Found::Directory { .. } => "directory",
-            Found::Symlink { .. } => "symlink",
+            Found::Symlink { .. } => "link",
             Found::Special(word) => word,
         }
         .to_owned()

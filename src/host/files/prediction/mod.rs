@@ -47,6 +47,9 @@ enum Left {
         attributes: Attributes,
         inside: Inside,
     },
+    Link {
+        target: PathBuf,
+    },
     /// A file or a directory. The mode is that of a directory.
     Something(Attributes),
 }
@@ -120,20 +123,47 @@ impl Prediction {
             .map_err(|problem| FileError::new(Operation::Read, path, problem))
     }
 
+    /// Returns where on disk to look for what is at a managed path: links that are not there yet are followed.
+    pub(crate) fn place_on_disk(&self, path: &Path) -> PathBuf {
+        self.on_disk(path, Links::Trusted, Last::Itself)
+    }
+
+    /// Returns where on disk to look for what a path leads to: links that are not there yet are followed.
+    pub(crate) fn target_on_disk(&self, path: &Path) -> PathBuf {
+        self.on_disk(path, Links::All, Last::Target)
+    }
+
+    fn on_disk(&self, path: &Path, links: Links, last: Last) -> PathBuf {
+        let has_links = self.0.values().any(|left| matches!(left, Left::Link { .. }));
+        let found = has_links.then(|| self.search(path, links, last).ok().flatten()).flatten();
+        found.unwrap_or_else(|| path.to_owned())
+    }
+
+    /// Returns the path that a path with all links followed would lead to; `None` where nothing would be there.
+    pub(crate) fn destination(&self, path: &Path) -> Option<PathBuf> {
+        self.search(path, Links::All, Last::Target).ok()?
+    }
+
     fn find(&self, path: &Path, links: Links, last: Last) -> Result<Option<Predicted>, Problem> {
         // The root directory is as it is.
         if self.0.is_empty() || path.parent().is_none() {
             return Ok(None);
         }
+        let found = self.search(path, links, last)?;
+        Ok(found.map_or(Some(Predicted::Nothing), |at| self.predicted(&at)))
+    }
+
+    /// Returns where a path leads; `None` where a directory on the way would not be there.
+    fn search(&self, path: &Path, links: Links, last: Last) -> Result<Option<PathBuf>, Problem> {
         let (mut path, mut followed) = (path.to_owned(), 0);
         loop {
             let (parent, name) = walk::split(&path)?;
             let way = match self.walk(parent, links) {
-                Err(Problem::DanglingLink { .. }) => return Ok(Some(Predicted::Nothing)),
+                Err(Problem::DanglingLink { .. }) => return Ok(None),
                 way => way?,
             };
             if !way.missing.is_empty() {
-                return Ok(Some(Predicted::Nothing));
+                return Ok(None);
             }
             let at = way.place.at(name);
             match self.entry(&at)? {
@@ -144,7 +174,7 @@ impl Prediction {
                     }
                     path = way.place.path().join(target);
                 }
-                _ => return Ok(self.predicted(&at)),
+                _ => return Ok(Some(at)),
             }
         }
     }
@@ -178,26 +208,29 @@ impl Prediction {
         sha256: Option<String>,
     ) -> Result<(), FileError> {
         if self.0.is_empty() {
-            check::check(path, intent)?;
+            check::check(path, &intent)?;
         }
-        self.play(path, intent, sha256).map_err(|problem| FileError::new(intent.operation(), path, problem))
+        let operation = intent.operation();
+        self.play(path, intent, sha256).map_err(|problem| FileError::new(operation, path, problem))
     }
 
     fn play(&mut self, path: &Path, intent: Intent, sha256: Option<String>) -> Result<(), Problem> {
         let (parent, name) = walk::split(path)?;
         let way = match self.walk(parent, Links::Trusted) {
-            Err(Problem::DanglingLink { .. }) if intent.attributes().is_none() => return Ok(()),
+            Err(Problem::DanglingLink { .. }) if matches!(intent, Intent::Remove | Intent::RemoveTree) => {
+                return Ok(());
+            }
             way => way?,
         };
         let at = way.end().join(name);
         if !self.0.is_empty() {
-            self.check(&way, &at, intent)?;
+            self.check(&way, &at, &intent)?;
         }
         self.remember(&way, at, intent, sha256)
     }
 
-    fn check(&self, way: &Walked<()>, at: &Path, intent: Intent) -> Result<(), Problem> {
-        if let (Intent::Write(_), Some(name)) = (intent, at.file_name()) {
+    fn check(&self, way: &Walked<()>, at: &Path, intent: &Intent) -> Result<(), Problem> {
+        if let (Intent::Write(_) | Intent::MakeLink(_), Some(name)) = (intent, at.file_name()) {
             way.place.refuse_own_way(name)?;
         }
         let first = way.missing.front().map_or_else(|| at.to_owned(), |name| way.place.at(name));
@@ -236,6 +269,7 @@ impl Prediction {
         let is_directory = self.entry(&at)?.is_some_and(|entry| entry.kind == FileKind::Directory);
         let left = match intent {
             Intent::Remove | Intent::RemoveTree => Left::Nothing,
+            Intent::MakeLink(target) => Left::Link { target },
             Intent::SetAttributes(attributes) | Intent::MakeDirectory(attributes, _) if is_directory => {
                 let inside = self.inside(&at);
                 self.0.insert(at, Left::Directory { attributes, inside });
@@ -328,7 +362,9 @@ impl Prediction {
             Known::Left(Left::Directory { inside, .. }) => *inside,
             Known::Left(Left::Something(_)) | Known::Anything(_) => Inside::Anything,
             Known::DiskOrAnything(_) => Inside::WhatIsOnDiskAndAnything,
-            Known::Left(Left::Nothing | Left::File { .. }) | Known::Void => Inside::Nothing,
+            Known::Left(Left::Nothing | Left::File { .. } | Left::Link { .. }) | Known::Void => {
+                Inside::Nothing
+            }
             Known::Disk => Inside::WhatIsOnDisk,
         }
     }
@@ -358,6 +394,9 @@ impl Prediction {
                 entry(FileKind::File, *attributes, sha256.clone())
             }
             Known::Left(Left::Directory { attributes, .. }) => entry(FileKind::Directory, *attributes, None),
+            Known::Left(Left::Link { target }) => {
+                entry(FileKind::Symlink { target: target.clone() }, Attributes::own(0o777), None)
+            }
             Known::Left(Left::Something(Attributes { uid, gid, .. })) => {
                 Some(Predicted::Something { uid: *uid, gid: *gid })
             }
@@ -378,9 +417,12 @@ impl Prediction {
             Some(Left::Directory { attributes, inside: Inside::Anything } | Left::Something(attributes)) => {
                 Known::Anything(*attributes)
             }
-            Some(Left::Nothing | Left::File { .. } | Left::Directory { inside: Inside::Nothing, .. }) => {
-                Known::Void
-            }
+            Some(
+                Left::Nothing
+                | Left::File { .. }
+                | Left::Link { .. }
+                | Left::Directory { inside: Inside::Nothing, .. },
+            ) => Known::Void,
         }
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 
 use super::*;
 use crate::host::files::{
-    FileKind, Intent, Parents, check, make_directory, remove, remove_tree, replace_among_others,
-    replace_file_with_directory,
+    FileKind, InTheWay, Intent, Parents, check, make_directory, make_link, remove, remove_tree,
+    replace_among_others, replace_file_with_directory,
 };
 
 /// Every intent on every kind of entry in every kind of directory: the check and the deed agree, in words.
@@ -36,14 +36,15 @@ fn a_check_and_the_deed_agree() {
                     Intent::SetAttributes(wanted),
                     Intent::MakeDirectory(wanted, Parents::Make),
                     Intent::MakeDirectory(wanted, Parents::Expect),
+                    Intent::MakeLink("elsewhere".into()),
                     Intent::Remove,
                     Intent::RemoveTree,
                 ] {
                     let scratch = Scratch::in_memory();
                     furnish(&scratch, uid, mode);
                     let path = scratch.at("place").join(name);
-                    let predicted = check(&path, intent).map_err(|error| error.to_string());
-                    let done = perform(&path, intent);
+                    let predicted = check(&path, &intent).map_err(|error| error.to_string());
+                    let done = perform(&path, &intent);
                     assert_eq!(predicted, done, "{uid} {mode:o} {name} {intent:?}");
                 }
             }
@@ -65,9 +66,9 @@ fn furnish(scratch: &Scratch, uid: u32, mode: u32) {
         .unwrap();
 }
 
-fn perform(path: &Path, intent: Intent) -> Result<(), String> {
+fn perform(path: &Path, intent: &Intent) -> Result<(), String> {
     let found = inspect(path).ok().flatten();
-    let done = match intent {
+    let done = match intent.clone() {
         Intent::Write(wanted) => replace_among_others(path, wanted, |file| file.write_all(b"new")),
         Intent::SetAttributes(wanted) => match &found {
             Some(found) => set(path, found, wanted),
@@ -78,6 +79,7 @@ fn perform(path: &Path, intent: Intent) -> Result<(), String> {
             Some(FileKind::File | FileKind::Fifo) => replace_file_with_directory(path, wanted),
             _ => make_directory(path, wanted, parents),
         },
+        Intent::MakeLink(target) => make_link(path, &target, InTheWay::Goes, &mut never_stop),
         Intent::Remove => remove(path),
         Intent::RemoveTree => remove_tree(path, &mut never_stop),
     };

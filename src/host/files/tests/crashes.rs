@@ -6,11 +6,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
 use crate::host::files::{
-    FileKind, Parents, make_directory, remove, remove_tree, replace_file_with_directory, sweep,
+    FileKind, InTheWay, Parents, make_directory, make_link, remove, remove_tree, replace_file_with_directory,
+    sweep,
 };
 
 /// The system calls that change something, and the lock.
-const CHANGING: [&str; 13] = [
+const CHANGING: [&str; 14] = [
     "flock",
     "write",
     "fsetxattr",
@@ -24,6 +25,7 @@ const CHANGING: [&str; 13] = [
     "renameat2",
     "unlinkat",
     "mkdirat",
+    "symlinkat",
 ];
 
 const NEW: &str = "the new content";
@@ -53,6 +55,7 @@ fn deed() {
         "attributes" => set(&path, &entry(&path), of(BOB, 0o640)),
         "directory" => make_directory(&path, mine(0o750), Parents::Expect),
         "exchange" => replace_file_with_directory(&path, mine(0o750)),
+        "link" => make_link(&path, Path::new("elsewhere"), InTheWay::Goes, &mut never_stop),
         "remove" => remove(&path),
         "remove_tree" => remove_tree(&path, &mut never_stop),
         deed => panic!("no such deed: {deed}"),
@@ -69,6 +72,7 @@ fn furnish(path: &Path, start: &str) {
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
             let _ = rustix::fs::setxattr(path, "user.note", b"x", rustix::fs::XattrFlags::empty());
         }
+        "link" => std::os::unix::fs::symlink("before", path).unwrap(),
         "tree" => {
             fs::create_dir_all(path.join("a/b")).unwrap();
             fs::write(path.join("a/f"), "").unwrap();
@@ -94,6 +98,10 @@ fn whatever_kills_it_the_old_or_the_new_state_is_there_and_the_next_run_finishes
         ("write", "nothing"),
         ("directory", "nothing"),
         ("exchange", "file"),
+        ("link", "nothing"),
+        ("link", "file"),
+        ("link", "link"),
+        ("link", "tree"),
         ("remove", "file"),
         ("remove_tree", "tree"),
     ];
@@ -133,6 +141,7 @@ fn whatever_kills_it_the_old_or_the_new_state_is_there_and_the_next_run_finishes
 fn wanted(deed: &str) -> Option<(FileKind, Option<String>, u32, u32)> {
     match deed {
         "write" => Some((FileKind::File, Some(NEW.to_owned()), 0, 0o640)),
+        "link" => Some((FileKind::Symlink { target: "elsewhere".into() }, None, 0, 0o777)),
         "directory" | "exchange" => Some((FileKind::Directory, None, 0, 0o750)),
         _ => None,
     }

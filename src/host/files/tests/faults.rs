@@ -20,7 +20,7 @@ fn refused(path: &Path, work: impl FnOnce() -> Result<(), FileError>) -> FileErr
 
 /// Refused like [`refused`], and predicted in the same words.
 fn predicted(path: &Path, intent: Intent, work: impl FnOnce() -> Result<(), FileError>) -> FileError {
-    let before = check(path, intent).unwrap_err();
+    let before = check(path, &intent).unwrap_err();
     let error = refused(path, work);
     assert_eq!(before.to_string(), error.to_string());
     error

@@ -101,5 +101,5 @@ fn the_cost_of_looking() {
     time("inspect", &|path| drop(inspect(path).unwrap()));
     time("digest", &|path| drop(digest(path, None, &mut never_stop).unwrap()));
     time("walk", &|path| drop(super::super::walk::reach(path).unwrap()));
-    time("check", &|path| super::super::check(path, super::super::Intent::Write(mine(0o644))).unwrap());
+    time("check", &|path| super::super::check(path, &super::super::Intent::Write(mine(0o644))).unwrap());
 }

@@ -74,7 +74,7 @@ fn a_tree_is_not_followed_into_another_file_system() {
     scratch.directory("tree", 0, 0o755);
     let mount = Mount::tmpfs(scratch.directory("tree/tmpfs", 0, 0o755), "size=64k,mode=755");
     fs::write(mount.0.join("f"), "").unwrap();
-    assert!(check(&mount.0, Intent::RemoveTree).is_err());
+    assert!(check(&mount.0, &Intent::RemoveTree).is_err());
     for path in [&scratch.at("tree"), &mount.0] {
         let error = remove_tree(path, &mut never_stop).unwrap_err();
         assert!(matches!(&error.problem, Problem::OtherFileSystem { at } if *at == mount.0), "{error}");

@@ -17,6 +17,7 @@ use std::path::Path;
 
 use self::step::Operation;
 pub(crate) use self::step::Step;
+use crate::resource::Error;
 
 /// Why a step cannot be applied to a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +72,7 @@ pub(super) fn apply(steps: &[Step], old: &str, path: &Path) -> Result<String, Ed
 }
 
 /// Returns everything that is wrong with how the steps are written.
-pub(super) fn problems(steps: &[Step]) -> Vec<crate::resource::Error> {
-    steps.iter().filter_map(|step| step.operation().err()).collect()
+pub(super) fn problems(steps: &[Step]) -> Vec<Error> {
+    let wrong = steps.iter().enumerate().filter_map(|(at, step)| Some((at + 1, step.operation().err()?)));
+    wrong.map(|(number, reason)| Error::new(format!("step {number}: {reason}")).on("edit")).collect()
 }

@@ -14,10 +14,7 @@ use super::{
     line::{self, Position, Setting},
     replace::replace,
 };
-use crate::{
-    resource::Error,
-    vocabulary::{Pattern, ScalarText},
-};
+use crate::vocabulary::{Pattern, ScalarText};
 
 /// One step: exactly one of `line`, `block`, `replace`, `ini`, `keyvalue`, `json` and `toml`, and its options.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -26,13 +23,13 @@ use crate::{
 pub(crate) struct Step {
     /// A whole line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    line: Option<String>,
+    line: Option<ScalarText>,
     /// Lines that stand between two marker lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    block: Option<String>,
+    block: Option<ScalarText>,
     /// A regular expression; every match is replaced by `with`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    replace: Option<Pattern>,
+    replace: Option<ScalarText>,
     /// A key in a section of an INI file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ini: Option<Ini>,
@@ -47,26 +44,26 @@ pub(crate) struct Step {
     toml: Option<Toml>,
     /// With `line`: the last line that matches this is replaced. With `ensure: absent`, all that match are removed.
     #[serde(rename = "match", default, skip_serializing_if = "Option::is_none")]
-    matching: Option<Pattern>,
+    matching: Option<ScalarText>,
     /// With `line`, `block` and `keyvalue`: what is new goes behind the last line that matches this, not to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    after: Option<Pattern>,
+    after: Option<ScalarText>,
     /// With `line`, `block` and `keyvalue`: what is new goes before the first line that matches this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    before: Option<Pattern>,
+    before: Option<ScalarText>,
     /// `absent` removes what the step names.
     #[serde(default, skip_serializing_if = "Presence::is_present")]
     ensure: Presence,
     /// With `block`: tells it from other blocks in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    marker: Option<String>,
+    marker: Option<ScalarText>,
     /// With `block`: how a comment begins, and ends where it has to, as in `<!-- -->`; known from the ending of the
     /// file's name, else `#`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    comment: Option<String>,
+    comment: Option<ScalarText>,
     /// With `replace`: the text in place of each match; `$1` stands for a group of the pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    with: Option<String>,
+    with: Option<ScalarText>,
 }
 
 /// Whether what a step names is to be there.
@@ -95,7 +92,7 @@ impl Presence {
 struct Ini {
     /// The section; without one, the lines before the first section.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    section: Option<String>,
+    section: Option<ScalarText>,
     /// The key.
     key: ScalarText,
     /// Its value.
@@ -145,39 +142,26 @@ struct Toml {
 
 /// What a step does.
 pub(super) enum Operation<'s> {
-    Line {
-        line: &'s str,
-        matching: Option<&'s Pattern>,
-        position: Position<'s>,
-    },
-    NoLine {
-        line: &'s str,
-        matching: Option<&'s Pattern>,
-    },
-    Block {
-        block: Option<&'s str>,
-        marker: Option<&'s str>,
-        comment: Option<&'s str>,
-        position: Position<'s>,
-    },
-    Replace {
-        pattern: &'s Pattern,
-        with: &'s str,
-    },
-    Ini {
-        key: ini::Key<'s>,
-        value: Option<&'s str>,
-    },
-    Setting {
-        setting: Setting<'s>,
-        value: Option<&'s str>,
-        position: Position<'s>,
-    },
+    Line { line: &'s str, matching: Option<Pattern>, spot: Spot },
+    NoLine { line: &'s str, matching: Option<Pattern> },
+    Block { block: Option<&'s str>, marker: Option<&'s str>, comment: Option<&'s str>, spot: Spot },
+    Replace { pattern: Pattern, with: &'s str },
+    Ini { key: ini::Key<'s>, value: Option<&'s str> },
+    Setting { setting: Setting<'s>, value: Option<&'s str>, spot: Spot },
     Json(Value),
-    Toml {
-        keys: Vec<Key>,
-        value: Option<&'s Value>,
-    },
+    Toml { keys: Vec<Key>, value: Option<&'s Value> },
+}
+
+/// Where something new goes.
+pub(super) struct Spot {
+    after: Option<Pattern>,
+    before: Option<Pattern>,
+}
+
+impl Spot {
+    fn position(&self) -> Position<'_> {
+        Position { after: self.after.as_deref(), before: self.before.as_deref() }
+    }
 }
 
 impl Operation<'_> {
@@ -197,17 +181,15 @@ impl Operation<'_> {
     /// Returns the text that the step makes of another.
     pub(super) fn apply(&self, text: &str, path: &Path) -> Result<String, Reason> {
         match self {
-            Self::Line { line, matching, position } => {
-                Ok(line::present(text, line, matching.map(|matching| &**matching), *position))
+            Self::Line { line, matching, spot } => {
+                Ok(line::present(text, line, matching.as_deref(), spot.position()))
             }
-            Self::NoLine { line, matching } => {
-                Ok(line::absent(text, line, matching.map(|matching| &**matching)))
-            }
-            Self::Block { block, marker, comment, position } => {
+            Self::NoLine { line, matching } => Ok(line::absent(text, line, matching.as_deref())),
+            Self::Block { block, marker, comment, spot } => {
                 let markers = Markers::new(*marker, *comment, path);
                 match block {
                     Some(block) if markers.are_in(block) => Err(Reason::NotStable),
-                    Some(block) => markers.present(text, block, *position),
+                    Some(block) => markers.present(text, block, spot.position()),
                     None => markers.absent(text),
                 }
             }
@@ -215,8 +197,9 @@ impl Operation<'_> {
             Self::Ini { key, value } => {
                 Ok(value.map_or_else(|| key.unset(text), |value| key.set(text, value)))
             }
-            Self::Setting { setting, value, position } => {
-                Ok(value.map_or_else(|| setting.unset(text), |value| setting.set(text, value, *position)))
+            Self::Setting { setting, value, spot } => {
+                Ok(value
+                    .map_or_else(|| setting.unset(text), |value| setting.set(text, value, spot.position())))
             }
             Self::Json(patch) => data::merge_json(text, patch),
             Self::Toml { keys, value } => data::edit_toml(text, keys, *value),
@@ -245,36 +228,37 @@ const OPTIONS: &[(&str, &[&str])] = &[
 
 impl Step {
     /// Returns what the step does, or what is wrong with how it is written.
-    pub(super) fn operation(&self) -> Result<Operation<'_>, Error> {
-        let wrong = |message: String| Error::new(message).on("edit");
-        let name = self.name().map_err(wrong)?;
-        self.check_options(name).map_err(wrong)?;
-        let position = Position { after: self.after.as_deref(), before: self.before.as_deref() };
+    pub(super) fn operation(&self) -> Result<Operation<'_>, String> {
+        let name = self.name()?;
+        self.check_options(name)?;
+        let pattern = |text: &Option<ScalarText>| {
+            let parsed = text.as_deref().map(str::parse::<Pattern>).transpose();
+            parsed.map_err(|error| error.to_string())
+        };
+        let spot = Spot { after: pattern(&self.after)?, before: pattern(&self.before)? };
         let absent = self.ensure == Presence::Absent;
         if let Some(line) = &self.line {
-            let matching = self.matching.as_ref();
+            let matching = pattern(&self.matching)?;
             return match line.contains(['\n', '\r']) {
-                true => Err(wrong("`line` is more than one line; several are a `block`".to_owned())),
+                true => Err("`line` is more than one line; several are a `block`".to_owned()),
                 false if absent => Ok(Operation::NoLine { line, matching }),
-                false => Ok(Operation::Line { line, matching, position }),
+                false => Ok(Operation::Line { line, matching, spot }),
             };
         }
         if let Some(block) = &self.block {
-            let block = (!absent).then_some(block.as_str());
+            let block = (!absent).then_some(&**block);
             let (marker, comment) = (self.marker.as_deref(), self.comment.as_deref());
-            return Ok(Operation::Block { block, marker, comment, position });
+            return Ok(Operation::Block { block, marker, comment, spot });
         }
-        if let Some(pattern) = &self.replace {
-            let with = self.with.as_deref().ok_or_else(|| wrong("`replace` needs `with`".to_owned()))?;
+        if let Some(pattern) = pattern(&self.replace)? {
+            let with = self.with.as_deref().ok_or_else(|| "`replace` needs `with`".to_owned())?;
             return Ok(Operation::Replace { pattern, with });
         }
         let value = |value: Option<&'_ ScalarText>, inner: Presence| match value {
             _ if absent || inner == Presence::Absent => Ok(None),
-            Some(value) if value.contains('\n') => {
-                Err(wrong(format!("the value of `{name}` has several lines")))
-            }
+            Some(value) if value.contains('\n') => Err(format!("the value of `{name}` has several lines")),
             Some(_) => Ok(Some(())),
-            None => Err(wrong(format!("`{name}` needs a `value`, or `ensure: absent`"))),
+            None => Err(format!("`{name}` needs a `value`, or `ensure: absent`")),
         };
         if let Some(ini) = &self.ini {
             let wanted = value(ini.value.as_ref(), ini.ensure)?.and(ini.value.as_deref());
@@ -284,15 +268,14 @@ impl Step {
         if let Some(setting) = &self.keyvalue {
             let wanted = value(setting.value.as_ref(), setting.ensure)?.and(setting.value.as_deref());
             let setting = Setting { key: &setting.key, separator: &setting.separator };
-            return Ok(Operation::Setting { setting, value: wanted, position });
+            return Ok(Operation::Setting { setting, value: wanted, spot });
         }
         if let Some(toml) = &self.toml {
-            let keys =
-                Key::parse(&toml.key).map_err(|_| wrong(format!("\"{}\" is not a key of TOML", toml.key)))?;
+            let keys = Key::parse(&toml.key).map_err(|_| format!("\"{}\" is not a key of TOML", toml.key))?;
             let absent = absent || toml.ensure == Presence::Absent;
             let value = toml.value.as_ref().filter(|value| !absent && !value.is_null());
             if value.is_none() && !absent {
-                return Err(wrong("`toml` needs a `value`, or `ensure: absent`".to_owned()));
+                return Err("`toml` needs a `value`, or `ensure: absent`".to_owned());
             }
             return Ok(Operation::Toml { keys, value });
         }

@@ -134,7 +134,7 @@ fn a_step_that_is_written_wrongly_says_how() {
     ];
     for (yaml, part) in rows {
         let found = problems(&steps(yaml));
-        assert!(found.iter().any(|error| error.to_string().contains(part)), "{yaml}: {found:?}");
+        assert!(found.iter().any(|error| error.message.contains(part)), "{yaml}: {found:?}");
     }
 }
 

@@ -1,0 +1,73 @@
+//! A file that is edited: what it holds, and what the steps make of that.
+
+use std::io::Read;
+
+use super::{Properties, edit};
+use crate::{
+    host::files::{self, Digested, FileKind, UNKNOWN},
+    resource::{Context, Error},
+    template::PredictedText,
+};
+
+/// A larger file is not edited: all of it is held in memory.
+const LARGEST: u64 = 64 << 20;
+
+/// A text before and after the steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Edited {
+    pub(super) old: String,
+    pub(super) new: String,
+}
+
+/// Reads the file as it is, or as a dry run predicts it, and carries out the steps on its text. Returns nothing where
+/// nobody knows the text, or where there is no file whose text it could be.
+pub(super) fn edited(
+    want: &Properties,
+    found: Option<&Digested>,
+    cx: &Context,
+) -> Result<Option<Edited>, Error> {
+    let old = match found {
+        None if want.create => Some(String::new()),
+        None => return Err(absent(want)),
+        Some(found) if found.entry.kind != FileKind::File => return Ok(None),
+        Some(found) if found.sha256.as_deref() == Some(UNKNOWN) => None,
+        Some(_) => old_text(want, cx)?,
+    };
+    let Some(old) = old else { return Ok(None) };
+    let new = edit::apply(&want.edit, &old, want.name.as_path())
+        .map_err(|error| Error::new(error.to_string()).on("edit"))?;
+    Ok(Some(Edited { old, new }))
+}
+
+fn absent(want: &Properties) -> Error {
+    Error::new(format!("{} does not exist, and so cannot be edited", want.name))
+        .on("edit")
+        .with_help("set `create: true`, with owner, group and mode, to begin with an empty file")
+}
+
+/// Returns the text of the file; `None` where a dry run cannot tell it.
+fn old_text(want: &Properties, cx: &Context) -> Result<Option<String>, Error> {
+    let prediction = cx.prediction.borrow();
+    let mut path = prediction.files.place_on_disk(want.name.as_path());
+    match prediction.text(want.name.as_path()) {
+        Some(PredictedText::Text(text)) => return Ok(Some(text)),
+        Some(PredictedText::Unknown | PredictedText::Nothing) => return Ok(None),
+        Some(PredictedText::CopyOf(source)) => match prediction.text(&source) {
+            None => path = prediction.files.target_on_disk(&source),
+            Some(PredictedText::Text(text)) => return Ok(Some(text)),
+            Some(_) => return Ok(None),
+        },
+        None => {}
+    }
+    let failed = |reason: String| Error::new(format!("cannot edit {}: {reason}", want.name)).on("edit");
+    let Some((Some(file), _)) = files::open_regular(&path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(failed(format!("it is larger than {} MiB", LARGEST >> 20)));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        failed(format!("it is not UTF-8 text, from byte {} on", error.utf8_error().valid_up_to()))
+    })?;
+    Ok(Some(text))
+}

@@ -1,0 +1,249 @@
+//! What may be asked of a file.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::edit::{self, Step};
+use crate::{
+    resource::{self, Error, Warning},
+    vocabulary::{AbsolutePath, Account, Mode},
+};
+
+/// Files, directories and symbolic links: whether they exist, what is in them, who owns them and who may use them.
+///
+/// A file is replaced as a whole and appears with its final owner and mode: whoever reads it sees the old file or the
+/// new one, also after a crash. Symbolic links are never followed: one at the path itself is replaced or removed, one
+/// further up the path is followed only where no other user could have put it there.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Properties {
+    /// Absolute path of the file or directory, without `.`, `..` or doubled slashes.
+    pub(crate) name: AbsolutePath,
+    /// What is to be at the path: a regular file, nothing, a directory, or a symbolic link. Missing parents of a
+    /// directory are made; the parent of a file or link must exist.
+    #[serde(default)]
+    pub(crate) ensure: Ensure,
+    /// The content of the file as text. Without `content`, `source` and `edit` only existence and attributes are
+    /// managed: a file that is absent is created empty, and the bytes of an existing one stay. Unless ccm runs as root,
+    /// the owner must be allowed to read the file by then: nobody else could tell whether its content is right.
+    #[serde(alias = "contents", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-late" = true, "x-file-flag" = "content-file"))]
+    pub(crate) content: Option<String>,
+    /// A local file to copy the content from. A relative path starts at the folder of the manifest. Not together with
+    /// `content`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) source: Option<String>,
+    /// Steps that change a text file of which only a part is managed, carried out in their order. Each step has one of
+    /// `line`, `block`, `replace`, `ini`, `keyvalue`, `json` and `toml`, and its options beside it. Carried out on its
+    /// own result an edit changes nothing, else it is refused. Owner, group and mode stay as they are unless given. Not
+    /// together with `content` or `source`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) edit: Vec<Step>,
+    /// With `edit`, begin with an empty file where there is none; owner, group and mode are then required. Without it, a
+    /// file that is absent is an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) create: bool,
+    /// Where the link of `ensure: link` leads, as it is to be written into it: an absolute path, or one that starts at
+    /// the directory of the link. It need not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) target: Option<String>,
+    /// The user that owns it, by name or number. Required for files and directories, unless they are edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<Account>,
+    /// The group that owns it, by name or number. Required for files and directories, unless they are edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<Account>,
+    /// Its permissions in octal, such as `"0644"`; at most `0777`. A directory may be searched by whoever may read or
+    /// write it: `"0644"` makes it `0755`. Required for files and directories, unless they are edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<Mode>,
+    /// Whether a program runs as the owner of its file. Taken away where it is not asked for, as are `setgid` and
+    /// `sticky`, when `mode` or one of the three is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) setuid: Option<bool>,
+    /// Whether a program runs as the group of its file, and what is made in a directory belongs to its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) setgid: Option<bool>,
+    /// Whether only the owner of what is in a directory may rename or remove it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sticky: Option<bool>,
+    /// With `ensure: absent`, remove a directory together with everything in it. With `ensure: directory`, put the
+    /// directory in the place of a file, which is lost. With `ensure: link`, put the link in the place of a file, or of a
+    /// directory with everything in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) force: bool,
+}
+
+/// What is to be at a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Ensure {
+    /// A regular file.
+    #[default]
+    Present,
+    /// Nothing.
+    Absent,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+}
+
+impl Ensure {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Present => "present",
+            Self::Absent => "absent",
+            Self::Directory => "directory",
+            Self::Link => "link",
+        }
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Directory => "directory",
+            Self::Link => "link",
+            Self::Present | Self::Absent => "file",
+        }
+    }
+}
+
+impl resource::Properties for Properties {
+    fn ensure(&self) -> String {
+        self.ensure.word().to_owned()
+    }
+
+    fn problems(&self) -> Vec<Error> {
+        let mut problems = self.content_problems();
+        let is_root = self.name.as_path().parent().is_none();
+        match self.ensure {
+            Ensure::Absent if is_root => {
+                problems.push(Error::new("the root directory cannot be removed").on("ensure"));
+            }
+            Ensure::Present | Ensure::Link if is_root => {
+                let noun = self.ensure.noun();
+                problems.push(Error::new(format!("the root directory cannot be a {noun}")).on("ensure"));
+            }
+            _ => {}
+        }
+        if self.needs_attributes() {
+            let given = [self.owner.is_some(), self.group.is_some(), self.mode.is_some()];
+            for (property, _) in ["owner", "group", "mode"].into_iter().zip(given).filter(|(_, given)| !given)
+            {
+                let noun = self.ensure.noun();
+                let message = format!("`{property}` is missing: a {noun} needs owner, group and mode");
+                problems.push(Error::new(message).on(property));
+            }
+        }
+        problems
+    }
+
+    fn problems_with(&self, _: Option<&str>) -> Vec<Error> {
+        let mut problems = edit::problems(&self.edit);
+        if self.source.as_ref().is_some_and(String::is_empty) {
+            problems
+                .push(Error::new("`source` is empty").on("source").with_help("name the file to copy from"));
+        }
+        if self.target.as_ref().is_some_and(|target| target.is_empty() || target.contains('\0')) {
+            problems.push(
+                Error::new("`target` is not a path").on("target").with_help("name what the link leads to"),
+            );
+        }
+        problems
+    }
+
+    fn warnings(&self, _: Option<&str>) -> Vec<Warning> {
+        let path = self.name.to_string();
+        let glob = path.contains(['*', '?']).then(|| Warning {
+            id: "glob-in-name",
+            message: "`*` and `?` in a name are characters of the path: they match nothing else".to_owned(),
+            property: Some("name"),
+            help: Some("declare each file on its own".to_owned()),
+        });
+        glob.into_iter().collect()
+    }
+}
+
+impl Properties {
+    /// Returns what is wrong with the ways in which the content is given.
+    fn content_problems(&self) -> Vec<Error> {
+        let ways = [
+            ("content", self.content.is_some()),
+            ("source", self.source.is_some()),
+            ("edit", self.is_edited()),
+        ];
+        let given: Vec<&'static str> =
+            ways.into_iter().filter(|(_, given)| *given).map(|(way, _)| way).collect();
+        let mut problems = Vec::new();
+        if let [first, .., last] = given[..] {
+            problems.push(
+                Error::new(format!("`{first}` and `{last}` cannot be given together"))
+                    .on(last)
+                    .with_help("keep the one that holds the content"),
+            );
+        }
+        if matches!(self.ensure, Ensure::Directory | Ensure::Link) {
+            let noun = self.ensure.noun();
+            problems.extend(given.first().map(|way| Error::new(format!("a {noun} has no `{way}`")).on(way)));
+        }
+        match (self.ensure, &self.target) {
+            (Ensure::Link, None) => problems.push(
+                Error::new("`target` is missing: a link leads somewhere")
+                    .on("target")
+                    .with_help("name what the link leads to"),
+            ),
+            (Ensure::Present | Ensure::Directory, Some(_)) => problems.push(
+                Error::new(format!("a {} has no `target`", self.ensure.noun()))
+                    .on("target")
+                    .with_help("set `ensure: link` to make a symbolic link"),
+            ),
+            _ => {}
+        }
+        if self.create && !self.is_edited() {
+            problems.push(Error::new("`create` needs `edit`: other files are made anyway").on("create"));
+        }
+        problems
+    }
+
+    /// Whether owner, group and mode have to be given.
+    fn needs_attributes(&self) -> bool {
+        match self.ensure {
+            Ensure::Absent | Ensure::Link => false,
+            Ensure::Directory => true,
+            Ensure::Present => !self.is_edited() || self.create,
+        }
+    }
+
+    /// Whether only a part of the content is managed.
+    pub(super) fn is_edited(&self) -> bool {
+        !self.edit.is_empty()
+    }
+
+    /// Whether the bytes of the file are managed, not only its existence and attributes.
+    pub(super) fn manages_content(&self) -> bool {
+        self.holds_content() || self.is_edited()
+    }
+
+    /// Whether the whole content is given.
+    pub(super) fn holds_content(&self) -> bool {
+        self.content.is_some() || self.source.is_some()
+    }
+
+    /// Whether the checksum of what is there matters: to compare it, or because somebody looks at the file and nothing
+    /// else. A file that is edited is read in another way.
+    pub(super) fn checksum_matters(&self) -> bool {
+        let only_looks = self.ensure == Ensure::Present && self.mode.is_none();
+        !self.is_edited() && (self.holds_content() || only_looks)
+    }
+
+    /// Returns the set-id and sticky bits that are asked for; `None` when they stay as they are.
+    pub(super) fn special_bits(&self) -> Option<u32> {
+        let flags = [(self.setuid, 0o4000), (self.setgid, 0o2000), (self.sticky, 0o1000)];
+        let given = self.mode.is_some() || flags.iter().any(|(flag, _)| flag.is_some());
+        let bits = flags.into_iter().filter(|(flag, _)| *flag == Some(true)).map(|(_, bit)| bit).sum();
+        given.then_some(bits)
+    }
+}
