@@ -10,6 +10,7 @@ mod expand;
 mod functions;
 mod jinja;
 mod scope;
+mod version;
 
 pub(crate) use condition::Condition;
 pub(crate) use element::{Element, elements};

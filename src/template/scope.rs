@@ -9,7 +9,7 @@ use std::{
 
 use ccm_expr::{Arguments, CallError, Environment, ErrorKind, Exhausted, Map, Memory, Path, Program, Value};
 
-use super::{Element, functions};
+use super::{Element, functions, version::version_compare};
 
 /// What expressions can see.
 pub(crate) struct Scope {
@@ -100,8 +100,8 @@ pub(crate) enum Provenance {
 
 /// What only resources can use.
 const READERS: &[&str] = &["file", "readFile", "template", "jinja"];
-const FOR_DATA: &[&str] = &["lookup"];
-const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template", "jinja"];
+const FOR_DATA: &[&str] = &["lookup", "versionCompare"];
+const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template", "jinja", "versionCompare"];
 
 impl Scope {
     /// A scope without data.
@@ -402,6 +402,7 @@ impl Environment for Scope {
             "file" | "readFile" => self.file(arguments),
             "template" => self.template(arguments),
             "jinja" => self.jinja(arguments),
+            "versionCompare" => version_compare(arguments),
             _ => functions::check(name, arguments),
         }
     }
