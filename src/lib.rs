@@ -9,6 +9,7 @@
 
 mod cli;
 mod document;
+mod download;
 mod engine;
 mod facts;
 #[cfg(feature = "fuzzing")]

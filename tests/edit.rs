@@ -83,11 +83,7 @@ fn owner_group_and_mode_stay_unless_they_are_given() {
 fn an_absent_file_is_an_error_unless_it_is_to_be_created() {
     let world = World::new().manifest("- file: [{ $W/x: { edit: [{line: a}] } }]");
     world.apply_with(&["--noop"]).counts([0, 0, 1, 0]);
-    world
-        .apply()
-        .counts([0, 0, 1, 0])
-        .complains("does not exist, and so cannot be edited")
-        .complains("`create: true`");
+    world.apply().counts([0, 0, 1, 0]).says("does not exist, and so cannot be edited").says("`create: true`");
     let world = world.manifest("- file: [{ $W/x: { edit: [{line: a}], create: true } }]");
     world.apply().exits(2).complains("`owner` is missing");
     let world = world.manifest("- file: [{ $W/x: { edit: [{line: a}], create: true, $OWN, mode: '0600' } }]");
@@ -99,14 +95,10 @@ fn an_absent_file_is_an_error_unless_it_is_to_be_created() {
 #[test]
 fn a_step_that_would_never_come_to_rest_fails_and_nothing_is_written() {
     let world = edited("a\n", "{line: b}, {replace: a, with: aa}");
-    world
-        .apply()
-        .counts([0, 0, 1, 0])
-        .complains("step 2 (`replace`)")
-        .complains("would match its own result again");
+    world.apply().counts([0, 0, 1, 0]).says("step 2 (`replace`)").says("would match its own result again");
     assert_eq!(world.read("x"), "a\n");
     let world = edited("not { json", "{json: {a: 1}}");
-    world.apply().counts([0, 0, 1, 0]).complains("step 1 (`json`): the file is not JSON");
+    world.apply().counts([0, 0, 1, 0]).says("step 1 (`json`): the file is not JSON");
 }
 
 #[test]
@@ -130,7 +122,7 @@ fn what_is_written_wrongly_is_told_before_anything_is_done() {
 #[test]
 fn templates_in_steps_are_expanded_when_the_turn_comes() {
     let world = World::new().file("x", "port 1\n").manifest(
-        "data: { port: 8080, name: port }\nresources:\n  - file:\n      - $W/x:\n          edit:\n            - line: \"${ Data.name } ${ Data.port }\"\n              match: \"^${ Data.name } \"\n            - keyvalue: { key: workers, value: \"${ Data.port }\" }\n",
+        "data: { port: 8080, name: port }\nccm:\n  resources:\n  - file:\n      - $W/x:\n          edit:\n            - line: \"${ Data.name } ${ Data.port }\"\n              match: \"^${ Data.name } \"\n            - keyvalue: { key: workers, value: \"${ Data.port }\" }\n",
     );
     world.apply().exits(0).counts([1, 0, 0, 0]);
     assert_eq!(world.read("x"), "port 8080\nworkers=8080\n");
@@ -139,13 +131,13 @@ fn templates_in_steps_are_expanded_when_the_turn_comes() {
 #[test]
 fn text_that_is_no_text_a_link_and_a_directory_are_left_alone() {
     let world = World::new().file("x", [b'a', 0xff]).manifest("- file: [{ $W/x: { edit: [{line: a}] } }]");
-    world.apply().counts([0, 0, 1, 0]).complains("it is not UTF-8 text, from byte 1 on");
+    world.apply().counts([0, 0, 1, 0]).says("it is not UTF-8 text, from byte 1 on");
     let world =
         World::new().file("y", "a\n").link("x", "$W/y").manifest("- file: [{ $W/x: { edit: [{line: b}] } }]");
-    world.apply().counts([0, 0, 1, 0]).complains("a symbolic link to");
+    world.apply().counts([0, 0, 1, 0]).says("a symbolic link to");
     assert_eq!(world.read("y"), "a\n", "a link is not followed");
     let world = World::new().dir("x").manifest("- file: [{ $W/x: { edit: [{line: b}] } }]");
-    world.apply().counts([0, 0, 1, 0]).complains("a directory is in the way");
+    world.apply().counts([0, 0, 1, 0]).says("a directory is in the way");
 }
 
 #[test]
@@ -165,7 +157,7 @@ fn a_dry_run_edits_what_earlier_resources_would_leave() {
 fn a_file_that_an_earlier_command_may_make_is_a_warning_of_a_dry_run() {
     let world = World::new()
         .manifest("- exec: [{ 'sh -c \"echo a > $W/x\"': {} }]\n- file: [{ $W/x: { edit: [{line: b}] } }]");
-    world.apply_with(&["--noop"]).exits(0).complains("an earlier command of this run may make it");
+    world.apply_with(&["--noop"]).exits(0).says("an earlier command of this run may make it");
     world.apply().exits(0);
     assert_eq!(world.read("x"), "a\nb\n");
 }
@@ -203,7 +195,7 @@ fn a_file_that_a_stranger_moved_there_is_not_given_to_him() {
         .owner("home", 1000, 1000);
     let world =
         world.manifest("- file: [{ $W/home/x: { edit: [{line: b}], owner: '1000', group: '1000' } }]");
-    world.apply().counts([0, 0, 1, 0]).complains("may be another file that somebody moved there");
+    world.apply().counts([0, 0, 1, 0]).says("may be another file that somebody moved there");
     assert_eq!(world.read("home/x"), "root's secret\n");
     let world = world.owner("home/x", 1000, 1000);
     world.apply().exits(0).counts([1, 0, 0, 0]);

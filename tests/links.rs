@@ -41,7 +41,7 @@ fn what_is_in_the_way_of_a_link_goes_only_with_force() {
     for (world, what) in [(file(), "a file is in the way"), (tree(), "a directory is in the way")] {
         let world = linked(world, "");
         let before = world.tree();
-        world.apply().counts([0, 0, 1, 0]).complains(what).complains("set `force: true`");
+        world.apply().counts([0, 0, 1, 0]).says(what).says("set `force: true`");
         assert_eq!(world.tree(), before);
     }
     converges(&linked(file(), ", force: true"), "created the link in place of a file");
@@ -80,8 +80,8 @@ fn a_dry_run_walks_through_links_that_are_not_there_yet() {
     world.apply().exits(0).counts([3, 1, 0, 0]);
     assert_eq!(world.read("releases/1/new"), "b");
     let dangling = World::new().files("- $W/l: { ensure: link, target: nowhere }\n- $W/l/x: { content: b }");
-    dangling.apply_with(&["--noop"]).counts([1, 0, 1, 0]).complains("which does not exist");
-    dangling.apply().counts([1, 0, 1, 0]).complains("which does not exist");
+    dangling.apply_with(&["--noop"]).counts([1, 0, 1, 0]).says("which does not exist");
+    dangling.apply().counts([1, 0, 1, 0]).says("which does not exist");
 }
 
 #[test]

@@ -88,6 +88,8 @@ pub(super) struct Attempts<'a> {
     /// The resources whose turns come next.
     pub(super) selected: &'a Selected,
     pub(super) next: &'a [Resource],
+    /// All resources of the manifest.
+    pub(super) resources: &'a [Resource],
     pub(super) prediction: &'a RefCell<Prediction>,
 }
 
@@ -160,6 +162,7 @@ impl Attempts<'_> {
             &mut listener,
         )
         .within(self.settings.mode, self.history)
+        .among(self.resources)
         .triggered_by(self.trigger());
         cx.sensitive = common.sensitive;
         cx.redactor = outcome.redactor.clone();

@@ -358,6 +358,7 @@ impl<'a> Run<'a, '_> {
             history: &self.history,
             next,
             selected: self.site.selected,
+            resources: self.site.resources,
             prediction,
         };
         attempts.make(&mut self.refreshes, &mut self.grouped, observer)

@@ -7,6 +7,7 @@ use std::{
     collections::HashMap,
     fs,
     ops::Range,
+    path::Path,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -92,6 +93,16 @@ impl Users {
         let mut groups = vec![user.gid];
         groups.extend(others.into_iter().filter(|gid| *gid != user.gid));
         groups
+    }
+
+    /// Returns whose home directory a path is, of the users of this machine.
+    pub(crate) fn with_home(&self, path: &Path) -> Option<String> {
+        let mut users = lock(&self.users);
+        users.file().text.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(':').collect();
+            let home = fields.get(5).filter(|home| !home.is_empty())?;
+            (Path::new(home) == path).then(|| fields[0].to_owned())
+        })
     }
 
     /// Forgets what was read: something ran that may have made or removed accounts.

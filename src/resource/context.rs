@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Error, History, Trigger,
+    Error, History, ManagedPaths, Resource, Trigger,
     effects::AccountLeft,
     prediction::{AccountKind, Prediction},
 };
@@ -37,6 +37,8 @@ pub(crate) struct Context<'a> {
     pub(crate) prediction: &'a RefCell<Prediction>,
     mode: RunMode,
     history: Option<&'a History>,
+    /// The resources of the manifest.
+    resources: &'a [Resource],
     working_directory: &'a Path,
     limit: Cell<Option<(Instant, Duration)>>,
     trigger: Trigger,
@@ -66,6 +68,7 @@ impl<'a> Context<'a> {
             prediction,
             mode: RunMode::Noop,
             history: None,
+            resources: &[],
             working_directory,
             limit: Cell::new(limit_from_now(timeout)),
             trigger: Trigger::Turn,
@@ -81,6 +84,17 @@ impl<'a> Context<'a> {
     pub(crate) fn within(mut self, mode: RunMode, history: &'a History) -> Self {
         (self.mode, self.history) = (mode, Some(history));
         self
+    }
+
+    /// Says which other resources the manifest has.
+    pub(crate) fn among(mut self, resources: &'a [Resource]) -> Self {
+        self.resources = resources;
+        self
+    }
+
+    /// Returns what the resources of the manifest manage, also those whose turns do not come.
+    pub(crate) fn managed_paths(&self) -> ManagedPaths {
+        ManagedPaths::new(self.resources.iter().flat_map(|resource| resource.wanted.manages()).collect())
     }
 
     /// Says why the turn of the resource has come.
@@ -101,9 +115,9 @@ impl<'a> Context<'a> {
             listener,
         );
         let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
-        let &Self { mode, history, trigger, sensitive, .. } = self;
+        let &Self { mode, history, resources, trigger, sensitive, .. } = self;
         let redactor = self.redactor.clone();
-        Context { mode, history, trigger, interrupt, sensitive, redactor, ..cx }
+        Context { mode, history, resources, trigger, interrupt, sensitive, redactor, ..cx }
     }
 
     /// What asks the attempt to end before its time.

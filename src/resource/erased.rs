@@ -6,7 +6,7 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 
 use super::{
-    Candidate, Change, Context, Difference, Effects, Error, ErrorKind, Example, Member, Properties,
+    Candidate, Change, Context, Difference, Effects, Error, ErrorKind, Example, Managed, Member, Properties,
     ResourceType, State, Trigger, Warning, Watches, schema,
 };
 use crate::{
@@ -66,6 +66,7 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
     fn effects(&self, have: &AnyState, pending: &PlannedChange, cx: &Context) -> Effects;
     #[expect(dead_code, reason = "reading ahead and the agent will ask")]
     fn watches(&self) -> Watches;
+    fn manages(&self) -> Vec<Managed>;
     fn prepare<'w>(
         &'w self,
         next: &mut dyn Iterator<Item = &'w dyn AnyProperties>,
@@ -277,6 +278,10 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
 
     fn effects(&self, have: &AnyState, pending: &PlannedChange, cx: &Context) -> Effects {
         T::effects(&self.0, Self::state(have), Self::action(pending), cx)
+    }
+
+    fn manages(&self) -> Vec<Managed> {
+        T::manages(&self.0)
     }
 
     fn watches(&self) -> Watches {

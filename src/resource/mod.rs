@@ -14,6 +14,7 @@ mod erased;
 mod error;
 mod expansion;
 mod faults;
+mod managed;
 #[cfg(test)]
 mod manual;
 mod prediction;
@@ -36,6 +37,7 @@ pub(crate) use effects::{
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use expansion::Expansion;
+pub(crate) use managed::{Managed, ManagedPaths, Standing};
 #[cfg(test)]
 pub(crate) use manual::reference_page;
 pub(crate) use prediction::{AccountKind, Prediction};
@@ -121,6 +123,11 @@ pub(crate) trait ResourceType: Sized + 'static {
 
     /// Says what the state of a resource depends on.
     fn watches(want: &Self::Properties) -> Watches;
+
+    /// Says which parts of the file system a resource is responsible for, so that nobody takes them for litter.
+    fn manages(_want: &Self::Properties) -> Vec<Managed> {
+        Vec::new()
+    }
 
     /// Begins what is better done for several resources at once, before the first of them is enacted: `next` are those
     /// whose turns follow. Nothing of it may be seen before each is enacted in its turn.

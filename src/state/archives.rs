@@ -25,7 +25,7 @@ use crate::{
     vocabulary::{Checksum, Url},
 };
 
-const FOLDER: &str = "archives";
+pub(super) const FOLDER: &str = "archives";
 /// Held while a list is written that no record names yet.
 const LOCK: &str = "lock";
 
@@ -203,7 +203,7 @@ impl StateDirectory {
         Ok(all)
     }
 
-    fn archives(&self) -> Result<Option<PrivateFolder>, StateError> {
+    pub(super) fn archives(&self) -> Result<Option<PrivateFolder>, StateError> {
         self.open()?.map_or(Ok(None), |state| Ok(state.folder(FOLDER)?))
     }
 }
@@ -287,14 +287,17 @@ fn read_list(folder: &PrivateFolder, name: &str) -> Result<Vec<Extracted>, State
     list::read(folder, name)
 }
 
-fn read_record<T: DeserializeOwned>(folder: &PrivateFolder, name: &str) -> Result<Option<T>, StateError> {
+pub(super) fn read_record<T: DeserializeOwned>(
+    folder: &PrivateFolder,
+    name: &str,
+) -> Result<Option<T>, StateError> {
     let Some(bytes) = read(folder, name)? else { return Ok(None) };
     serde_json::from_slice(&bytes)
         .map(Some)
         .map_err(|error| StateError::Damaged { path: folder.path().join(name), reason: error.to_string() })
 }
 
-fn keep(folder: &PrivateFolder, name: &str, record: &impl Serialize) -> Result<(), StateError> {
+pub(super) fn keep(folder: &PrivateFolder, name: &str, record: &impl Serialize) -> Result<(), StateError> {
     // Records hold nothing that JSON cannot.
     let text = serde_json::to_vec(record).unwrap_or_default();
     Ok(folder.replace(name, |out| out.write_all(&text))?)
@@ -314,10 +317,10 @@ fn is_list_name(name: &str) -> bool {
 }
 
 /// Paths are too long and too free for names of files: their hashes are neither.
-fn stem(path: &Path) -> String {
+pub(super) fn stem(path: &Path) -> String {
     files::hex(&Sha256::digest(path.as_os_str().as_bytes())[..16])
 }
 
-fn fingerprint(bytes: &[u8]) -> Checksum {
+pub(super) fn fingerprint(bytes: &[u8]) -> Checksum {
     Checksum::Sha256(Sha256::digest(bytes).into())
 }

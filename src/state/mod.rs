@@ -6,6 +6,7 @@
 
 mod archives;
 mod command;
+mod downloads;
 mod lock;
 mod pending_refreshes;
 mod refresh_store;
@@ -13,6 +14,7 @@ mod run_list;
 mod write_journal;
 
 pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
+pub(crate) use downloads::Downloaded;
 pub(crate) use lock::{Held, Patience, RunLock};
 pub(crate) use pending_refreshes::{Change, Entry, PendingRefresh, RefreshRecords, ScriptSession};
 pub(crate) use refresh_store::RefreshStore;

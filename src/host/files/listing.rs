@@ -28,6 +28,12 @@ pub(crate) fn names(path: &Path) -> Result<Vec<OsString>, FileError> {
     read().map_err(|problem| FileError::new(Operation::Read, path, problem))
 }
 
+/// Whether a file system is mounted on a directory.
+pub(crate) fn is_mount_point(path: &Path) -> Result<bool, FileError> {
+    let look = || Ok(walk::reach_directory(path)?.is_mount_point(OsStr::new(".")));
+    look().map_err(|problem| FileError::new(Operation::Inspect, path, problem))
+}
+
 /// A name and, where the file system tells, what it stands for.
 pub(super) struct Listed {
     pub(super) name: OsString,

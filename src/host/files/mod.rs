@@ -54,7 +54,7 @@ pub(crate) use self::{
     error::{FileError, Problem},
     follow::open_followed,
     link::{InTheWay, make_link},
-    listing::names,
+    listing::{is_mount_point, names},
     prediction::{Predicted, Prediction, UNKNOWN},
     private_folder::PrivateFolder,
     remove::{remove, remove_tree},

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     resource::{
-        self, AccountEffect, AccountLeft, Candidate, Change, Context, Effects, Error, Example, PathEffect,
-        ResourceType, Trigger, Watches,
+        self, AccountEffect, AccountLeft, Candidate, Change, Context, Effects, Error, Example, Managed,
+        PathEffect, ResourceType, Trigger, Watches,
     },
     vocabulary::{AbsolutePath, Account, Secret},
 };
@@ -321,6 +321,16 @@ impl ResourceType for User {
             paths: makes_home.then_some(appears).into_iter().collect(),
             ..Effects::default()
         }
+    }
+
+    fn manages(want: &Properties) -> Vec<Managed> {
+        if want.authorized_keys.is_none() {
+            return Vec::new();
+        }
+        let name = want.name.to_string();
+        let usual = if name == "root" { "/root".to_owned() } else { format!("/home/{name}") };
+        let home = want.home.as_ref().map_or(usual, ToString::to_string);
+        vec![Managed::Path(super::authorized_keys::path(&home))]
     }
 
     fn watches(want: &Properties) -> Watches {

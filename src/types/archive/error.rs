@@ -3,10 +3,10 @@
 use std::{io, path::PathBuf};
 
 use crate::{
-    host::{files::FileError, http::HttpError, unpack::ArchiveFormat, unpack::UnpackError},
+    host::unpack::{ArchiveFormat, UnpackError},
     resource::{Error, Retry},
     state::StateError,
-    vocabulary::{AbsolutePath, Checksum, Url},
+    vocabulary::{AbsolutePath, Url},
 };
 
 /// What can go wrong with an archive.
@@ -30,15 +30,8 @@ pub(super) enum ArchiveError {
     NotAFile { name: AbsolutePath, what: &'static str },
     #[error("owner and group are not known")]
     UnknownAttributes,
-    #[error("cannot download: {error}")]
-    Download { error: HttpError, property: &'static str },
     #[error("{url} holds no checksum of \"{file}\"")]
     NotListed { url: Url, file: String },
-    #[error("the download has the checksum {found}, not {wanted}")]
-    OtherChecksum { found: Checksum, wanted: Checksum },
-    /// From the checksum of a secret it could be guessed.
-    #[error("the download has another checksum than the one that is wanted")]
-    OtherSecretChecksum,
     #[error("cannot unpack {}: {error}", archive.display())]
     Unpack { archive: PathBuf, error: UnpackError },
     #[error("the archive does not hold {creates}: nothing of it was unpacked")]
@@ -63,9 +56,6 @@ impl ArchiveError {
             Self::UnknownEnding { .. } => Some("name"),
             Self::UnknownUrlEnding { .. } | Self::OtherEnding { .. } => Some("url"),
             Self::TwoChecksums | Self::NotListed { .. } => Some("checksum_url"),
-            Self::Download { error: HttpError::CaFile { .. }, .. } => Some("ca_file"),
-            Self::Download { property, .. } => Some(property),
-            Self::OtherChecksum { .. } | Self::OtherSecretChecksum => Some("checksum"),
             Self::Unpack { .. } => Some("extract_parent"),
             Self::Uncreated { .. } | Self::StillUncreated { .. } => Some("creates"),
             Self::NotAFile { .. }
@@ -82,17 +72,10 @@ impl ArchiveError {
             Self::UnknownEnding { .. } | Self::UnknownUrlEnding { .. } => {
                 return Some(format!("supported: {}", ArchiveFormat::endings()));
             }
-            Self::Download { error: HttpError::TooLarge { .. }, property: "url" } => {
-                "if the file is meant to be that large, raise `max_download`"
-            }
-            Self::Download { error, .. } => return error.hint().map(str::to_owned),
             Self::Unpack { error, .. } => return error.hint(),
             Self::OtherEnding { .. } => "give both the same ending",
             Self::TwoChecksums => "keep the one that is to be believed",
             Self::NotAFile { .. } => "remove it first, or name another path",
-            Self::OtherChecksum { .. } | Self::OtherSecretChecksum => {
-                "either the checksum is that of another version, or the download was tampered with"
-            }
             Self::Uncreated { .. } | Self::StillUncreated { .. } => {
                 "name a file that is in the archive; `strip_components` changes where it goes"
             }
@@ -111,11 +94,8 @@ impl ArchiveError {
     /// Returns whether another attempt could go better.
     fn retry(&self) -> Retry {
         let is_passing = match self {
-            Self::Download { error, .. } => error.is_passing(),
             Self::NotAFile { .. }
             | Self::NotListed { .. }
-            | Self::OtherChecksum { .. }
-            | Self::OtherSecretChecksum
             | Self::Unpack { .. }
             | Self::Uncreated { .. }
             | Self::StillUncreated { .. } => false,
@@ -130,10 +110,4 @@ impl From<ArchiveError> for Error {
         let (property, help, retry) = (error.property(), error.help(), error.retry());
         Self { property, help, ..Self::new(error.to_string()).with_retry(retry) }
     }
-}
-
-/// Returns the error of a file of this machine; another attempt is made only where it could go better.
-pub(super) fn local(error: FileError) -> Error {
-    let retry = if error.is_passing() { Retry::Worthwhile } else { Retry::Pointless };
-    Error::from(error).with_retry(retry)
 }

@@ -10,11 +10,12 @@ use std::{
 use super::{
     Properties,
     creation::{self, Creation},
-    error::{ArchiveError, local},
+    error::ArchiveError,
     state::{below, blame, stop},
     verification::is_untouched,
 };
 use crate::{
+    download::local,
     host::{
         files::{self, Attributes, Staging},
         unpack::{self, ArchiveFormat, Compression, Extracted, Rules, UnpackError, What},

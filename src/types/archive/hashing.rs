@@ -6,43 +6,13 @@ use std::{
     path::Path,
 };
 
-use sha2::{Digest, Sha256, Sha512};
-
-use super::error::{ArchiveError, local};
+use super::error::ArchiveError;
 use crate::{
+    download::{CHUNK, Hashes, local},
     host::files::{self, TempFile},
     resource::{Context, Error},
     vocabulary::{Algorithm, Checksum},
 };
-
-/// Files are read in pieces of this size, with a look at the clock in between.
-pub(super) const CHUNK: usize = 128 * 1024;
-
-/// SHA-256 and, where it is wanted, SHA-512 of the same bytes.
-pub(super) struct Hashes {
-    sha256: Sha256,
-    sha512: Option<Sha512>,
-}
-
-impl Hashes {
-    pub(super) fn new(wanted: Algorithm) -> Self {
-        Self { sha256: Sha256::new(), sha512: (wanted == Algorithm::Sha512).then(Sha512::new) }
-    }
-
-    pub(super) fn update(&mut self, bytes: &[u8]) {
-        self.sha256.update(bytes);
-        if let Some(sha512) = &mut self.sha512 {
-            sha512.update(bytes);
-        }
-    }
-
-    /// Returns the checksums, SHA-256 first.
-    pub(super) fn finish(self) -> Vec<Checksum> {
-        let mut all = vec![Checksum::Sha256(self.sha256.finalize().into())];
-        all.extend(self.sha512.map(|hash| Checksum::Sha512(Box::new(hash.finalize().into()))));
-        all
-    }
-}
 
 /// A file on disk that is hashed while it is read.
 pub(super) struct HashedFile<'a, 'c> {

@@ -8,14 +8,14 @@ use std::{
 };
 
 use super::{
-    Action, Properties, Step,
-    download::{BrokenDownload, DownloadRequest, HashedDownload, Partial},
-    error::{ArchiveError, local},
+    Action, Properties, Step, download,
+    error::ArchiveError,
     extraction::{Extraction, Ready, Unpacked},
     hashing::HashedFile,
     state::ArchiveState,
 };
 use crate::{
+    download::{BrokenDownload, DownloadRequest, Partial, local, verified},
     host::{
         files::{self, Attributes, CopyInterrupted, TempFile},
         http::Body,
@@ -81,8 +81,8 @@ impl Http {
         cx: &Context,
     ) -> Result<Option<(Ready, Fetched)>, Error> {
         let path = want.name.as_path();
-        let order = DownloadRequest::of(want, target, cx)?;
-        let wanted = order.checksum()?;
+        let order = download::order(want, target, cx)?;
+        let wanted = download::checksum(want, &order)?;
         if let Some(directory) = path.parent() {
             cx.memory.write_journal.note(directory, cx.interrupt());
         }
@@ -130,8 +130,8 @@ fn fetch(
     extraction: Option<&(Extraction, ArchiveFormat)>,
 ) -> Result<(Vec<Checksum>, Option<Unpacked>), BrokenDownload> {
     let algorithm = wanted.map_or(Algorithm::Sha256, Checksum::algorithm);
-    let mut feed = HashedDownload::new(draft, body, algorithm, order.cx)?;
-    let verified = |feed| verified(feed, wanted, order.cx);
+    let mut feed = order.receive(draft, body, algorithm)?;
+    let verified = |feed| verified(feed, wanted);
     let Some((extraction, kind)) = extraction else {
         return Ok((verified(feed)?, None));
     };
@@ -149,23 +149,6 @@ fn fetch(
     }
     let checksums = verified(feed)?;
     Ok((checksums, Some(extraction.of_file(draft.file(), *kind).map_err(refusal)?)))
-}
-
-/// Returns the checksums of the whole download, if it is what it should be.
-fn verified(
-    feed: HashedDownload,
-    wanted: Option<&Checksum>,
-    cx: &Context,
-) -> Result<Vec<Checksum>, BrokenDownload> {
-    let checksums = feed.finish()?;
-    let Some(wanted) = wanted.filter(|wanted| !checksums.contains(wanted)) else { return Ok(checksums) };
-    Err(Error::from(match checksums.last() {
-        Some(found) if !cx.sensitive => {
-            ArchiveError::OtherChecksum { found: found.clone(), wanted: wanted.clone() }
-        }
-        _ => ArchiveError::OtherSecretChecksum,
-    })
-    .into())
 }
 
 /// Unpacks the archive, unless that was done on the way, and puts its files in place.

@@ -7,7 +7,6 @@ mod download;
 mod error;
 mod extraction;
 mod hashing;
-mod headers;
 mod http;
 mod simulation;
 mod state;
@@ -20,9 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use self::{error::ArchiveError, http::Http, state::ArchiveState};
 use crate::{
+    download::header_problems,
     host::unpack::{ArchiveFormat, Limits},
     resource::{
-        self, Candidate, Change, Context, Coverage, Effects, Error, Example, ResourceType, Trigger, Watches,
+        self, Candidate, Change, Context, Coverage, Effects, Error, Example, Managed, ResourceType, Trigger,
+        Watches,
     },
     state::{Origin, Unpacking},
     vocabulary::{AbsolutePath, Account, Algorithm, Checksum, Mode, Secret, Size, Url},
@@ -153,7 +154,7 @@ impl resource::Properties for Properties {
         }
         problems.extend(self.kind_problem());
         problems.extend(self.combination_problems());
-        problems.into_iter().map(Error::from).chain(headers::problems(&self.headers)).collect()
+        problems.into_iter().map(Error::from).chain(header_problems(&self.headers)).collect()
     }
 
     fn secrets(&self) -> Vec<Cow<'_, str>> {
@@ -343,6 +344,13 @@ impl ResourceType for Archive {
 
     fn effects(want: &Properties, have: &ArchiveState, action: &Action, _: &Context) -> Effects {
         simulation::effects(want, have, action)
+    }
+
+    fn manages(want: &Properties) -> Vec<Managed> {
+        let paths = [Some(&want.name), want.creates.as_ref()].into_iter().flatten();
+        let paths = paths.map(|path| Managed::Path(path.as_path().to_owned()));
+        let trees = want.extract_parent.iter().map(|tree| Managed::Tree(tree.as_path().to_owned()));
+        paths.chain(trees).collect()
     }
 
     fn watches(want: &Properties) -> Watches {

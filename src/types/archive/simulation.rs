@@ -1,7 +1,8 @@
 //! What a dry run can tell of an archive without asking anybody.
 
-use super::{Action, Properties, Step, download::refusal, error::ArchiveError, state::ArchiveState};
+use super::{Action, Properties, Step, error::ArchiveError, state::ArchiveState};
 use crate::{
+    download::refusal,
     host::{
         files::{Attributes, Intent, Predicted, UNKNOWN},
         http::{self, HttpError},

@@ -8,8 +8,9 @@ use std::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Ensure, Properties, decision::reason_to_extract_again, error::local, hashing::HashedFile};
+use super::{Ensure, Properties, decision::reason_to_extract_again, hashing::HashedFile};
 use crate::{
+    download::local,
     host::files::{self, Attributes, CopyInterrupted, Digested, Entry, FileError, FileKind},
     resource::{AccountKind, Context, Error, State},
     state::{ExtractionRecord, Fetched, Progress, StateError},

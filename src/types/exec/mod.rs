@@ -23,8 +23,8 @@ use self::{
 };
 use crate::{
     resource::{
-        self, Candidate, Change, Context, Coverage, Effects, Error, Example, PathEffect, ResourceType,
-        Trigger, Unknown, Watches,
+        self, Candidate, Change, Context, Coverage, Effects, Error, Example, Managed, PathEffect,
+        ResourceType, Trigger, Unknown, Watches,
     },
     vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
 };
@@ -303,6 +303,10 @@ impl ResourceType for Exec {
             unknown: Unknown::NotPaths,
             ..Effects::default()
         }
+    }
+
+    fn manages(want: &Properties) -> Vec<Managed> {
+        want.creates.iter().map(|path| Managed::Path(path.as_path().to_owned())).collect()
     }
 
     fn watches(want: &Properties) -> Watches {

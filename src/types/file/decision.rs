@@ -30,7 +30,13 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
             .on("ensure")
             .with_help("set `force: true` to put the directory in its place, and lose the file")),
         (Ensure::Directory, Found::Directory { .. }) => {
-            Ok(update(Action::SetDirectoryAttributes, attribute_differences(want, have)))
+            let attributes = attribute_differences(want, have);
+            if have.unmanaged().is_empty() {
+                return Ok(update(Action::SetDirectoryAttributes, attributes));
+            }
+            let gone = have.unmanaged().iter();
+            let gone = gone.map(|path| Difference::between("purge", path.display(), "absent"));
+            Ok(update(Action::Purge, attributes.into_iter().chain(gone).collect()))
         }
         (Ensure::Link, found) => link(want, found),
         (Ensure::Present, Found::Nothing) => kind(Action::CreateFile),

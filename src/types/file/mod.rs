@@ -6,6 +6,8 @@ mod edit;
 mod editing;
 mod posix;
 mod properties;
+mod purge;
+mod remote;
 mod source;
 mod state;
 
@@ -17,7 +19,9 @@ use self::{
     state::FileState,
 };
 use crate::{
-    resource::{Candidate, Change, Context, Effects, Error, Example, ResourceType, Trigger, Watches},
+    resource::{
+        Candidate, Change, Context, Effects, Error, Example, Managed, ResourceType, Trigger, Watches,
+    },
     vocabulary::Account,
 };
 
@@ -42,6 +46,8 @@ pub(crate) enum Action {
     /// A file makes room for a directory.
     ReplaceFileWithDirectory,
     SetDirectoryAttributes,
+    /// Something in it belongs to nobody, and perhaps attributes differ.
+    Purge,
     RemoveFile,
     RemoveDirectory,
 }
@@ -73,7 +79,7 @@ impl fmt::Display for Action {
             Self::ReplaceDirectoryWithLink => "created the link in place of a directory",
             Self::CreateDirectory => "created directory",
             Self::ReplaceFileWithDirectory => "created directory in place of a file",
-            Self::SetDirectoryAttributes => "updated directory",
+            Self::SetDirectoryAttributes | Self::Purge => "updated directory",
             Self::RemoveFile => "removed the file",
             Self::RemoveDirectory => "removed the directory",
         })
@@ -97,6 +103,12 @@ impl ResourceType for File {
                        group: app\n        mode: \"0640\"\n",
         },
         Example {
+            title: "A program that is downloaded",
+            manifest: "- file:\n    - /usr/local/bin/tool:\n        source: https://example.com/tool-1.2\n        \
+                       checksum: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n        owner: root\n        \
+                       group: root\n        mode: \"0755\"\n",
+        },
+        Example {
             title: "A directory, made with its parents",
             manifest: "- file:\n    - /srv/app/uploads:\n        ensure: directory\n        owner: www-data\n        \
                        group: www-data\n        mode: \"0750\"\n",
@@ -115,6 +127,11 @@ impl ResourceType for File {
             title: "A directory in which everybody may write, and remove only what is his",
             manifest: "- file:\n    - /srv/drop:\n        ensure: directory\n        owner: root\n        group: root\n        \
                        mode: \"0777\"\n        sticky: true\n",
+        },
+        Example {
+            title: "A directory in which nothing is but what the manifest has in it",
+            manifest: "- file:\n    - /etc/app/conf.d:\n        ensure: directory\n        owner: root\n        group: root\n        \
+                       mode: \"0755\"\n        purge: true\n        ignore:\n          - \"*.local\"\n",
         },
         Example {
             title: "Something that must not be there",
@@ -156,7 +173,7 @@ impl ResourceType for File {
         if want.is_edited() {
             return Ok(diff::of_edit(want, have, *action));
         }
-        if posix::only_foresees(want, have, cx) {
+        if want.remote().is_some() || posix::only_foresees(want, have, cx) {
             return Ok(None);
         }
         diff::preview(want, *action, cx)
@@ -176,9 +193,13 @@ impl ResourceType for File {
         posix::effects(want, have, *action, cx)
     }
 
+    fn manages(want: &Properties) -> Vec<Managed> {
+        vec![Managed::Path(want.name.as_path().to_owned())]
+    }
+
     fn watches(want: &Properties) -> Watches {
         let names = |account: &Option<Account>| account.iter().map(ToString::to_string).collect();
-        let source = want.source.as_ref().map(Into::into);
+        let source = want.copied().map(Into::into);
         Watches {
             paths: std::iter::once(want.name.as_path().to_owned()).chain(source).collect(),
             users: names(&want.owner),

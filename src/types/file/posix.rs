@@ -12,6 +12,8 @@ use sha2::{Digest, Sha256};
 use super::{
     Action, Ensure, Properties, decision,
     editing::{self, Edited},
+    purge,
+    remote::{self, Downloads},
     source,
     state::{Contents, FileState, Found, Metadata, Target, special},
 };
@@ -21,6 +23,7 @@ use crate::{
         Intent, Parents, Predicted, Problem, UNKNOWN,
     },
     resource::{AccountKind, Content, Context, Effects, Error, PathEffect, RunMode},
+    vocabulary::Url,
 };
 
 /// How many files in a row that need no new content are passed over in search of one that does: each is looked at twice.
@@ -39,6 +42,7 @@ struct Plan<'w> {
 #[derive(Default)]
 pub(crate) struct Posix {
     batch: Mutex<Batch>,
+    downloads: Downloads,
 }
 
 /// What is at the path, and what the wish comes down to on this machine.
@@ -94,6 +98,15 @@ fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Dig
     })
 }
 
+/// What would be at a path by now; nothing where nobody knows.
+pub(super) fn entry(path: &Path, cx: &Context) -> Result<Option<Entry>, Error> {
+    let prediction = &cx.prediction.borrow().files;
+    Ok(match prediction.inspect(path)? {
+        None => files::inspect(&prediction.place_on_disk(path))?,
+        Some(predicted) => predicted.entry(FileKind::File).map(|digested| digested.entry),
+    })
+}
+
 /// What stands in for a file that is to be edited and that an earlier command of a dry run may make.
 fn perhaps_made(want: &Properties, cx: &Context) -> Option<Digested> {
     if !want.is_edited() || want.create || !cx.prediction.borrow().may_differ_on_disk() {
@@ -141,16 +154,19 @@ fn target(
     }
     let file = found.map(|found| &found.entry).filter(|entry| entry.kind == FileKind::File);
     let attributes = attributes(want, file, cx)?;
+    let is_directory = found.is_some_and(|found| found.entry.kind == FileKind::Directory);
+    let unmanaged = if is_directory { purge::unmanaged(want, cx)? } else { Vec::new() };
     if let Some(attributes) = attributes.filter(|_| want.manages_content()) {
         must_be_readable(attributes)?;
     }
     let size = content.size();
     if !matches!(content, WantedContent::Edited) {
-        return Ok(Target { attributes, size, checksum: content.checksum(found, cx)?, edited: None });
+        let checksum = content.checksum(want, found, cx)?;
+        return Ok(Target { attributes, size, checksum, unmanaged, edited: None });
     }
     let edited = editing::edited(want, found, cx)?;
     let checksum = edited.as_ref().map_or(UNKNOWN.to_owned(), |edited| checksum(&edited.new));
-    Ok(Target { attributes, size, checksum: Some(checksum), edited })
+    Ok(Target { attributes, size, checksum: Some(checksum), unmanaged, edited })
 }
 
 /// The content that a file is to have.
@@ -159,6 +175,8 @@ enum WantedContent<'w> {
     Text(&'w str),
     /// What the steps make of the text that is there.
     Edited,
+    /// A download.
+    Remote(Url),
     /// A copy, with the size of the original where that is certain.
     Copy {
         source: &'w str,
@@ -171,7 +189,10 @@ impl<'w> WantedContent<'w> {
         match (&want.content, &want.source) {
             _ if want.ensure != Ensure::Present => Ok(Self::NotManaged),
             (Some(content), _) => Ok(Self::Text(content)),
-            (None, Some(source)) => Ok(Self::Copy { source, size: source::size(source, cx)? }),
+            (None, Some(source)) => match want.remote() {
+                Some(url) => Ok(Self::Remote(url)),
+                None => Ok(Self::Copy { source, size: source::size(source, cx)? }),
+            },
             (None, None) if want.is_edited() => Ok(Self::Edited),
             (None, None) => Ok(Self::NotManaged),
         }
@@ -179,20 +200,26 @@ impl<'w> WantedContent<'w> {
 
     fn size(&self) -> Option<u64> {
         match self {
-            Self::NotManaged | Self::Edited => None,
+            Self::NotManaged | Self::Edited | Self::Remote(_) => None,
             Self::Text(content) => Some(content.len() as u64),
             Self::Copy { size, .. } => *size,
         }
     }
 
     /// Works out the checksum, unless what was found cannot have it. A dry run needs it for those who come after.
-    fn checksum(&self, found: Option<&Digested>, cx: &Context) -> Result<Option<String>, Error> {
+    fn checksum(
+        &self,
+        want: &Properties,
+        found: Option<&Digested>,
+        cx: &Context,
+    ) -> Result<Option<String>, Error> {
         let may_fit = |size: u64| {
             let fits = |found: &Digested| found.entry.kind == FileKind::File && found.entry.size == size;
             cx.mode() == RunMode::Noop || found.is_some_and(fits)
         };
         match self {
             Self::NotManaged | Self::Edited => Ok(None),
+            Self::Remote(url) => remote::checksum(want, url, found, cx).map(Some),
             Self::Text(content) => Ok(Some(checksum(content))),
             Self::Copy { size: Some(size), .. } if !may_fit(*size) => Ok(None),
             Self::Copy { source, .. } => source::checksum(source, cx).map(Some),
@@ -216,6 +243,7 @@ pub(super) fn effects(want: &Properties, have: &FileState, action: Action, cx: &
     let content = match (&want.content, &want.source) {
         _ if !action.stores() => Content::Kept,
         (Some(content), _) => Content::Text(content.clone()),
+        (None, Some(_)) if want.remote().is_some() => Content::Unknown,
         (None, Some(source)) => Content::CopyOf(cx.resolve(source)),
         (None, None) if want.is_edited() => {
             have.edited().map_or(Content::Unknown, |edited| Content::Text(edited.new.clone()))
@@ -223,7 +251,15 @@ pub(super) fn effects(want: &Properties, have: &FileState, action: Action, cx: &
         (None, None) => Content::Text(String::new()),
     };
     let path = want.name.as_path().to_owned();
-    Effects { paths: vec![PathEffect::Operation { path, intent, sha256, content }], ..Effects::default() }
+    let gone = have.unmanaged().iter().map(|gone| PathEffect::Operation {
+        path: path.join(gone),
+        intent: Intent::RemoveTree,
+        sha256: None,
+        content: Content::Kept,
+    });
+    let purged = gone.filter(|_| action == Action::Purge).collect();
+    let own = PathEffect::Operation { path: path.clone(), intent, sha256, content };
+    Effects { paths: [purged, vec![own]].concat(), ..Effects::default() }
 }
 
 /// Whether what would be compared exists only in the prediction of a dry run.
@@ -233,7 +269,7 @@ pub(super) fn only_foresees(want: &Properties, have: &FileState, cx: &Context) -
     }
     let prediction = &cx.prediction.borrow().files;
     let old = prediction.inspect(want.name.as_path());
-    let source = want.source.as_ref().map(|source| prediction.follow(&cx.resolve(source)));
+    let source = want.copied().map(|source| prediction.follow(&cx.resolve(source)));
     // What is only perhaps at the path is taken not to be, but a source is needed.
     matches!(old, Ok(Some(Predicted::Entry(_) | Predicted::Something { .. })))
         || matches!(source, Some(Ok(Some(_))))
@@ -303,7 +339,7 @@ impl Posix {
                 let sha256 = have.checksum_wanted().map_or("", String::as_str);
                 let prepared = self.batch().publish(path, attributes, sha256);
                 return prepared.map_or_else(
-                    || store(want, attributes, cx),
+                    || self.store(want, attributes, cx),
                     |done| done.map_err(|error| blame(error, cx)),
                 );
             }
@@ -311,7 +347,7 @@ impl Posix {
             (Action::SetFileAttributes, Some(attributes), Some(entry))
                 if want.manages_content() && is_replaced(want, attributes, entry) =>
             {
-                return store(want, attributes, cx);
+                return self.store(want, attributes, cx);
             }
             (Action::CreateDirectory, Some(attributes), _) => {
                 files::make_directory(path, attributes, Parents::Make)
@@ -319,12 +355,27 @@ impl Posix {
             (Action::ReplaceFileWithDirectory, Some(attributes), _) => {
                 files::replace_file_with_directory(path, attributes)
             }
+            (Action::Purge, Some(attributes), Some(entry)) => {
+                for gone in have.unmanaged() {
+                    files::remove_tree(&path.join(gone), &mut || stop(cx))
+                        .map_err(|error| blame(error, cx))?;
+                }
+                files::set_attributes(path, entry, attributes, &mut || stop(cx))
+            }
             (Action::SetFileAttributes | Action::SetDirectoryAttributes, Some(attributes), Some(entry)) => {
                 files::set_attributes(path, entry, attributes, &mut || stop(cx))
             }
             _ => return Err(unknown_attributes()),
         };
         done.map_err(|error| blame(error, cx))
+    }
+
+    /// Puts the wanted content at the path.
+    fn store(&self, want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), Error> {
+        match want.remote() {
+            Some(url) => self.downloads.fetch(want, &url, attributes, cx),
+            None => store(want, attributes, cx),
+        }
     }
 
     fn batch(&self) -> MutexGuard<'_, Batch> {
@@ -352,7 +403,10 @@ fn plan<'w>(want: &'w Properties, cx: &Context) -> Option<Plan<'w>> {
 
 /// Notes every directory in which the action makes something under a temporary name.
 fn note(path: &Path, action: Action, cx: &Context) {
-    if matches!(action, Action::RemoveFile | Action::RemoveDirectory | Action::SetDirectoryAttributes) {
+    if matches!(
+        action,
+        Action::RemoveFile | Action::RemoveDirectory | Action::SetDirectoryAttributes | Action::Purge
+    ) {
         return;
     }
     let makes_parents = action == Action::CreateDirectory;
@@ -378,7 +432,7 @@ fn intent(want: &Properties, have: &FileState, action: Action) -> Option<Intent>
         // Whether it has to be empty was decided on what is predicted in it.
         Action::RemoveDirectory => Some(Intent::RemoveTree),
         Action::CreateFile | Action::UpdateFile | Action::ReplaceLink => attributes.map(Intent::Write),
-        Action::SetFileAttributes | Action::SetDirectoryAttributes => {
+        Action::SetFileAttributes | Action::SetDirectoryAttributes | Action::Purge => {
             let found = have.entry.as_ref().filter(|entry| entry.kind == FileKind::File);
             attributes.map(|wanted| match found {
                 Some(found) if is_replaced(want, wanted, found) => Intent::Write(wanted),

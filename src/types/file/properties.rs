@@ -1,12 +1,15 @@
 //! What may be asked of a file.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::edit::{self, Step};
 use crate::{
+    download::header_problems,
     resource::{self, Error, Warning},
-    vocabulary::{AbsolutePath, Account, Mode},
+    vocabulary::{AbsolutePath, Account, Checksum, Glob, Mode, Secret, Url, has_scheme},
 };
 
 /// Files, directories and symbolic links: whether they exist, what is in them, who owns them and who may use them.
@@ -28,11 +31,22 @@ pub(crate) struct Properties {
     #[serde(alias = "contents", default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-file-flag" = "content-file"))]
     pub(crate) content: Option<String>,
-    /// A local file to copy the content from. A relative path starts at the folder of the manifest. Not together with
-    /// `content`.
+    /// A file to copy the content from: a local one, where a relative path starts at the folder of the manifest, or an
+    /// address of http or https to download it from. A download appears complete and verified, or not at all; a user,
+    /// password and query in its address are never shown. Not together with `content`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) source: Option<String>,
+    /// What a download must hash to: the hex digits of its SHA-256, or `sha512:` and those of its SHA-512. A file that is
+    /// there already and differs is downloaded again. Without it, whatever the server sends is believed, and what it says
+    /// of the version (`ETag` or `Last-Modified`) decides whether to download again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) checksum: Option<Checksum>,
+    /// Headers to send to the server. Their values are never shown, and no other server that a redirect leads to gets
+    /// them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-late" = true, "x-secret" = true))]
+    pub(crate) headers: BTreeMap<String, Secret>,
     /// Steps that change a text file of which only a part is managed, carried out in their order. Each step has one of
     /// `line`, `block`, `replace`, `ini`, `keyvalue`, `json` and `toml`, and its options beside it. Carried out on its
     /// own result an edit changes nothing, else it is refused. Owner, group and mode stay as they are unless given. Not
@@ -69,6 +83,16 @@ pub(crate) struct Properties {
     /// Whether only the owner of what is in a directory may rename or remove it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sticky: Option<bool>,
+    /// With `ensure: directory`, remove what is in it and no resource of the manifest manages: files, archives and what is
+    /// unpacked from them, what commands create. That is so too for resources that are off by `control`. What leads to
+    /// something managed stays. Links are removed, never followed. `/`, home directories and mount points need `force:
+    /// true`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) purge: bool,
+    /// Patterns of what `purge` leaves alone: `*.bak` wherever it is, `local/*` below the directory; `**` goes through
+    /// directories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ignore: Vec<Glob>,
     /// With `ensure: absent`, remove a directory together with everything in it. With `ensure: directory`, put the
     /// directory in the place of a file, which is lost. With `ensure: link`, put the link in the place of a file, or of a
     /// directory with everything in it.
@@ -147,6 +171,16 @@ impl resource::Properties for Properties {
             problems
                 .push(Error::new("`source` is empty").on("source").with_help("name the file to copy from"));
         }
+        if let Some(Err(reason)) = self.address() {
+            problems.push(Error::new(reason).on("source"));
+        } else if self.remote().is_none() {
+            let given = [("checksum", self.checksum.is_some()), ("headers", !self.headers.is_empty())];
+            for (property, _) in given.into_iter().filter(|(_, given)| *given) {
+                let message = format!("`{property}` needs a `source` that is an address");
+                problems.push(Error::new(message).on("source").with_help("it is for downloads"));
+            }
+        }
+        problems.extend(header_problems(&self.headers));
         if self.target.as_ref().is_some_and(|target| target.is_empty() || target.contains('\0')) {
             problems.push(
                 Error::new("`target` is not a path").on("target").with_help("name what the link leads to"),
@@ -163,7 +197,19 @@ impl resource::Properties for Properties {
             property: Some("name"),
             help: Some("declare each file on its own".to_owned()),
         });
-        glob.into_iter().collect()
+        let unverified = (self.remote().is_some() && self.checksum.is_none()).then(|| Warning {
+            id: "no-checksum",
+            message: "without `checksum`, whatever the server sends is believed".to_owned(),
+            property: Some("source"),
+            help: Some("give the SHA-256 of the file as `checksum`".to_owned()),
+        });
+        glob.into_iter().chain(unverified).collect()
+    }
+
+    fn secrets(&self) -> Vec<Cow<'_, str>> {
+        let headers = self.headers.values().map(|value| Cow::Borrowed(value.reveal()));
+        let in_address = self.remote().map(|url| url.secrets()).unwrap_or_default();
+        headers.chain(in_address.into_iter().map(Cow::Owned)).collect()
     }
 }
 
@@ -202,10 +248,33 @@ impl Properties {
             ),
             _ => {}
         }
+        let directory = self.ensure == Ensure::Directory;
+        if self.purge && !directory {
+            problems.push(Error::new("`purge` needs `ensure: directory`").on("purge"));
+        }
+        if !self.ignore.is_empty() && !self.purge {
+            problems.push(Error::new("`ignore` needs `purge: true`").on("ignore"));
+        }
         if self.create && !self.is_edited() {
             problems.push(Error::new("`create` needs `edit`: other files are made anyway").on("create"));
         }
         problems
+    }
+
+    /// Returns the address to download from, where `source` is meant as one, or what is wrong with it.
+    fn address(&self) -> Option<Result<Url, String>> {
+        let source = self.source.as_deref().filter(|source| has_scheme(source))?;
+        Some(Url::parse(source).map_err(|error| error.to_string()))
+    }
+
+    /// Returns the address to download from, if the content is downloaded.
+    pub(super) fn remote(&self) -> Option<Url> {
+        self.address()?.ok()
+    }
+
+    /// Returns the local file to copy from, if the content is copied.
+    pub(super) fn copied(&self) -> Option<&String> {
+        self.source.as_ref().filter(|source| !has_scheme(source))
     }
 
     /// Whether owner, group and mode have to be given.

@@ -47,6 +47,10 @@ impl FileState {
         }
     }
 
+    pub(super) fn unmanaged(&self) -> &[PathBuf] {
+        self.target.as_ref().map_or(&[], |target| &target.unmanaged)
+    }
+
     pub(super) fn edited(&self) -> Option<&Edited> {
         self.target.as_ref().ok()?.edited.as_ref()
     }
@@ -129,6 +133,8 @@ pub(super) struct Target {
     pub(super) checksum: Option<String>,
     /// The content's size, where it is known before reading it.
     pub(super) size: Option<u64>,
+    /// What `purge` removes, as paths below the directory.
+    pub(super) unmanaged: Vec<PathBuf>,
     /// What `edit` makes of the text, where both are known.
     pub(super) edited: Option<Edited>,
 }

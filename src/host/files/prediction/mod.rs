@@ -12,6 +12,7 @@ mod terrain;
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     ops::Bound,
     path::{Path, PathBuf},
 };
@@ -181,14 +182,25 @@ impl Prediction {
 
     /// Whether nothing would be in a directory.
     pub(crate) fn is_empty(&self, path: &Path) -> Result<bool, FileError> {
+        if !self.0.is_empty() {
+            let at =
+                self.resolve(path).map_err(|problem| FileError::new(Operation::Inspect, path, problem))?;
+            if matches!(self.inside(&at), Inside::Anything | Inside::WhatIsOnDiskAndAnything) {
+                return Ok(false);
+            }
+        }
+        Ok(self.names(path)?.is_empty())
+    }
+
+    /// Returns the names that would be in a directory, as far as that is known.
+    pub(crate) fn names(&self, path: &Path) -> Result<Vec<OsString>, FileError> {
         if self.0.is_empty() {
-            return Ok(listing::names(path)?.is_empty());
+            return listing::names(path);
         }
         let at = self.resolve(path).map_err(|problem| FileError::new(Operation::Inspect, path, problem))?;
         let mut names = match self.inside(&at) {
-            Inside::Nothing => Vec::new(),
-            Inside::WhatIsOnDisk => listing::names(&at)?,
-            Inside::Anything | Inside::WhatIsOnDiskAndAnything => return Ok(false),
+            Inside::Nothing | Inside::Anything => Vec::new(),
+            Inside::WhatIsOnDisk | Inside::WhatIsOnDiskAndAnything => listing::names(&at)?,
         };
         for (path, left) in self.below(&at).filter(|(path, _)| path.parent() == Some(&at)) {
             let Some(name) = path.file_name() else { continue };
@@ -197,7 +209,7 @@ impl Prediction {
                 names.push(name.to_owned());
             }
         }
-        Ok(names.is_empty())
+        Ok(names)
     }
 
     /// Fails as the real operation would, and remembers what it would have left: a file with this checksum.

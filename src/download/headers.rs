@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::{host::http, resource::Error, vocabulary::Secret};
 
-/// Returns what is wrong with them. Names are known from the start; a value may only be known when the archive's turn
-/// comes, and is then the property's, of which nothing is said before.
-pub(super) fn problems(headers: &BTreeMap<String, Secret>) -> Vec<Error> {
+/// Returns what is wrong with them. Names are known from the start; a value may only be known when the turn of the
+/// resource comes, and is then the property's, of which nothing is said before.
+pub(crate) fn problems(headers: &BTreeMap<String, Secret>) -> Vec<Error> {
     let problem = |(name, value): (&String, &Secret)| {
         if name.contains("{{") || name.contains("${") {
             let message = format!("headers: the name {name:?} holds a template");

@@ -1,0 +1,87 @@
+//! Directories in which nothing is but what the manifest has in them.
+
+use crate::support::{World, is_root};
+
+fn full() -> World {
+    World::new()
+        .dir("d")
+        .file("d/ours", "a")
+        .file("d/litter", "a")
+        .dir("d/sub")
+        .file("d/sub/deep", "a")
+        .dir("outside")
+        .file("outside/kept", "a")
+}
+
+const PURGED: &str = "- $W/d: { ensure: directory, purge: true }\n- $W/d/ours: { content: a }\n";
+
+#[test]
+fn what_no_resource_manages_is_listed_and_removed() {
+    let world = full().link("d/link", "$W/outside").files(PURGED);
+    let before = world.tree();
+    let noop = world.apply_with(&["--noop"]);
+    noop.exits(0).says(
+        "Would have updated directory (purge link -> absent, purge litter -> absent, purge sub -> absent)",
+    );
+    assert_eq!(world.tree(), before);
+    world.apply().exits(0).counts([1, 1, 0, 0]).says("updated directory (purge link -> absent");
+    assert_eq!(world.tree().names(), ["d", "d/ours", "outside", "outside/kept"], "links are not followed");
+    world.apply().exits(0).counts([0, 2, 0, 0]);
+}
+
+#[test]
+fn what_any_resource_manages_is_spared_also_when_it_is_off() {
+    let world = full().dir("d/tree").file("d/tree/any/thing", "a").file("d/made", "a").file("d/off", "a").manifest(
+        "- file:\n    - defaults: { $OWN, mode: '0644' }\n    - $W/d: { ensure: directory, purge: true, ignore: ['*.keep', 'sub/*p'] }\n    - $W/d/ours: { content: a }\n    - $W/d/off: { content: a, control: { if: 'false' } }\n    - $W/d/sub/other: { content: a }\n- exec: [{ /bin/true: { creates: $W/d/made } }]\n- archive: [{ $W/app.tgz: { ensure: absent, extract_parent: $W/d/tree } }]\n",
+    );
+    let world = world.file("d/x.keep", "a").file("d/sub/gone", "a");
+    world.apply_with(&["--noop"]).exits(0).says("(purge litter -> absent, purge sub/gone -> absent)");
+    world.apply().exits(0);
+    let names = world.tree().names();
+    for spared in ["d/off", "d/made", "d/tree/any/thing", "d/x.keep", "d/sub/deep", "d/sub/other", "d/ours"] {
+        assert!(names.iter().any(|name| name == spared), "{spared}: {names:?}");
+    }
+    assert!(!names.iter().any(|name| name == "d/litter" || name == "d/sub/gone"), "{names:?}");
+}
+
+#[test]
+fn a_directory_of_its_own_in_a_purged_one_keeps_what_is_in_it() {
+    let world = full().files(&format!("{PURGED}- $W/d/sub: {{ ensure: directory }}"));
+    world.apply().exits(0);
+    assert_eq!(world.read("d/sub/deep"), "a");
+}
+
+#[test]
+fn a_dry_run_purges_what_earlier_resources_would_have_left() {
+    let world = World::new()
+        .files("- $W/d/litter/x: { ensure: directory }\n- $W/d: { ensure: directory, purge: true }\n");
+    world.apply_with(&["--noop"]).exits(0);
+    let world =
+        full().files("- $W/d/litter: { ensure: absent }\n- $W/d: { ensure: directory, purge: true }\n");
+    world.apply_with(&["--noop"]).exits(0).says("(purge ours -> absent, purge sub -> absent)");
+}
+
+#[test]
+fn what_is_dear_needs_force() {
+    for path in ["/", "/root", "/home", "/proc"] {
+        if path == "/root" && !is_root() {
+            continue;
+        }
+        let manifest = format!(
+            "- file: [{{ {path}: {{ ensure: directory, purge: true, owner: root, group: root, mode: '0755' }} }}]"
+        );
+        let world = World::new().manifest(&manifest);
+        world.apply_with(&["--noop"]).counts([0, 0, 1, 0]).says("which is not purged without being sure");
+    }
+    for (properties, message) in [
+        ("purge: true, $OWN, mode: '0644'", "`purge` needs `ensure: directory`"),
+        ("ensure: directory, ignore: [a], $OWN, mode: '0644'", "`ignore` needs `purge: true`"),
+        ("ensure: directory, purge: true, ignore: [/a], $OWN, mode: '0644'", "is not a pattern"),
+    ] {
+        World::new()
+            .manifest(&format!("- file: [{{ $W/x: {{ {properties} }} }}]"))
+            .apply()
+            .exits(2)
+            .complains(message);
+    }
+}
