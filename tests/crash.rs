@@ -78,6 +78,28 @@ fn a_run_killed_while_it_replaces_a_file_is_finished_by_the_next() {
     killed_anywhere(&Case { start, items: "- $W/x: { content: new }", paths: &["x"] });
 }
 
+#[test]
+fn a_run_killed_while_it_edits_a_file_is_finished_by_the_next() {
+    let start = || World::new().file("x", "old\n").mode("x", 0o600);
+    let items = "- $W/x: { edit: [{ line: new }, { keyvalue: { key: a, value: b } }] }";
+    killed_anywhere(&Case { start, items, paths: &["x"] });
+}
+
+#[test]
+fn a_run_killed_while_it_makes_a_link_is_finished_by_the_next() {
+    let start = || World::new().link("y", "/nowhere").dir("z").file("z/lost", "");
+    let items = "- $W/x: { ensure: link, target: a }\n- $W/y: { ensure: link, target: a }\n\
+                 - $W/z: { ensure: link, target: a, force: true }";
+    killed_anywhere(&Case { start, items, paths: &["x", "y", "z"] });
+}
+
+#[test]
+fn a_run_killed_while_it_purges_a_directory_is_finished_by_the_next() {
+    let start = || World::new().dir("x").file("x/a", "").dir("x/b").file("x/b/c", "").file("x/d", "kept");
+    let items = "- $W/x: { ensure: directory, purge: true }\n- $W/x/d: { content: kept }";
+    killed_anywhere(&Case { start, items, paths: &["x/a", "x/d"] });
+}
+
 const MANY: &str = "- $W/a: { content: new }\n- $W/b: { content: new }\n- $W/c: { content: new }\n\
                     - $W/d/d: { content: new, mode: '0600' }\n- $W/e: { content: new }\n- $W/f: { content: new }";
 

@@ -21,7 +21,7 @@ fn an_edit_is_shown_done_once_and_then_stable() {
     let diff = noop["diff"].as_str().unwrap();
     assert!(diff.contains("-UseDNS yes\n") && diff.contains("+Port 2222\n"), "{diff}");
     assert_eq!(world.read("x"), old);
-    world.apply().exits(0).reports("INFO", &world.fill("file#$W/x"), "updated the file (edit)");
+    world.apply().exits(0).reports(&world.fill("file#$W/x"), "updated the file (edit)");
     assert_eq!(world.read("x"), new);
     assert_eq!(world.tree().item("x").unwrap().mode, 0o640, "the mode stays");
     let before = world.tree();
@@ -73,7 +73,7 @@ fn owner_group_and_mode_stay_unless_they_are_given() {
     let item = world.tree().item("x").unwrap().clone();
     assert_eq!((item.uid, item.gid, item.mode), (1, 2, 0o4750));
     let world = world.manifest("- file: [{ $W/x: { edit: [{line: c}], group: '3', mode: '0600' } }]");
-    world.apply().exits(0).reports("INFO", &world.fill("file#$W/x"), "updated the file (edit, group");
+    world.apply().exits(0).reports(&world.fill("file#$W/x"), "updated the file (edit, group");
     let item = world.tree().item("x").unwrap().clone();
     assert_eq!((item.uid, item.gid, item.mode), (1, 3, 0o600));
     assert_eq!(world.read("x"), "a\nb\nc\n");
@@ -87,7 +87,7 @@ fn an_absent_file_is_an_error_unless_it_is_to_be_created() {
     let world = world.manifest("- file: [{ $W/x: { edit: [{line: a}], create: true } }]");
     world.apply().exits(2).complains("`owner` is missing");
     let world = world.manifest("- file: [{ $W/x: { edit: [{line: a}], create: true, $OWN, mode: '0600' } }]");
-    world.apply().exits(0).reports("INFO", &world.fill("file#$W/x"), "created the file");
+    world.apply().exits(0).reports(&world.fill("file#$W/x"), "created the file");
     assert_eq!((world.read("x").as_str(), world.tree().item("x").unwrap().mode), ("a\n", 0o600));
     world.apply().exits(0).counts([0, 1, 0, 0]);
 }

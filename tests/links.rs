@@ -17,7 +17,7 @@ fn converges(world: &World, done: &str) {
         &format!("Would have {done}"),
     );
     assert_eq!(world.tree(), before, "a dry run changes nothing");
-    world.apply().exits(0).reports("INFO", &world.fill("file#$W/x"), done).says("ensure=link ");
+    world.apply().exits(0).reports(&world.fill("file#$W/x"), done).says("ensure=link ");
     assert_eq!(fs::read_link(world.path("x")).unwrap().to_str(), Some("some/where"), "as it was written");
     let before = world.tree();
     world.apply().exits(0).counts([0, 1, 0, 0]);

@@ -213,3 +213,46 @@ fn names_with_unusual_signs_and_other_kinds_of_units_work() {
     site.apply(manifest).exits(0).counts([0, 2, 0, 0]);
     assert_eq!((site.active("odd.timer"), site.active("odd.service")), ("active".into(), "inactive".into()));
 }
+
+#[test]
+fn an_instance_is_named_by_its_unit() {
+    let Some(site) = Site::new("instance") else { return };
+    site.write(
+        "/etc/systemd/system/inst@.service",
+        &format!("[Service]\n{SLEEP}\n[Install]\nWantedBy=multi-user.target\n"),
+    );
+    let manifest = "- service:\n    - vpn: { unit: inst@wg0, enable: true, settle: 0s }\n";
+    site.apply_with(manifest, &["--noop"]).exits(0).says("Would have started");
+    site.apply(manifest).exits(0).reports("service#vpn", "started, enabled");
+    assert_eq!((site.active("inst@wg0"), site.enabled("inst@wg0")), ("active".into(), "enabled".into()));
+    site.apply(manifest).exits(0).counts([0, 1, 0, 0]);
+    site.apply("- service:\n    - vpn@wg0: {}\n").exits(2).complains("dangerous characters");
+    for (unit, message) in
+        [("'@wg0'", "is an instance of no template"), ("'a b'", "is not the name of a unit")]
+    {
+        site.apply(&format!("- service:\n    - vpn: {{ unit: {unit} }}\n")).exits(2).complains(message);
+    }
+}
+
+#[test]
+fn a_unit_is_masked_and_unmasked() {
+    let Some(site) = Site::new("masking") else { return };
+    site.write(
+        "/usr/lib/systemd/system/masking.service",
+        &format!("[Service]\n{SLEEP}\n[Install]\nWantedBy=multi-user.target\n"),
+    );
+    site.lab.sh("systemctl daemon-reload; systemctl --quiet enable --now masking");
+    let masked = "- service:\n    - masking: { ensure: stopped, enable: false, masked: true }\n";
+    let noop = site.apply_with(masked, &["--noop"]);
+    noop.exits(0).says("Would have stopped. Would have disabled. Would have masked");
+    assert_eq!(site.active("masking"), "active");
+    site.apply(masked).exits(0).reports("service#masking", "stopped, disabled, masked");
+    assert_eq!((site.active("masking"), site.enabled("masking")), ("inactive".into(), "masked".into()));
+    site.apply(masked).exits(0).counts([0, 1, 0, 0]);
+    let unmasked = "- service:\n    - masking: { masked: false, enable: true, settle: 0s }\n";
+    site.apply(unmasked).exits(0).reports("service#masking", "unmasked, started, enabled");
+    assert_eq!((site.active("masking"), site.enabled("masking")), ("active".into(), "enabled".into()));
+    site.apply(unmasked).exits(0).counts([0, 1, 0, 0]);
+    let both = "- service:\n    - masking: { masked: true }\n";
+    site.apply(both).exits(2).complains("`masked: true` and `ensure: running` contradict each other");
+}

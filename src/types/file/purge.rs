@@ -32,7 +32,7 @@ fn refuse_what_is_dear(path: &Path, cx: &Context) -> Result<(), Error> {
         format!("the home directory of {user}")
     } else if path == Path::new("/home") || path == Path::new("/root") {
         "where home directories are".to_owned()
-    } else if files::is_mount_point(path)? {
+    } else if files::inspect(path)?.is_some() && files::is_mount_point(path)? {
         "a mount point".to_owned()
     } else {
         return Ok(());
