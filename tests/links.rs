@@ -11,11 +11,7 @@ fn linked(world: World, more: &str) -> World {
 #[track_caller]
 fn converges(world: &World, done: &str) {
     let before = world.tree();
-    world.apply_with(&["--noop"]).exits(0).reports(
-        "INFO",
-        &world.fill("file#$W/x"),
-        &format!("Would have {done}"),
-    );
+    world.apply_with(&["--noop"]).exits(0).reports(&world.fill("file#$W/x"), &format!("Would have {done}"));
     assert_eq!(world.tree(), before, "a dry run changes nothing");
     world.apply().exits(0).reports(&world.fill("file#$W/x"), done).says("ensure=link ");
     assert_eq!(fs::read_link(world.path("x")).unwrap().to_str(), Some("some/where"), "as it was written");
