@@ -118,7 +118,8 @@ pub(crate) fn all_fit(said: &[String], printed: &str) -> bool {
 }
 
 fn looks_like_a_manifest(block: &Block) -> bool {
-    let resources = ["- file:", "- exec:", "- service:", "- archive:", "- package:", "- user:", "- group:"];
+    let resources =
+        ["- file:", "- exec:", "- service:", "- archive:", "- package:", "- user:", "- group:", "- apply:"];
     block.language == "yaml"
         && block
             .text

@@ -50,7 +50,7 @@ fn late_templates_and_conditions_see_the_element() {
         "    - for_each: [{ n: a, on: true }, { n: b, on: false }, { n: c }]\n      $W/{{ each.n }}:\n        \
          content: \"${ file('$W/seed') + each.n }\"\n        control: { if: \"each.on ?? true\" }\n",
     ));
-    let run = world.apply();
+    let run = world.apply_with(&["-v"]);
     run.exits(0).says("skipped: control.if is false");
     assert_eq!((world.read("a"), world.read("c")), ("Sa".to_owned(), "Sc".to_owned()));
     assert!(!world.path("b").exists(), "{run}");

@@ -18,6 +18,7 @@ mod attacker;
 mod bad_input;
 mod batching;
 mod bundles;
+mod children;
 mod crash;
 mod data;
 mod deploy;

@@ -19,7 +19,8 @@ fn made(world: &World) -> String {
 fn run(flags: &[&str]) -> (String, Outcome) {
     let world = world();
     let flags: Vec<_> = flags.iter().chain(&["-v"]).map(|flag| world.fill(flag)).collect();
-    let outcome = world.apply_with(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+    let flags: Vec<&str> = flags.iter().map(String::as_str).chain(["-v"]).collect();
+    let outcome = world.apply_with(&flags);
     (made(&world), outcome)
 }
 

@@ -17,7 +17,7 @@ use crate::{
     engine::{Exclusion, OnFailure, RunMode, Selected, Selection, Selector, Site},
     host::Host,
     manifest::{self, LoadError, Loaded, Location, Manifest},
-    resource::{Elements, HIDDEN, Resource},
+    resource::{Elements, HIDDEN, Resource, flattened},
     session::Session,
     state::{Held, Memory, RunLock, StateError},
     template::escape,
@@ -137,7 +137,8 @@ fn load_all(
 
 /// Returns which resources of each manifest are to be applied. What names nothing in any of them is an error.
 fn select(selection: &Selection, manifests: &[Manifest]) -> Result<Vec<Selected>, Failure> {
-    let resources: Vec<&Resource> = manifests.iter().flat_map(|manifest| &manifest.resources).collect();
+    let resources: Vec<&Resource> =
+        manifests.iter().flat_map(|manifest| flattened(&manifest.resources)).collect();
     if let Some(selector) = selection.unknown(&resources).first() {
         return Err(Failure::new(format!("no resource is named by `{selector}`")));
     }

@@ -28,7 +28,11 @@ pub(super) fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .defer(|command| {
-            command.subcommands(types::TYPES.iter().map(|kind| of_type(*kind))).subcommand(api::command())
+            command
+                .subcommands(
+                    types::TYPES.iter().filter(|kind| kind.stands_alone()).map(|kind| of_type(*kind)),
+                )
+                .subcommand(api::command())
         })
 }
 

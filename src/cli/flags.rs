@@ -53,7 +53,7 @@ fn flags(field: &Field) -> Vec<Arg> {
             vec![arg.action(ArgAction::Append).value_name("YAML").allow_hyphen_values(true)]
         }
         FieldKind::List(_) => vec![arg.action(ArgAction::Append).value_name(value).allow_hyphen_values(true)],
-        FieldKind::Map => vec![arg.action(ArgAction::Append).value_name("KEY=VALUE")],
+        FieldKind::Map | FieldKind::Data => vec![arg.action(ArgAction::Append).value_name("KEY=VALUE")],
         FieldKind::Choice(words) => {
             vec![arg.value_name(value).value_parser(PossibleValuesParser::new(words.clone()))]
         }
@@ -185,7 +185,7 @@ impl Spelled<'_> {
             (Given::Values(values), FieldKind::List(of)) => {
                 Ok(collection(Value::Seq(values.iter().map(|value| self.item(of, &flag, value)).collect())))
             }
-            (Given::Values(values), FieldKind::Map) => {
+            (Given::Values(values), FieldKind::Map | FieldKind::Data) => {
                 let entries: Result<_, Failure> = values.iter().map(|pair| self.pair(&flag, pair)).collect();
                 Ok(collection(Value::Map(entries?)))
             }

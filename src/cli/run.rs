@@ -16,7 +16,7 @@ use super::{
 use crate::{
     engine::{Detail, Diffs, Engine, Exclusion, Finished, RunMode, Settings, Site},
     host::{Host, process::close_inherited},
-    resource::Resource,
+    resource::{Resource, flattened},
     session::Session,
     state::{Memory, Patience, RefreshStore, StateDirectory},
 };
@@ -117,7 +117,7 @@ impl Run<'_> {
             mode: flags.mode,
         };
         let mut printer =
-            Printer::new(output, manner, self.sites.iter().map(|site| site.resources.len()).sum());
+            Printer::new(output, manner, self.sites.iter().map(|site| flattened(site.resources).len()).sum());
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if flags.mode == RunMode::Real {

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     document::Review,
     manifest::{self, LoadError, Loaded, Location, Manifest},
+    resource::flattened,
 };
 
 pub(super) fn command() -> Command {
@@ -89,7 +90,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
 /// Says that a manifest is valid, after the warnings about it.
 fn valid(loaded: Loaded<Manifest>, output: &mut Output) {
     let manifest = heed(loaded);
-    let count = manifest.resources.len();
+    let count = flattened(&manifest.resources).len();
     let noun = if count == 1 { "resource" } else { "resources" };
     output.message(&format!("{}: valid, {count} {noun}", manifest.source.name));
 }

@@ -87,6 +87,8 @@ pub(super) struct Attempts<'a> {
     pub(super) history: &'a History,
     /// The resources whose turns come next.
     pub(super) selected: &'a Selected,
+    /// The resources that this one is part of.
+    pub(super) within: &'a [&'a Resource],
     pub(super) next: &'a [Resource],
     /// All resources of the manifest.
     pub(super) resources: &'a [Resource],
@@ -221,7 +223,7 @@ impl Attempts<'_> {
         shared: &mut Shared,
     ) -> Result<(), Error> {
         let wanted = self.wanted;
-        let recorded = shared.refreshes.record(self.resource, self.causes)?;
+        let recorded = shared.refreshes.record(self.resource, self.causes, self.within)?;
         let Some(before) = outcome.observed.take() else { return Ok(()) };
         let effects = outcome.effects.insert(wanted.effects(&before, &pending, cx));
         let together = self.enact_group(&before, &pending, cx, shared.refreshes, shared.grouped);

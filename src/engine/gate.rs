@@ -1,5 +1,7 @@
 //! Whether a resource's turn comes to anything.
 
+use std::collections::HashSet;
+
 use super::{PendingRefreshes, RunMode};
 use crate::{
     resource::{Error, ErrorKind, Resource, Sight},
@@ -25,10 +27,17 @@ pub(super) fn check<'a>(
     resource: &'a Resource,
     session: &Session,
     refreshes: &PendingRefreshes,
+    foreseen: &HashSet<Reference>,
     mode: RunMode,
     scope: &Scope,
 ) -> Gate<'a> {
-    let find = |reference: &Reference| session.find(reference, mode);
+    // What is only looked at within this run is neither missing nor changed.
+    let foreseen = |reference: &Reference| {
+        let event = session.find(reference, RunMode::Noop)?;
+        let name = Reference { kind: event.kind.clone(), name: event.name.clone() };
+        foreseen.contains(&name).then_some(event)
+    };
+    let find = |reference: &Reference| session.find(reference, mode).or_else(|| foreseen(reference));
     let common = &resource.common;
     let own = resource.own_scope(scope);
     let scope = own.as_ref().unwrap_or(scope);
@@ -48,7 +57,7 @@ pub(super) fn check<'a>(
     let is_cause = |reference: &&Reference| {
         // While what changed is failing, nobody is refreshed on its account: that stays owed until it is well.
         let owed = || refreshes.owed(resource).contains(reference);
-        find(reference).is_some_and(|event| !event.failed && (event.changed || owed()))
+        find(reference).is_some_and(|event| !event.failed && (event.changed && event.counts(mode) || owed()))
     };
     Gate::Open(common.subscribe.iter().filter(is_cause).collect())
 }

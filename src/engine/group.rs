@@ -82,7 +82,7 @@ impl Attempts<'_> {
         }
         let mut followers = self.followers(most - 1, cx);
         for follower in &mut followers {
-            follower.recorded = refreshes.record(follower.resource, &[]).ok()?;
+            follower.recorded = refreshes.record(follower.resource, &[], self.within).ok()?;
         }
         let first = AnyMember { wanted: self.wanted, have, pending };
         let rest = followers.iter().map(|follower| AnyMember {

@@ -5,6 +5,7 @@
 //! which refreshes are pending. The engine is silent: what happens goes to an [`Observer`] as it happens and into the
 //! session as events.
 
+mod children;
 mod converge;
 mod exclusion;
 mod gate;
@@ -16,18 +17,19 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
-use std::{cell::RefCell, path::Path, rc::Rc, time::Instant};
+use std::{cell::RefCell, collections::HashSet, path::Path, rc::Rc, time::Instant};
 
 pub(crate) use crate::resource::RunMode;
 use crate::{
     document::Source,
     host::{Host, interrupt::Signal},
-    resource::{Difference, Effects, Error, ErrorKind, History, Prediction, Resource},
+    resource::{Difference, Effects, Error, ErrorKind, History, Prediction, Resource, flattened},
     session::{Event, Session, StoreError, Summary},
     state::{Memory, RefreshStore},
     template::Scope,
     vocabulary::Reference,
 };
+use children::{PassedOver, Place, stronger};
 use converge::{Attempts, Outcome};
 pub(crate) use exclusion::Exclusion;
 use gate::Gate;
@@ -100,6 +102,8 @@ pub(crate) struct Report<'r> {
     pub(crate) resource: &'r Resource,
     /// What the resource was written in.
     pub(crate) source: &'r Source,
+    /// How many manifests that one is inside of.
+    pub(crate) depth: usize,
     pub(crate) event: Event,
     /// What was done or would have been, completing "Would have ...".
     pub(crate) summary: Option<String>,
@@ -167,8 +171,10 @@ impl<'h> Engine<'h> {
         observer: &mut dyn Observer,
     ) -> Finished {
         let before = self.session.events().len();
-        let mut run = self.begin(site, refresh_store);
-        let stopped = run.take_turns(observer);
+        let (mut run, place) = self.begin(site, refresh_store);
+        let stopped = run
+            .take_turns(&place, observer)
+            .map(|(reason, first)| Stopped { reason, remaining: flattened(&site.resources[first..]).len() });
         let unrecorded = run.unrecorded.take();
         Finished { summary: self.session.summary_since(before), stopped, unrecorded }
     }
@@ -185,7 +191,9 @@ impl<'h> Engine<'h> {
         let (mut stopped, mut unrecorded) = (None::<Stopped>, None);
         for site in sites {
             match &mut stopped {
-                Some(Stopped { reason: Reason::Signal(_), remaining }) => *remaining += site.resources.len(),
+                Some(Stopped { reason: Reason::Signal(_), remaining }) => {
+                    *remaining += flattened(site.resources).len();
+                }
                 _ => {
                     let finished = self.apply(*site, refresh_store(), observer);
                     let earlier = stopped.take().map_or(0, |stopped| stopped.remaining);
@@ -205,30 +213,46 @@ impl<'h> Engine<'h> {
     }
 
     /// Begins a run. What providers learn is good for as long as it lasts.
-    pub(crate) fn begin<'a>(
+    fn begin<'a>(
         &'a mut self,
         site: Site<'a>,
         refresh_store: Option<RefreshStore>,
-    ) -> Run<'a, 'h> {
+    ) -> (Run<'a, 'h>, Place<'a>) {
         let prediction = Rc::clone(&self.prediction);
-        Run {
-            scope: site.scope.with_prediction(prediction),
-            providers: Providers::new(site.resources),
+        let resources = flattened(site.resources);
+        let mode = self.settings.mode;
+        let place = Place {
+            site,
+            scope: site.scope.with_prediction(Rc::clone(&prediction) as Rc<_>),
+            mode,
+            prediction,
+            within: Vec::new(),
+        };
+        let mut foreseen = HashSet::new();
+        if mode == RunMode::Real {
+            foresee(site.resources, mode, &mut foreseen);
+        }
+        let run = Run {
+            foreseen,
+            resources: site.resources,
             history: History::default(),
-            refreshes: PendingRefreshes::of(site.resources, refresh_store, &self.session),
+            refreshes: PendingRefreshes::of(&resources, refresh_store, &self.session),
+            providers: Providers::new(resources),
             grouped: Grouped::default(),
             unrecorded: None,
-            site,
             engine: self,
-        }
+        };
+        (run, place)
     }
 }
 
 /// A run in progress.
 pub(crate) struct Run<'a, 'h> {
     engine: &'a mut Engine<'h>,
-    site: Site<'a>,
-    scope: Scope,
+    /// What is only looked at although the run is real.
+    foreseen: HashSet<Reference>,
+    /// The resources of the outermost manifest.
+    resources: &'a [Resource],
     providers: Providers<'a>,
     /// What has been done so far.
     history: History,
@@ -239,49 +263,56 @@ pub(crate) struct Run<'a, 'h> {
 }
 
 impl<'a> Run<'a, '_> {
-    fn take_turns(&mut self, observer: &mut dyn Observer) -> Option<Stopped> {
-        let resources = self.site.resources;
+    /// Lets the resources take their turns. Returns why it ended early, and which would have been next.
+    fn take_turns(&mut self, place: &Place<'a>, observer: &mut dyn Observer) -> Option<(Reason, usize)> {
+        let resources = place.site.resources;
         for (done, resource) in resources.iter().enumerate() {
             if let Some(signal) = self.engine.host.interrupt.requested() {
-                return Some(Stopped { reason: Reason::Signal(signal), remaining: resources.len() - done });
+                return Some((Reason::Signal(signal), done));
             }
             observer.begun(resource);
-            let report = self.turn(resource, &resources[done + 1..], observer);
+            let report = self.turn(place, resource, &resources[done + 1..], observer);
             observer.finished(&report);
-            let remaining = resources.len() - done - 1;
-            if report.event.failed && self.site.on_failure == OnFailure::Stop && remaining > 0 {
-                return Some(Stopped { reason: Reason::Failure, remaining });
+            let is_last = done + 1 == resources.len();
+            if report.event.failed && place.site.on_failure == OnFailure::Stop && !is_last {
+                return Some((Reason::Failure, done + 1));
             }
         }
         None
     }
 
     /// Applies one resource, whatever happens, and records its event. `next` are those whose turns follow.
-    pub(crate) fn turn(
+    fn turn(
         &mut self,
+        place: &Place<'a>,
         resource: &'a Resource,
         next: &[Resource],
         observer: &mut dyn Observer,
     ) -> Report<'a> {
         let started = Instant::now();
-        let Engine { session, settings: Settings { mode, detail, .. }, .. } = &mut *self.engine;
-        let (mode, detail) = (*mode, *detail);
+        let Engine { session, settings: Settings { detail, .. }, .. } = &mut *self.engine;
+        let detail = *detail;
+        let mode = resource.child.as_ref().map_or(place.mode, |child| stronger(place.mode, child.mode));
         let mut event = Event::of(resource, mode, detail, session);
         let mut outcome = Outcome::default();
         let (mut excluded, mut because_of) = (None, Vec::new());
-        let gate = if self.site.selected.contains(resource) {
-            gate::check(resource, session, &self.refreshes, mode, &self.scope)
+        let gate = if place.site.selected.contains(resource) {
+            gate::check(resource, session, &self.refreshes, &self.foreseen, place.mode, &place.scope)
         } else {
             Gate::Excluded("not selected")
         };
+        let is_faulty = matches!(gate, Gate::Faulty(_));
         match gate {
             Gate::Excluded(reason) => {
                 event.skipped = true;
                 excluded = Some(reason);
+                self.pass_over_child(place, resource, &PassedOver::Excluded(reason), observer);
             }
             Gate::Unmet(unmet) => {
                 event.skipped = true;
                 event.unmet_requirements = unmet.iter().map(ToString::to_string).collect();
+                let why = PassedOver::Unmet(event.unmet_requirements.clone());
+                self.pass_over_child(place, resource, &why, observer);
             }
             // What a condition was given may be quoted in what is wrong with it.
             Gate::Faulty(error) if resource.common.sensitive && error.kind == ErrorKind::Expression => {
@@ -292,10 +323,24 @@ impl<'a> Run<'a, '_> {
                 outcome.errors.push(error.redacted(&redactor));
                 outcome.redactor = redactor;
             }
-            Gate::Open(causes) => {
-                outcome = self.converge(resource, next, &causes, &mut event, observer);
-                because_of = causes;
-            }
+            Gate::Open(causes) => match resource.child.as_deref() {
+                Some(child) => {
+                    event.provider = resource
+                        .kind
+                        .providers()
+                        .first()
+                        .map(|(name, _)| (*name).to_owned())
+                        .unwrap_or_default();
+                    outcome = self.apply_child(place, resource, child, observer);
+                }
+                None => {
+                    outcome = self.converge(place, resource, next, &causes, &mut event, observer);
+                    because_of = causes;
+                }
+            },
+        }
+        if is_faulty {
+            self.pass_over_child(place, resource, &PassedOver::Unmet(vec![resource.to_string()]), observer);
         }
         if let Some(effects) = outcome.effects.take() {
             self.history.record(effects);
@@ -308,7 +353,8 @@ impl<'a> Run<'a, '_> {
         let Outcome { summary, differences, errors, warnings, before, .. } = outcome;
         Report {
             resource,
-            source: self.site.source,
+            source: place.site.source,
+            depth: place.within.len(),
             event,
             summary,
             differences,
@@ -323,6 +369,7 @@ impl<'a> Run<'a, '_> {
     /// Expands what is left to expand, finds the provider and applies the resource.
     fn converge(
         &mut self,
+        place: &Place<'a>,
         resource: &Resource,
         next: &[Resource],
         causes: &[&Reference],
@@ -330,8 +377,9 @@ impl<'a> Run<'a, '_> {
         observer: &mut dyn Observer,
     ) -> Outcome {
         let failed = |errors| Outcome { errors, ..Outcome::default() };
-        let Engine { host, memory, settings, prediction, .. } = &*self.engine;
-        let late = match resource.wanted_now(&self.scope, self.site.source) {
+        let Engine { host, memory, settings, .. } = &*self.engine;
+        let settings = &Settings { mode: place.mode, ..*settings };
+        let late = match resource.wanted_now(&place.scope, place.site.source) {
             Ok(late) => late,
             Err(errors) => return failed(errors),
         };
@@ -350,18 +398,32 @@ impl<'a> Run<'a, '_> {
             provider,
             causes,
             settings,
-            source: self.site.source,
-            working_directory: self.site.working_directory,
-            scope: &self.scope,
+            source: place.site.source,
+            working_directory: place.site.working_directory,
+            scope: &place.scope,
             host,
             memory,
             history: &self.history,
             next,
-            selected: self.site.selected,
-            resources: self.site.resources,
-            prediction,
+            resources: self.resources,
+            selected: place.site.selected,
+            within: &place.within,
+            prediction: &place.prediction,
         };
         attempts.make(&mut self.refreshes, &mut self.grouped, observer)
+    }
+}
+
+/// Collects what is only looked at within a real run: the children that say so.
+fn foresee(resources: &[Resource], outer: RunMode, foreseen: &mut HashSet<Reference>) {
+    for resource in resources {
+        let mode = resource.child.as_ref().map_or(outer, |child| stronger(outer, child.mode));
+        if mode == RunMode::Noop {
+            foreseen.insert(resource.reference());
+        }
+        if let Some(child) = &resource.child {
+            foresee(&child.resources, mode, foreseen);
+        }
     }
 }
 

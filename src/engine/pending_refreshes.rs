@@ -32,7 +32,11 @@ pub(super) struct Recorded {
 
 impl PendingRefreshes {
     /// The refreshes of these resources. Without a store nothing outlives the run.
-    pub(crate) fn of(resources: &[Resource], refresh_store: Option<RefreshStore>, session: &Session) -> Self {
+    pub(crate) fn of(
+        resources: &[&Resource],
+        refresh_store: Option<RefreshStore>,
+        session: &Session,
+    ) -> Self {
         let mut subscribers: HashMap<Reference, Vec<Reference>> = HashMap::new();
         let mut inherited = HashMap::new();
         for resource in resources {
@@ -59,15 +63,25 @@ impl PendingRefreshes {
     }
 
     /// Writes down, before a resource is changed, that its subscribers have to be refreshed, and that it has to be
-    /// refreshed itself because of others, if it has: should that fail, the next run owes it.
-    pub(super) fn record(&mut self, resource: &Resource, because: &[&Reference]) -> Result<Recorded, Error> {
+    /// refreshed itself because of others, if it has: should that fail, the next run owes it. With it, what it is part
+    /// of changes.
+    pub(super) fn record(
+        &mut self,
+        resource: &Resource,
+        because: &[&Reference],
+        within: &[&Resource],
+    ) -> Result<Recorded, Error> {
         let own = all(resource, because.iter().copied());
-        let name = resource.reference();
-        let alias = resource.common.alias.clone().map(|alias| Reference { name: alias, ..name.clone() });
+        let names_of = |resource: &Resource| {
+            let name = resource.reference();
+            let alias = resource.common.alias.clone().map(|alias| Reference { name: alias, ..name.clone() });
+            [name].into_iter().chain(alias)
+        };
         // Under the name by which they know it: so they can be asked later whether they still do.
-        let names: Vec<Reference> = [name].into_iter().chain(alias).collect();
+        let names: Vec<Reference> = names_of(resource).collect();
         let mut refresh_store = Vec::new();
-        for because in &names {
+        let around: Vec<Reference> = within.iter().flat_map(|outer| names_of(outer)).collect();
+        for because in names.iter().chain(&around) {
             let subscribers = self.subscribers.get(because).into_iter().flatten();
             refresh_store
                 .extend(subscribers.map(|to| PendingRefresh { to: to.clone(), because: because.clone() }));

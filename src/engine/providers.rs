@@ -13,14 +13,14 @@ type Choice = (&'static str, Option<String>);
 
 /// The providers of a run.
 pub(super) struct Providers<'a> {
-    resources: &'a [Resource],
+    resources: Vec<&'a Resource>,
     made: Vec<(&'static str, Provider)>,
     /// Which of them a choice leads to.
     chosen: HashMap<Choice, usize>,
 }
 
 impl<'a> Providers<'a> {
-    pub(super) fn new(resources: &'a [Resource]) -> Self {
+    pub(super) fn new(resources: Vec<&'a Resource>) -> Self {
         Self { resources, made: Vec::new(), chosen: HashMap::new() }
     }
 
@@ -43,7 +43,7 @@ impl<'a> Providers<'a> {
             self.made.len() - 1
         });
         self.chosen.insert(choice, at);
-        let is_served = |other: &&Resource| self.chosen.get(&self::choice(other)) == Some(&at);
+        let is_served = |other: &&&Resource| self.chosen.get(&self::choice(other)) == Some(&at);
         let served = self.resources.iter().filter(|other| other.kind.name() == kind.name()).filter(is_served);
         kind.expect(&self.made[at].1, &served.map(|other| other.wanted.as_ref()).collect::<Vec<_>>());
         Ok(at)

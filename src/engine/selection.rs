@@ -8,7 +8,10 @@ use std::{
 
 use regex::Regex;
 
-use crate::{resource::Resource, vocabulary::Reference};
+use crate::{
+    resource::{Resource, flattened},
+    vocabulary::Reference,
+};
 
 /// Names resources: `tag:WORD`, or a `type#name` in which `*` stands for any text and `?` for any character.
 #[derive(Clone, Debug)]
@@ -72,6 +75,17 @@ fn names(resource: &Resource) -> impl Iterator<Item = Reference> {
     [name].into_iter().chain(alias)
 }
 
+/// What each resource of a child is part of.
+fn parents(resources: &[&Resource]) -> HashMap<Reference, Reference> {
+    let mut parents = HashMap::new();
+    for resource in resources {
+        for inner in resource.child.iter().flat_map(|child| &child.resources) {
+            parents.insert(inner.reference(), resource.reference());
+        }
+    }
+    parents
+}
+
 /// What a user wants of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
@@ -100,6 +114,8 @@ impl Selection {
 
     /// Returns which of the resources of a manifest are to be applied.
     pub(crate) fn select(&self, resources: &[Resource]) -> Selected {
+        let resources = &flattened(resources);
+        let parents = parents(resources);
         if self.only.is_empty() && self.skip.is_empty() {
             return Selected::default();
         }
@@ -107,17 +123,26 @@ impl Selection {
             |selectors: &[Selector], resource: &Resource| selectors.iter().any(|one| one.names(resource));
         let mut by_name = HashMap::new();
         for resource in resources {
-            by_name.extend(names(resource).map(|name| (name, resource)));
+            by_name.extend(names(resource).map(|name| (name, *resource)));
         }
         let is_wanted = |resource: &&Resource| self.only.is_empty() || names_one(&self.only, resource);
-        let mut wanted: Vec<&Resource> = resources.iter().filter(is_wanted).collect();
+        let mut wanted: Vec<&Resource> = resources.iter().copied().filter(is_wanted).collect();
         let mut selected = HashSet::new();
         while let Some(resource) = wanted.pop() {
             if selected.insert(resource.reference()) {
                 wanted.extend(resource.common.require.iter().filter_map(|required| by_name.get(required)));
+                wanted.extend(resource.child.iter().flat_map(|child| &child.resources));
             }
         }
-        for resource in resources.iter().filter(|resource| names_one(&self.skip, resource)) {
+        // A resource runs within what it is part of, and with that nothing else of it.
+        let mut around: Vec<Reference> =
+            selected.iter().filter_map(|name| parents.get(name).cloned()).collect();
+        while let Some(parent) = around.pop() {
+            around.extend(parents.get(&parent).cloned());
+            selected.insert(parent);
+        }
+        let skipped = resources.iter().filter(|resource| names_one(&self.skip, resource));
+        for resource in skipped.flat_map(|resource| flattened(std::slice::from_ref(*resource))) {
             selected.remove(&resource.reference());
         }
         Selected(Some(selected))

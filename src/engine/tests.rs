@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     fmt,
     path::{Path, PathBuf},
     rc::Rc,
@@ -283,11 +283,11 @@ fn a_provider_is_told_only_of_the_resources_that_it_serves() {
 
 /// What the gate says of a resource, in a word.
 fn gate(resource: &Resource, session: &Session, mode: RunMode) -> String {
-    let refreshes = PendingRefreshes::of(std::slice::from_ref(resource), None, session);
+    let refreshes = PendingRefreshes::of(&[resource], None, session);
     let list = |references: Vec<&Reference>| {
         references.iter().map(|reference| reference.name.clone()).collect::<Vec<_>>().join(" ")
     };
-    match gate::check(resource, session, &refreshes, mode, &scope()) {
+    match gate::check(resource, session, &refreshes, &HashSet::new(), mode, &scope()) {
         Gate::Open(causes) => format!("open {}", list(causes)).trim_end().to_owned(),
         Gate::Excluded(reason) => reason.to_owned(),
         Gate::Unmet(unmet) => format!("unmet {}", list(unmet)),

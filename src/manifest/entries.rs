@@ -6,10 +6,7 @@
 
 use std::{rc::Rc, sync::LazyLock};
 
-use super::{
-    references,
-    repetition::{self, Findings, KEY as FOR_EACH},
-};
+use super::repetition::{self, Findings, KEY as FOR_EACH};
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, closest, from_node},
     resource::{AnyType, Completeness, Declaration, Expansion, Resource, spellings},
@@ -19,13 +16,18 @@ use crate::{
 
 const TAGS: &str = "tags";
 
-/// The resources of a list of entries, in their written order.
-pub(super) fn resources(
-    list: &Node,
-    scope: &Scope,
-    source: &Source,
-    diagnostics: &mut Diagnostics,
-) -> Vec<Resource> {
+/// What a list of entries says.
+#[derive(Default)]
+pub(super) struct Read {
+    /// In their written order, repeated and expanded.
+    pub(super) declared: Vec<Declared>,
+    /// The places of what was said of `defaults`.
+    pub(super) told: Vec<Option<Span>>,
+    pub(super) findings: Findings,
+}
+
+/// Reads a list of entries.
+pub(super) fn read(list: &Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) -> Read {
     let mut expansion = Expansion::new(scope, source);
     let Found { declarations, defaults, .. } = Found::of(list, diagnostics);
     let told = check_defaults(defaults, &mut expansion, diagnostics);
@@ -38,10 +40,7 @@ pub(super) fn resources(
         found.retain(|problem| !repeats(problem, one.defaults, &told));
         findings.extend(one, found);
     }
-    references::check(&declared, &mut findings);
-    let resources = resolve(declared, &told, &mut findings);
-    diagnostics.extend(findings.finish());
-    resources
+    Read { declared, told, findings }
 }
 
 /// The declarations of a list of entries.
@@ -78,15 +77,17 @@ fn check_defaults(
     told
 }
 
-fn resolve(declarations: Vec<Declared>, told: &[Option<Span>], findings: &mut Findings) -> Vec<Resource> {
-    let mut resources = Vec::with_capacity(declarations.len());
-    for one in declarations {
-        let mut found = Diagnostics::default();
-        resources.extend(one.declaration.clone().resolve(one.completeness, &mut found));
-        found.retain(|problem| !repeats(problem, one.defaults, told));
-        findings.extend(&one, found);
-    }
-    resources
+/// Returns the resource that was declared, unless something is wrong with it.
+pub(super) fn resolve(
+    declared: &Declared,
+    told: &[Option<Span>],
+    findings: &mut Findings,
+) -> Option<Resource> {
+    let mut found = Diagnostics::default();
+    let resource = declared.declaration.clone().resolve(declared.completeness, &mut found);
+    found.retain(|problem| !repeats(problem, declared.defaults, told));
+    findings.extend(declared, found);
+    resource
 }
 
 /// Whether the defaults alone were found to have the problem.

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod entries;
+mod reading;
 mod references;
 mod repetition;
 mod schema;
@@ -12,6 +13,7 @@ pub(crate) use schema::manifest_schema;
 pub(crate) use source::{Location, Unreadable};
 
 use bundle::Bundle;
+use reading::{Content, File, Reading, Way};
 use source::Origin;
 
 use std::path::{Path, PathBuf};
@@ -41,8 +43,8 @@ pub(crate) struct Manifest {
     pub(crate) settings: Settings,
     /// What its late templates and conditions can see.
     pub(crate) scope: Scope,
-    /// Keeps the files of a bundle until the run is over.
-    _bundle: Option<Bundle>,
+    /// Keeps the files of bundles until the run is over.
+    _bundles: Vec<Bundle>,
 }
 
 /// What a manifest says about the run as a whole.
@@ -120,24 +122,25 @@ pub(crate) fn load(
     host: &Host,
     memory: &Memory,
 ) -> Result<Loaded<Manifest>, LoadError> {
-    let Origin { source, folder: working_directory, provenance, bundle } =
-        location.read(host, memory, load_inputs.limits.document).map_err(LoadError::Unreadable)?;
-    let scope = load_inputs.scope(&working_directory);
-    let external = load_inputs.external_data(&scope, host, memory)?;
-    let mut diagnostics = Diagnostics::default();
-    let read =
-        Reading { source: &source, scope: &scope, provenance, load_inputs, external: external.as_ref() }
-            .read(&mut diagnostics)?;
-    let broken = |scope: &Scope| external.as_ref().and_then(|external| external.review(scope));
-    let of_data = read.as_ref().and_then(|(_, _, scope)| broken(scope));
-    let reviews = diagnostics.review(&source).into_iter().chain(of_data);
-    let manifest = read.map(|(resources, settings, scope)| Manifest {
-        source: source.clone(),
-        working_directory,
+    let origin = location.read(host, memory, load_inputs.limits.document).map_err(LoadError::Unreadable)?;
+    let external = load_inputs.external_data(&load_inputs.scope(&origin.folder), host, memory)?;
+    let way = Way::first(&origin.source);
+    let mut reading = Reading { load_inputs, host, memory, external: external.as_ref(), files: Vec::new() };
+    let first = reading.file(origin, &way)?;
+    reading.check_references();
+    let resources = reading.resolve(first);
+    let mut reviews: Vec<Review> = reading.files.iter_mut().filter_map(File::review).collect();
+    let bundles = reading.files.iter_mut().filter_map(|file| file.bundle.take()).collect();
+    let File { source, folder, content, .. } = reading.files.swap_remove(first);
+    let broken = |content: &Content| external.as_ref().and_then(|external| external.review(&content.scope));
+    reviews.extend(content.as_ref().and_then(broken));
+    let manifest = content.map(|content| Manifest {
+        source,
+        working_directory: folder,
         resources,
-        settings,
-        scope: scope.for_turns(),
-        _bundle: bundle,
+        settings: content.settings,
+        scope: content.scope.for_turns(),
+        _bundles: bundles,
     });
     Loaded::of(manifest, reviews)
 }
@@ -258,66 +261,6 @@ impl External {
         hiera::check(entries, scope.data(), &scope, &self.source, &mut diagnostics);
         secret::hide(&mut diagnostics, &self.root, &self.source.text);
         diagnostics.review(&self.source)
-    }
-}
-
-type Read = (Vec<Resource>, Settings, Scope);
-
-/// A manifest that is being read, and what it is read with.
-struct Reading<'a> {
-    source: &'a Source,
-    scope: &'a Scope,
-    provenance: Provenance,
-    load_inputs: &'a LoadInputs,
-    external: Option<&'a External>,
-}
-
-impl Reading<'_> {
-    /// What the manifest says, as far as it can be told in spite of its problems.
-    fn read(&self, diagnostics: &mut Diagnostics) -> Result<Option<Read>, LoadError> {
-        let mut parsed = match document::read(self.source) {
-            Ok(parsed) => parsed,
-            Err(found) => {
-                *diagnostics = found;
-                secret::hide_all(diagnostics, &self.source.text);
-                return Ok(None);
-            }
-        };
-        let read = self.tree(&mut parsed.root, diagnostics)?;
-        combine(diagnostics, &parsed, self.source);
-        Ok(read)
-    }
-
-    fn tree(&self, root: &mut Node, diagnostics: &mut Diagnostics) -> Result<Option<Read>, LoadError> {
-        let source = self.source;
-        let for_data = self.scope.for_data(self.provenance);
-        let own = match root.as_map() {
-            Some(entries) => {
-                check_sections(entries, diagnostics);
-                hiera::resolve(entries, &for_data, source, diagnostics)
-            }
-            None if root.as_seq().is_some() => ccm_expr::Map::new().into(),
-            None => {
-                diagnostics.push(not_a_manifest(root));
-                return Ok(None);
-            }
-        };
-        let merged = self.load_inputs.over(own, self.external)?;
-        hiera::check(root.as_map().unwrap_or_default(), &merged, &for_data, source, diagnostics);
-        let scope = self.scope.with_data(merged);
-        let whole = root.span;
-        let (list, settings) = match &mut root.value {
-            Value::Map(entries) => ccm_section(entries, &scope, source, diagnostics),
-            _ => (Some(&*root), Settings::default()),
-        };
-        let resources = match list {
-            Some(list) => entries::resources(list, &scope, source, diagnostics),
-            None => {
-                diagnostics.push(no_resources(whole));
-                Vec::new()
-            }
-        };
-        Ok(Some((resources, settings, scope)))
     }
 }
 

@@ -2,16 +2,23 @@
 
 use std::{collections::HashMap, fmt::Write};
 
-use super::{
-    entries::Declared,
-    repetition::{self, Findings},
-};
+use super::{entries::Declared, repetition};
 use crate::{
-    document::{Diagnostic, Entry, Node, Span, closest},
+    document::{Diagnostic, Entry, Node, Source, Span, closest},
     resource::{Completeness, Declaration},
     template::holds_template,
     vocabulary::Reference,
 };
+
+/// A resource of one of the manifests that are read together.
+pub(super) struct Stated<'a> {
+    pub(super) declared: &'a Declared,
+    /// Which of the manifests it stands in.
+    pub(super) file: usize,
+    pub(super) source: &'a Source,
+    /// The places of the resources that it is part of.
+    pub(super) within: Vec<usize>,
+}
 
 /// A name somebody can refer to: which resource it is of, and where it was written.
 struct Known {
@@ -23,11 +30,14 @@ struct Known {
 
 /// Finds names that are taken twice, and references to nothing or to something that comes later. Names and references
 /// that could not be expanded are left out: what they would have been nobody knows.
-pub(super) fn check(declared: &[Declared], findings: &mut Findings) {
-    let mut known: HashMap<Reference, Known> = HashMap::with_capacity(declared.len());
+///
+/// Returns each problem with the place of the resource that has it.
+pub(super) fn check(stated: &[Stated]) -> Vec<(usize, Diagnostic)> {
+    let mut known: HashMap<Reference, Known> = HashMap::with_capacity(stated.len());
     let mut nameless: Vec<&str> = Vec::new();
-    for (index, one) in declared.iter().enumerate() {
-        let Declared { declaration, completeness, .. } = one;
+    let mut problems = Vec::new();
+    for (index, one) in stated.iter().enumerate() {
+        let Declared { declaration, completeness, .. } = one.declared;
         let kind = declaration.kind.name();
         let mut names = Vec::new();
         match completeness {
@@ -43,9 +53,7 @@ pub(super) fn check(declared: &[Declared], findings: &mut Findings) {
             let reference = Reference { kind: kind.to_owned(), name: name.to_owned() };
             match known.get(&reference) {
                 Some(first) => {
-                    let problem =
-                        declared_twice(declaration, &reference, span, first, &declared[first.index]);
-                    findings.extend(one, [problem]);
+                    problems.push((index, declared_twice(one, &reference, span, first, stated)));
                 }
                 None => {
                     let hidden = is_hidden(declaration, name);
@@ -54,23 +62,37 @@ pub(super) fn check(declared: &[Declared], findings: &mut Findings) {
             }
         }
     }
-    for (index, one) in declared.iter().enumerate() {
-        for (reference, span) in references(&one.declaration) {
+    for (index, one) in stated.iter().enumerate() {
+        for (reference, span) in references(&one.declared.declaration) {
             let is_known = known.contains_key(&reference) || !nameless.contains(&reference.kind.as_str());
             if is_known {
-                findings.extend(one, problem(index, &one.declaration, &reference, span, &known));
+                let found = problem(index, &reference, span, &known, stated);
+                problems.extend(found.map(|problem| (index, problem)));
             }
         }
     }
+    problems
+}
+
+/// Shows another place that matters, which may be in another file.
+fn with_place(problem: Diagnostic, of: &Stated, other: &Known, stated: &[Stated], label: &str) -> Diagnostic {
+    let Stated { file, source, .. } = &stated[other.index];
+    if *file == of.file {
+        return problem.with_also(other.span, label);
+    }
+    let (line, column) = source.line_column(other.span.start);
+    let message = format!("{} ({label}: {}:{line}:{column})", problem.message, source.name);
+    Diagnostic { message, ..problem }
 }
 
 fn declared_twice(
-    declaration: &Declaration,
+    one: &Stated,
     reference: &Reference,
     span: Span,
     first: &Known,
-    first_declared: &Declared,
+    stated: &[Stated],
 ) -> Diagnostic {
+    let declaration = &one.declared.declaration;
     let mut message = if is_hidden(declaration, &reference.name) {
         format!("{}: its alias is the name of another", who(declaration))
     } else {
@@ -80,20 +102,23 @@ fn declared_twice(
         let _ = write!(message, ", here for {}", repetition::who(declaration));
     }
     let problem = Diagnostic::error("duplicate-resource", message).at(span);
-    match &first_declared.declaration.element {
-        Some(element) if first.span == span => problem
+    let other = &stated[first.index];
+    match &other.declared.declaration.element {
+        Some(element) if first.span == span && other.file == one.file => problem
             .with_help(format!("element {} gives the same name; `index` is another for each", element.index)),
-        _ => problem.with_also(first.span, "first declared here"),
+        _ => with_place(problem, one, first, stated, "first declared here"),
     }
 }
 
 fn problem(
     index: usize,
-    declaration: &Declaration,
     reference: &Reference,
     span: Span,
     known: &HashMap<Reference, Known>,
+    stated: &[Stated],
 ) -> Option<Diagnostic> {
+    let one = &stated[index];
+    let declaration = &one.declared.declaration;
     let who = who(declaration);
     let is_sensitive = declaration.is_sensitive();
     let what = if is_sensitive { "a resource that it refers to".to_owned() } else { reference.to_string() };
@@ -112,12 +137,16 @@ fn problem(
         Some(other) if other.index == index => {
             Some(Diagnostic::error("self-reference", format!("{who} refers to itself")).at(span))
         }
-        Some(other) if other.index > index => Some(
-            Diagnostic::error("late-reference", format!("{who}: {what} is declared only later"))
-                .at(span)
-                .with_also(other.span, "declared here")
-                .with_help("resources run in the written order: move it up"),
-        ),
+        Some(other) if one.within.contains(&other.index) => {
+            let message = format!("{who} refers to {what}, which it is a part of");
+            Some(Diagnostic::error("self-reference", message).at(span))
+        }
+        Some(other) if other.index > index => {
+            let message = format!("{who}: {what} is declared only later");
+            let problem = Diagnostic::error("late-reference", message).at(span);
+            let problem = with_place(problem, one, other, stated, "declared here");
+            Some(problem.with_help("resources run in the written order: move it up"))
+        }
         Some(_) => None,
     }
 }

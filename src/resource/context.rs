@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     Error, History, ManagedPaths, Resource, Trigger,
+    child::flattened,
     effects::AccountLeft,
     prediction::{AccountKind, Prediction},
 };
@@ -92,9 +93,11 @@ impl<'a> Context<'a> {
         self
     }
 
-    /// Returns what the resources of the manifest manage, also those whose turns do not come.
+    /// Returns what the resources of the manifest and of those inside it manage, also those whose turns do not come.
     pub(crate) fn managed_paths(&self) -> ManagedPaths {
-        ManagedPaths::new(self.resources.iter().flat_map(|resource| resource.wanted.manages()).collect())
+        ManagedPaths::new(
+            flattened(self.resources).into_iter().flat_map(|resource| resource.wanted.manages()).collect(),
+        )
     }
 
     /// Says why the turn of the resource has come.

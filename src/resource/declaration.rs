@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    AnyProperties, AnyType, Common, Error, Warning,
+    AnyProperties, AnyType, Child, Common, Error, Warning,
     expansion::Secrecy,
     faults::{Faults, named, unknown_provider},
     schema,
@@ -41,6 +41,8 @@ pub(crate) struct Resource {
     /// What its templates and conditions see as `each` and `index`.
     pub(super) element: Option<Element>,
     pub(super) places: Places,
+    /// The manifest that it stands for, where it does.
+    pub(crate) child: Option<Box<Child>>,
 }
 
 /// Where a resource and its properties were written.
@@ -122,7 +124,7 @@ impl Declaration {
         let is_valid = !faults.diagnostics.has_errors();
         diagnostics.extend(faults.about(&name, &places, [&shared, &own]));
         let (common, wanted) = common.zip(wanted).filter(|_| is_valid)?;
-        Some(Resource { kind, name, common, wanted, late, element, places })
+        Some(Resource { kind, name, common, wanted, late, element, places, child: None })
     }
 }
 

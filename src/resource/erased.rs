@@ -19,6 +19,8 @@ pub(crate) trait AnyType: Sync {
     fn name(&self) -> &'static str;
     fn examples(&self) -> &'static [Example];
     fn refreshes(&self) -> bool;
+    /// Whether a resource of it means something outside of a manifest.
+    fn stands_alone(&self) -> bool;
     /// How many attempts are made when a resource does not say.
     fn tries(&self) -> u32;
     /// How many consecutive resources can be enacted together.
@@ -137,6 +139,10 @@ impl<T: ResourceType> AnyType for TypeOf<T> {
 
     fn refreshes(&self) -> bool {
         T::REFRESHES
+    }
+
+    fn stands_alone(&self) -> bool {
+        T::STANDS_ALONE
     }
 
     fn tries(&self) -> u32 {
@@ -327,6 +333,10 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
 }
 
 impl AnyState {
+    pub(crate) fn of(state: impl State) -> Self {
+        Self(Box::new(state))
+    }
+
     pub(crate) fn ensure(&self) -> String {
         self.0.ensure()
     }

@@ -72,8 +72,12 @@ impl<'a> Expansion<'a> {
         if key == "control" {
             return self.check_control(value, scope, diagnostics);
         }
-        if !template::holds_template(value) {
+        if !template::holds_template(value) && !template::keys_hold_template(value) {
             return;
+        }
+        let property = self.expandable(kind, key);
+        if property.is_some_and(|property| property.kind == FieldKind::Data) {
+            template::expand_keys(value, scope, self.source, diagnostics);
         }
         let property = self.expandable(kind, key);
         if let Some(property) = property {

@@ -6,6 +6,7 @@
 //! A property is one field of the type's `Properties` struct: the field's type parses and prints it, its doc comment
 //! is its help text, its schema description and its entry in the manual.
 
+mod child;
 mod common;
 mod context;
 mod declaration;
@@ -27,6 +28,7 @@ use std::{borrow::Cow, fmt};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
+pub(crate) use child::{Child, ChildCounts, ChildState, flattened};
 pub(crate) use common::Common;
 pub(crate) use context::{Context, RunMode};
 pub(crate) use declaration::{Completeness, Declaration, Resource};
@@ -60,6 +62,9 @@ pub(crate) trait ResourceType: Sized + 'static {
     const REFRESHES: bool = false;
     /// How many attempts are made when the resource does not say.
     const TRIES: u32 = 1;
+
+    /// Whether a resource of it means something outside of a manifest.
+    const STANDS_ALONE: bool = true;
 
     /// What a user may ask for.
     type Properties: Properties;

@@ -37,7 +37,10 @@ pub(crate) enum FieldKind {
     Choice(Vec<String>),
     /// Several values of one shape.
     List(Box<FieldKind>),
+    /// Texts by name.
     Map,
+    /// Whatever values by name, which keep their types.
+    Data,
 }
 
 impl fmt::Display for FieldKind {
@@ -47,7 +50,7 @@ impl fmt::Display for FieldKind {
             Self::Number => f.write_str("number"),
             Self::Boolean => f.write_str("boolean"),
             Self::List(of) => write!(f, "list of {of}s"),
-            Self::Map => f.write_str("map"),
+            Self::Map | Self::Data => f.write_str("map"),
             Self::Choice(words) => write!(f, "`{}`", words.join("`, `")),
         }
     }
@@ -164,6 +167,8 @@ fn shape(schema: &Value) -> FieldKind {
         FieldKind::Number
     } else if is("array") {
         FieldKind::List(Box::new(schema.get("items").map_or(FieldKind::Text, shape)))
+    } else if is("object") && schema.get("additionalProperties").is_none_or(Value::is_boolean) {
+        FieldKind::Data
     } else if is("object") {
         FieldKind::Map
     } else {

@@ -3,7 +3,7 @@
 use ccm_expr::{Environment, Template, has_template};
 
 use super::Scope;
-use crate::document::{Diagnostic, Diagnostics, Node, Scalar, Source, Span, Style, Value, from_value};
+use crate::document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, Style, Value, from_value};
 
 /// Expands every string below a node, and says what is wrong with those that cannot be; they stay as they are.
 pub(crate) fn expand(node: &mut Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) {
@@ -69,6 +69,38 @@ pub(crate) fn join(node: &mut Node) {
         Value::Scalar(_) => {}
         Value::Seq(items) => items.iter_mut().for_each(join),
         Value::Map(entries) => entries.iter_mut().for_each(|entry| join(&mut entry.value)),
+    }
+}
+
+/// Expands the keys of all maps below a node.
+pub(crate) fn expand_keys(node: &mut Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) {
+    match &mut node.value {
+        Value::Scalar(_) => {}
+        Value::Seq(items) => items.iter_mut().for_each(|item| expand_keys(item, scope, source, diagnostics)),
+        Value::Map(entries) => {
+            for Entry { key, key_span, value } in entries {
+                if has_template(key) {
+                    let scalar = Scalar { text: std::mem::take(key), style: Style::Joined };
+                    let mut name = Node { value: Value::Scalar(scalar), span: *key_span };
+                    expand(&mut name, scope, source, diagnostics);
+                    if let Value::Scalar(scalar) = name.value {
+                        *key = scalar.text;
+                    }
+                }
+                expand_keys(value, scope, source, diagnostics);
+            }
+        }
+    }
+}
+
+/// Whether a key of a map below a node is to be expanded.
+pub(crate) fn keys_hold_template(node: &Node) -> bool {
+    match &node.value {
+        Value::Scalar(_) => false,
+        Value::Seq(items) => items.iter().any(keys_hold_template),
+        Value::Map(entries) => {
+            entries.iter().any(|entry| has_template(&entry.key) || keys_hold_template(&entry.value))
+        }
     }
 }
 

@@ -16,7 +16,8 @@ pub(crate) use condition::Condition;
 pub(crate) use element::{Element, elements};
 pub(crate) use escape::escape;
 pub(crate) use expand::{
-    check, expand, expand_properties, holds_template, join, problem as template_problem,
+    check, expand, expand_keys, expand_properties, holds_template, join, keys_hold_template,
+    problem as template_problem,
 };
 pub(crate) use jinja::{Delimiters, JinjaError, JinjaTemplate};
 pub(crate) use scope::{Missing, PredictedText, Provenance, Scope, TextPrediction};

@@ -1,6 +1,7 @@
 //! The types of resources. Adding one takes its folder and one line here.
 
 mod account;
+mod apply;
 mod archive;
 mod exec;
 mod file;
@@ -18,6 +19,7 @@ use crate::{
 
 /// Every type, in the order in which help and manual list them.
 pub(crate) const TYPES: &[&dyn AnyType] = &[
+    &TypeOf::<apply::Apply>::NEW,
     &TypeOf::<archive::Archive>::NEW,
     &TypeOf::<exec::Exec>::NEW,
     &TypeOf::<file::File>::NEW,

@@ -157,7 +157,7 @@ fn every_secret_property_hides_what_it_holds() {
         for field in fields(*kind).into_iter().filter(|field| field.is_secret) {
             let value = match field.kind {
                 FieldKind::List(_) => "[A=canary]",
-                FieldKind::Map => "{ A: canary }",
+                FieldKind::Map | FieldKind::Data => "{ A: canary }",
                 _ => "canary",
             };
             // Some types are named by paths and some by words.

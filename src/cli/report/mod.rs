@@ -179,8 +179,10 @@ impl<'a> Printer<'a> {
                 .with_fact("ensure", ensure(event))
                 .with_fact("runtime", &runtime(event.duration));
         }
-        let width = self.output.width();
-        self.print(&line.laid_out(width));
+        // Lines of a manifest inside another are indented.
+        let margin = 2 * report.depth;
+        let width = self.output.width().map(|width| width.saturating_sub(margin));
+        self.print(&format!("{:margin$}{}", "", line.laid_out(width)));
         if self.how.verbosity == Verbosity::Everything {
             let width = width.unwrap_or(USUAL_WIDTH).saturating_sub(BELOW);
             for line in looked_at::explained(report, self.how.mode, width) {
@@ -190,13 +192,14 @@ impl<'a> Printer<'a> {
     }
 
     fn details(&mut self, report: &Report) {
+        let below = BELOW + 2 * report.depth;
         for warning in &report.warnings {
-            self.output.styled(&format!("      {WARN}warning:{WARN:#} {}", indented(warning)));
+            self.output.styled(&format!("{:below$}{WARN}warning:{WARN:#} {}", "", indented(warning)));
         }
         for error in &report.errors {
-            self.print(&format!("{:BELOW$}{}", "", indented(&error.message)));
+            self.print(&format!("{:below$}{}", "", indented(&error.message)));
             let place = place(report, error);
-            self.print(&format!("{:BELOW$}  {DIM}-->{DIM:#} {place}", ""));
+            self.print(&format!("{:below$}  {DIM}-->{DIM:#} {place}", ""));
             if let Some(help) = &error.help {
                 self.output.styled(&format!("      help: {}", indented(help)));
             }

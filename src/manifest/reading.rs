@@ -1,0 +1,332 @@
+//! A manifest and those inside it, read together: all problems of all of them are told at once, each in its file.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    External, LoadError, LoadInputs, Settings,
+    bundle::Bundle,
+    ccm_section, check_sections, combine,
+    entries::{self, Declared, Read},
+    no_resources, not_a_manifest, references,
+    references::Stated,
+    repetition::Findings,
+    secret,
+    source::{IN_A_FOLDER, Location, Origin},
+};
+use crate::{
+    document::{
+        self, Diagnostic, Diagnostics, Node, Parsed, Review, Source, Span, Value, from_node, to_value,
+    },
+    hiera::{self, deep},
+    host::Host,
+    resource::{Child, Completeness, Declaration, Resource, RunMode},
+    state::Memory,
+    template::{Provenance, Scope},
+    vocabulary::has_scheme,
+};
+
+/// The type whose resources are manifests.
+const APPLY: &str = "apply";
+
+/// How deep manifests may be inside each other.
+const DEEPEST: usize = 10;
+
+/// Manifests that are being read, and what they are read with.
+pub(super) struct Reading<'a> {
+    pub(super) load_inputs: &'a LoadInputs,
+    pub(super) host: &'a Host,
+    pub(super) memory: &'a Memory,
+    pub(super) external: Option<&'a External>,
+    pub(super) files: Vec<File>,
+}
+
+/// One of the manifests.
+pub(super) struct File {
+    pub(super) source: Source,
+    pub(super) folder: PathBuf,
+    pub(super) diagnostics: Diagnostics,
+    pub(super) bundle: Option<Bundle>,
+    parsed: Option<Parsed>,
+    pub(super) content: Option<Content>,
+}
+
+/// What a manifest says, as far as it can be told in spite of its problems.
+pub(super) struct Content {
+    pub(super) scope: Scope,
+    pub(super) settings: Settings,
+    items: Vec<Item>,
+    told: Vec<Option<Span>>,
+    findings: Findings,
+}
+
+/// A resource, and the manifest that it stands for.
+struct Item {
+    declared: Declared,
+    child: Option<usize>,
+}
+
+/// How a manifest comes to be read.
+pub(super) struct Way {
+    /// The files that lead to it, itself included.
+    chain: Vec<PathBuf>,
+    /// Data that goes over its own; that of the user for the first.
+    data: Option<ccm_expr::Value>,
+    /// Whether it may have children.
+    children: Children,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Children {
+    Allowed,
+    Forbidden,
+}
+
+impl Way {
+    /// The way to the manifest that the user named.
+    pub(super) fn first(source: &Source) -> Self {
+        let chain = std::fs::canonicalize(&source.name).into_iter().collect();
+        Self { chain, data: None, children: Children::Allowed }
+    }
+}
+
+impl Reading<'_> {
+    /// Reads a manifest and those inside it, and returns its place among the files.
+    pub(super) fn file(&mut self, origin: Origin, way: &Way) -> Result<usize, LoadError> {
+        let Origin { source, folder, provenance, bundle } = origin;
+        let place = self.files.len();
+        let (diagnostics, parsed, content) = (Diagnostics::default(), None, None);
+        self.files.push(File { source, folder, diagnostics, bundle, parsed, content });
+        let file = &self.files[place];
+        let mut diagnostics = Diagnostics::default();
+        let mut parsed = match document::read(&file.source) {
+            Ok(parsed) => parsed,
+            Err(mut found) => {
+                secret::hide_all(&mut found, &file.source.text);
+                self.files[place].diagnostics = found;
+                return Ok(place);
+            }
+        };
+        let source = file.source.clone();
+        let scope = self.load_inputs.scope(&file.folder);
+        let read = self.tree(&mut parsed.root, &source, &scope, provenance, way, &mut diagnostics)?;
+        let content = match read {
+            Some((scope, settings, Read { declared, told, findings })) => {
+                let mut content = Content { scope, settings, items: Vec::new(), told, findings };
+                for declared in declared {
+                    let child = self.child(&declared, place, &mut content, provenance, way)?;
+                    content.items.push(Item { declared, child });
+                }
+                Some(content)
+            }
+            None => None,
+        };
+        let file = &mut self.files[place];
+        (file.diagnostics, file.parsed, file.content) = (diagnostics, Some(parsed), content);
+        Ok(place)
+    }
+
+    fn tree(
+        &self,
+        root: &mut Node,
+        source: &Source,
+        scope: &Scope,
+        provenance: Provenance,
+        way: &Way,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Option<(Scope, Settings, Read)>, LoadError> {
+        let for_data = scope.for_data(provenance);
+        let own = match root.as_map() {
+            Some(entries) => {
+                check_sections(entries, diagnostics);
+                hiera::resolve(entries, &for_data, source, diagnostics)
+            }
+            None if root.as_seq().is_some() => ccm_expr::Map::new().into(),
+            None => {
+                diagnostics.push(not_a_manifest(root));
+                return Ok(None);
+            }
+        };
+        let merged = match &way.data {
+            Some(data) => deep(own, data),
+            None => self.load_inputs.over(own, self.external)?,
+        };
+        hiera::check(root.as_map().unwrap_or_default(), &merged, &for_data, source, diagnostics);
+        let scope = scope.with_data(merged);
+        let whole = root.span;
+        let (list, settings) = match &mut root.value {
+            Value::Map(entries) => ccm_section(entries, &scope, source, diagnostics),
+            _ => (Some(&*root), Settings::default()),
+        };
+        let read = match list {
+            Some(list) => entries::read(list, &scope, source, diagnostics),
+            None => {
+                diagnostics.push(no_resources(whole));
+                Read::default()
+            }
+        };
+        Ok(Some((scope, settings, read)))
+    }
+
+    /// Reads the manifest that a resource stands for, if it is one.
+    fn child(
+        &mut self,
+        declared: &Declared,
+        parent: usize,
+        content: &mut Content,
+        provenance: Provenance,
+        way: &Way,
+    ) -> Result<Option<usize>, LoadError> {
+        let declaration = &declared.declaration;
+        if declaration.kind.name() != APPLY || declared.completeness != Completeness::Whole {
+            return Ok(None);
+        }
+        let (origin, chain) = match self.find(declaration, &self.files[parent], provenance, way) {
+            Ok(found) => found,
+            Err(problem) => {
+                content.findings.extend(declared, [problem.at(declaration.name_span)]);
+                return Ok(None);
+            }
+        };
+        let given = property(declaration, "data").filter(|data| data.as_map().is_some());
+        let data = Some(given.map_or_else(|| content.scope.data().clone(), to_value));
+        let allows =
+            property(declaration, "allow_apply").and_then(|node| from_node(node).ok()).unwrap_or(true);
+        let children = if allows { way.children } else { Children::Forbidden };
+        self.file(origin, &Way { chain, data, children }).map(Some)
+    }
+
+    /// Finds the manifest that a resource names, and the files that lead to it.
+    fn find(
+        &self,
+        declaration: &Declaration,
+        parent: &File,
+        provenance: Provenance,
+        way: &Way,
+    ) -> Result<(Origin, Vec<PathBuf>), Diagnostic> {
+        let name = declaration.name.as_str();
+        let problem =
+            |message: String| Diagnostic::error("invalid-child", format!("{APPLY}#{name}: {message}"));
+        if has_scheme(name) {
+            let help =
+                "apply a bundle from an address with `ccm apply URL`, or let the agent fetch manifests";
+            return Err(
+                problem("a manifest inside another cannot come from an address".to_owned()).with_help(help)
+            );
+        }
+        if way.children == Children::Forbidden {
+            return Err(problem("manifests inside this one are not allowed".to_owned())
+                .with_help("the manifest that applies this one says `allow_apply: false`"));
+        }
+        let path = parent.folder.join(name);
+        let file = if path.is_dir() { path.join(IN_A_FOLDER) } else { path.clone() };
+        let file = std::fs::canonicalize(&file)
+            .map_err(|error| problem(format!("cannot read {}: {error}", file.display())))?;
+        let mut chain = way.chain.clone();
+        chain.push(file.clone());
+        let shown = || chain.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" -> ");
+        if way.chain.contains(&file) {
+            return Err(problem(format!("it applies itself: {}", shown())));
+        }
+        if chain.len() > DEEPEST {
+            return Err(problem(format!(
+                "manifests are more than {DEEPEST} deep inside each other: {}",
+                shown()
+            )));
+        }
+        let limit = self.load_inputs.limits.document;
+        let mut origin = Location::Path(path.clone())
+            .read(self.host, self.memory, limit)
+            .map_err(|error| problem(error.to_string()))?;
+        let beside = Path::new(&parent.source.name).parent().unwrap_or(Path::new(""));
+        let shown = if path.is_dir() { beside.join(name).join(IN_A_FOLDER) } else { beside.join(name) };
+        origin.source.name = shown.display().to_string();
+        if provenance == Provenance::Remote {
+            origin.provenance = provenance;
+        }
+        Ok((origin, chain))
+    }
+
+    /// Checks names and references across all files.
+    pub(super) fn check_references(&mut self) {
+        let mut order = Vec::new();
+        order_of(&self.files, 0, &[], &mut order);
+        let found = {
+            let stated: Vec<Stated> = order
+                .iter()
+                .filter_map(|(file, item, within)| {
+                    let File { source, content, .. } = &self.files[*file];
+                    let declared = &content.as_ref()?.items[*item].declared;
+                    Some(Stated { declared, file: *file, source, within: within.clone() })
+                })
+                .collect();
+            references::check(&stated)
+        };
+        for (at, problem) in found {
+            let (file, item, _) = &order[at];
+            if let Some(Content { items, findings, .. }) = &mut self.files[*file].content {
+                findings.extend(&items[*item].declared, [problem]);
+            }
+        }
+    }
+
+    /// Returns the resources of a file, as far as nothing is wrong with them.
+    pub(super) fn resolve(&mut self, file: usize) -> Vec<Resource> {
+        let Some(Content { items, told, findings, .. }) = &mut self.files[file].content else {
+            return Vec::new();
+        };
+        let (items, told, mut findings) =
+            (std::mem::take(items), std::mem::take(told), std::mem::take(findings));
+        let mut resources = Vec::with_capacity(items.len());
+        for Item { declared, child } in items {
+            let resource = entries::resolve(&declared, &told, &mut findings);
+            let child = child.and_then(|child| self.build(child, &declared.declaration));
+            if let Some(mut resource) = resource {
+                resource.child = child.map(Box::new);
+                resources.push(resource);
+            }
+        }
+        self.files[file].diagnostics.extend(findings.finish());
+        resources
+    }
+
+    fn build(&mut self, file: usize, declaration: &Declaration) -> Option<Child> {
+        let resources = self.resolve(file);
+        let noop = property(declaration, "noop").and_then(|node| from_node(node).ok()).unwrap_or(false);
+        let File { source, folder, content, .. } = &mut self.files[file];
+        let content = content.take()?;
+        Some(Child {
+            resources,
+            source: source.clone(),
+            working_directory: folder.clone(),
+            scope: content.scope.for_turns(),
+            fail_on_error: content.settings.fail_on_error,
+            mode: if noop { RunMode::Noop } else { RunMode::Real },
+        })
+    }
+}
+
+impl File {
+    /// Returns what was found in it, in the written order.
+    pub(super) fn review(&mut self) -> Option<Review> {
+        if let Some(parsed) = &self.parsed {
+            combine(&mut self.diagnostics, parsed, &self.source);
+        }
+        std::mem::take(&mut self.diagnostics).review(&self.source)
+    }
+}
+
+fn property<'d>(declaration: &'d Declaration, key: &str) -> Option<&'d Node> {
+    declaration.properties.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+}
+
+/// The resources in the order of their turns: file and place in it, and the places of those that they are part of.
+fn order_of(files: &[File], file: usize, within: &[usize], order: &mut Vec<(usize, usize, Vec<usize>)>) {
+    let items = files[file].content.iter().flat_map(|content| &content.items);
+    for (place, item) in items.enumerate() {
+        let index = order.len();
+        order.push((file, place, within.to_vec()));
+        if let Some(child) = item.child {
+            order_of(files, child, &[within, &[index]].concat(), order);
+        }
+    }
+}
