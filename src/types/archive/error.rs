@@ -93,14 +93,14 @@ impl ArchiveError {
 
     /// Returns whether another attempt could go better.
     fn retry(&self) -> Retry {
-        let is_passing = match self {
+        let is_passing = !matches!(
+            self,
             Self::NotAFile { .. }
-            | Self::NotListed { .. }
-            | Self::Unpack { .. }
-            | Self::Uncreated { .. }
-            | Self::StillUncreated { .. } => false,
-            _ => true,
-        };
+                | Self::NotListed { .. }
+                | Self::Unpack { .. }
+                | Self::Uncreated { .. }
+                | Self::StillUncreated { .. }
+        );
         if is_passing { Retry::Worthwhile } else { Retry::Pointless }
     }
 }

@@ -58,9 +58,7 @@ impl TryFrom<String> for UnitWord {
             )
         })?;
         match text.split_once('@') {
-            Some((template, _)) if template.is_empty() => {
-                Err(format!("{text:?} is an instance of no template"))
-            }
+            Some(("", _)) => Err(format!("{text:?} is an instance of no template")),
             _ => Ok(Self(text)),
         }
     }

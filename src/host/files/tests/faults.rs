@@ -19,8 +19,8 @@ fn refused(path: &Path, work: impl FnOnce() -> Result<(), FileError>) -> FileErr
 }
 
 /// Refused like [`refused`], and predicted in the same words.
-fn predicted(path: &Path, intent: Intent, work: impl FnOnce() -> Result<(), FileError>) -> FileError {
-    let before = check(path, &intent).unwrap_err();
+fn predicted(path: &Path, intent: &Intent, work: impl FnOnce() -> Result<(), FileError>) -> FileError {
+    let before = check(path, intent).unwrap_err();
     let error = refused(path, work);
     assert_eq!(before.to_string(), error.to_string());
     error
@@ -75,19 +75,19 @@ fn nothing_is_changed_on_a_read_only_file_system() {
         assert!(matches!(&error.problem, Problem::ReadOnly { at, .. } if *at == mount.0), "{error}");
         assert!(error.hint().unwrap().contains("remount"));
     };
-    is_read_only(predicted(&path, Intent::Write(all), || put(&path, all, "new")));
-    is_read_only(predicted(&new, Intent::Write(all), || put(&new, all, "new")));
-    is_read_only(predicted(&path, Intent::SetAttributes(all), || set(&path, &entry(&path), all)));
-    is_read_only(predicted(&path, Intent::Remove, || remove(&path)));
-    is_read_only(predicted(&directory, Intent::RemoveTree, || remove_tree(&directory, &mut never_stop)));
+    is_read_only(predicted(&path, &Intent::Write(all), || put(&path, all, "new")));
+    is_read_only(predicted(&new, &Intent::Write(all), || put(&new, all, "new")));
+    is_read_only(predicted(&path, &Intent::SetAttributes(all), || set(&path, &entry(&path), all)));
+    is_read_only(predicted(&path, &Intent::Remove, || remove(&path)));
+    is_read_only(predicted(&directory, &Intent::RemoveTree, || remove_tree(&directory, &mut never_stop)));
     for (path, parents) in
         [(&new, Parents::Expect), (&directory, Parents::Expect), (&new.join("x"), Parents::Make)]
     {
-        is_read_only(predicted(path, Intent::MakeDirectory(all, parents), || {
+        is_read_only(predicted(path, &Intent::MakeDirectory(all, parents), || {
             make_directory(path, all, parents)
         }));
     }
-    is_read_only(predicted(&path, Intent::MakeDirectory(all, Parents::Expect), || {
+    is_read_only(predicted(&path, &Intent::MakeDirectory(all, Parents::Expect), || {
         replace_file_with_directory(&path, all)
     }));
 }
@@ -127,10 +127,10 @@ fn a_protected_file_is_named_as_such() {
             );
             assert!(error.hint().unwrap().contains(&format!("chattr -{letter}")));
         };
-        is_protected(predicted(&path, Intent::Write(all), || put(&path, all, "new")));
-        is_protected(predicted(&path, Intent::Remove, || remove(&path)));
-        is_protected(predicted(&path, Intent::SetAttributes(all), || set(&path, &entry(&path), all)));
-        is_protected(predicted(&path, Intent::MakeDirectory(all, Parents::Expect), || {
+        is_protected(predicted(&path, &Intent::Write(all), || put(&path, all, "new")));
+        is_protected(predicted(&path, &Intent::Remove, || remove(&path)));
+        is_protected(predicted(&path, &Intent::SetAttributes(all), || set(&path, &entry(&path), all)));
+        is_protected(predicted(&path, &Intent::MakeDirectory(all, Parents::Expect), || {
             replace_file_with_directory(&path, all)
         }));
     }
@@ -148,7 +148,7 @@ fn a_protected_directory_is_named_as_such() {
         return skip("no file attributes here");
     };
     let path = directory.join("f");
-    let error = predicted(&path, Intent::Write(mine(0o600)), || put(&path, mine(0o600), "new"));
+    let error = predicted(&path, &Intent::Write(mine(0o600)), || put(&path, mine(0o600), "new"));
     assert!(matches!(&error.problem, Problem::Protected { at, .. } if *at == directory), "{error}");
 }
 
@@ -174,10 +174,10 @@ fn a_mounted_file_cannot_be_replaced_or_removed() {
     let path = scratch.file("f", "");
     let _mount = Mount::bind(&source, path.clone());
     for error in [
-        predicted(&path, Intent::Write(mine(0o600)), || put(&path, mine(0o600), "new")),
-        predicted(&path, Intent::Remove, || remove(&path)),
-        predicted(&path, Intent::RemoveTree, || remove_tree(&path, &mut never_stop)),
-        predicted(&path, Intent::MakeDirectory(mine(0o700), Parents::Expect), || {
+        predicted(&path, &Intent::Write(mine(0o600)), || put(&path, mine(0o600), "new")),
+        predicted(&path, &Intent::Remove, || remove(&path)),
+        predicted(&path, &Intent::RemoveTree, || remove_tree(&path, &mut never_stop)),
+        predicted(&path, &Intent::MakeDirectory(mine(0o700), Parents::Expect), || {
             replace_file_with_directory(&path, mine(0o700))
         }),
     ] {
@@ -210,25 +210,25 @@ fn act_without_privileges() {
         assert!(matches!(&error.problem, Problem::Denied { at: named, .. } if named == at), "{error}");
     };
     let roots = base.join("roots");
-    is_denied(predicted(&roots, Intent::Write(mine(0o644)), || put(&roots, mine(0o644), "")), &base);
-    is_denied(predicted(&roots, Intent::Remove, || remove(&roots)), &base);
+    is_denied(predicted(&roots, &Intent::Write(mine(0o644)), || put(&roots, mine(0o644), "")), &base);
+    is_denied(predicted(&roots, &Intent::Remove, || remove(&roots)), &base);
     is_denied(
-        predicted(&roots, Intent::SetAttributes(mine(0o644)), || set(&roots, &entry(&roots), mine(0o644))),
+        predicted(&roots, &Intent::SetAttributes(mine(0o644)), || set(&roots, &entry(&roots), mine(0o644))),
         &roots,
     );
     let secret = base.join("secret");
     is_denied(open_regular(&secret).unwrap_err(), &secret);
     let sticky = base.join("sticky/roots");
-    is_denied(predicted(&sticky, Intent::Write(mine(0o644)), || put(&sticky, mine(0o644), "")), &sticky);
-    is_denied(predicted(&sticky, Intent::Remove, || remove(&sticky)), &sticky);
+    is_denied(predicted(&sticky, &Intent::Write(mine(0o644)), || put(&sticky, mine(0o644), "")), &sticky);
+    is_denied(predicted(&sticky, &Intent::Remove, || remove(&sticky)), &sticky);
     for given in [Attributes { uid: BOB, ..mine(0o644) }, Attributes { gid: BOB, ..mine(0o644) }] {
-        is_denied(predicted(&own, Intent::Write(given), || put(&own, given, "")), &own);
-        is_denied(predicted(&own, Intent::SetAttributes(given), || set(&own, &entry(&own), given)), &own);
+        is_denied(predicted(&own, &Intent::Write(given), || put(&own, given, "")), &own);
+        is_denied(predicted(&own, &Intent::SetAttributes(given), || set(&own, &entry(&own), given)), &own);
     }
     let deep = base.join("own/a/b");
     let given = Attributes { uid: BOB, ..mine(0o755) };
     is_denied(
-        predicted(&deep, Intent::MakeDirectory(given, Parents::Make), || {
+        predicted(&deep, &Intent::MakeDirectory(given, Parents::Make), || {
             make_directory(&deep, given, Parents::Make)
         }),
         &deep,

@@ -2,6 +2,7 @@
 
 /// The lines of a text without their endings.
 pub(super) struct Lines<'a> {
+    #[expect(clippy::struct_field_names, reason = "there is no better word for them")]
     pub(super) lines: Vec<&'a str>,
     /// What ends a line in this text.
     ending: &'static str,
@@ -23,7 +24,9 @@ impl<'a> Lines<'a> {
             lines.pop();
         }
         if ending == "\r\n" {
-            lines.iter_mut().for_each(|line| *line = line.strip_suffix('\r').unwrap_or(line));
+            for line in &mut lines {
+                *line = line.strip_suffix('\r').unwrap_or(line);
+            }
         }
         Self { lines, ending, ends }
     }

@@ -201,7 +201,7 @@ impl Operation<'_> {
                 Ok(value
                     .map_or_else(|| setting.unset(text), |value| setting.set(text, value, spot.position())))
             }
-            Self::Json(patch) => data::merge_json(text, patch),
+            Self::Json(merged) => data::merge_json(text, merged),
             Self::Toml { keys, value } => data::edit_toml(text, keys, *value),
         }
     }

@@ -164,7 +164,7 @@ fn any_step() -> impl Strategy<Value = String> {
             5 => format!("{{replace: {pattern}, with: {word}}}"),
             6 => format!("{{ini: {{section: a, key: b, value: {word}}}}}"),
             7 => format!("{{keyvalue: {{key: a, value: {word}}}}}"),
-            _ => format!("{{keyvalue: {{key: a}}, ensure: absent}}"),
+            _ => "{keyvalue: {key: a}, ensure: absent}".to_owned(),
         }
     })
 }
