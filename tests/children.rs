@@ -11,8 +11,8 @@ fn files(items: &str) -> String {
 
 /// The last event of each resource, by its name.
 fn event(outcome: &Outcome, name: &str) -> Value {
-    let events = outcome.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    events.filter(|event| event["name"] == name).last().unwrap_or_else(|| panic!("{name}: {outcome}"))
+    let mut events = outcome.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events.rfind(|event| event["name"] == name).unwrap_or_else(|| panic!("{name}: {outcome}"))
 }
 
 trait Beside {
@@ -226,7 +226,7 @@ fn a_child_that_was_killed_is_finished_by_the_next_run() {
 
 /// What the events of a run say, without what differs from run to run.
 fn said(outcome: &Outcome) -> Vec<(String, String, bool, bool, bool, Value)> {
-    let events = outcome.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut events = outcome.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let events = events.filter(|event| event["event_id"].is_string());
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let truth = |value: &Value| value.as_bool().unwrap();
@@ -254,9 +254,9 @@ proptest::proptest! {
         let texts = ccm_text(&inner);
         let content = if uses_index { "{{ index }}" } else { "${ each }" };
         let world = World::new()
-            .child("web.yaml", &files(&format!(
-                "    - for_each: Data.texts\n      $W/in{{{{ index }}}}: {{ content: \"${{ each }}\" }}\n"
-            )))
+            .child("web.yaml", &files(
+                "    - for_each: Data.texts\n      $W/in{{ index }}: { content: \"${ each }\" }\n"
+            ))
             .child("site.yaml", &format!(
                 "data: {{ names: {list}, texts: {texts} }}\nccm:\n  resources:\n    - apply: [{{ web.yaml: {{}} }}]\n    - file:\n        \
                  - defaults: {{ $OWN, mode: \"0644\" }}\n        - for_each: Data.names\n          $W/{{{{ each }}}}:\n            \
