@@ -167,7 +167,7 @@ fn shape(schema: &Value) -> FieldKind {
         FieldKind::Number
     } else if is("array") {
         FieldKind::List(Box::new(schema.get("items").map_or(FieldKind::Text, shape)))
-    } else if is("object") && schema.get("additionalProperties").is_none_or(Value::is_boolean) {
+    } else if is("object") && schema.get("additionalProperties").is_none_or(|more| *more == json!(true)) {
         FieldKind::Data
     } else if is("object") {
         FieldKind::Map

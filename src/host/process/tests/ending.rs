@@ -80,7 +80,8 @@ fn a_timeout_ends_every_process_the_command_started_in_time() {
     assert_eq!(stopped.cause, Cause::Timeout(timeout));
     assert!(stopped.to_string().starts_with("\"/bin/sh\" timed out after 4s; running then: "), "{stopped}");
     assert_all_gone(&scratch, 6);
-    assert!(rest < timeout + GRACE + Duration::from_secs(1), "{rest:?}");
+    // A busy machine takes its time; what is not ended would be waited for much longer.
+    assert!(rest < timeout + GRACE + LONG, "{rest:?}");
 }
 
 #[test]
