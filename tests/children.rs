@@ -226,7 +226,7 @@ fn a_child_that_was_killed_is_finished_by_the_next_run() {
 
 /// What the events of a run say, without what differs from run to run.
 fn said(outcome: &Outcome) -> Vec<(String, String, bool, bool, bool, Value)> {
-    let mut events = outcome.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events = outcome.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let events = events.filter(|event| event["event_id"].is_string());
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let truth = |value: &Value| value.as_bool().unwrap();
