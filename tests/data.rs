@@ -453,8 +453,8 @@ fn data_that_is_wrong_stops_everything_before_it_begins() {
         ("data: text", "1:7", "`data` must be a map, not a string", ""),
         ("hierarchy: null", "1:1", "`hierarchy` must be a map", ""),
         ("hierarchy: [a]", "1:1", "`hierarchy` must be a map", ""),
-        ("hierarchy: { merge: both }", "1:21", "`merge` must be `first` or `deep`", ""),
-        ("hierarchy: { merge: [deep] }", "1:21", "`merge` must be `first` or `deep`", ""),
+        ("hierarchy: { merge: both }", "1:21", "`merge` must be `first`, `deep` or `keys`", ""),
+        ("hierarchy: { merge: [deep] }", "1:21", "`merge` must be `first`, `deep` or `keys`", ""),
         ("hierarchy: { order: a }", "1:14", "`order` must be a list, not a string", ""),
         ("hierarchy: { order: [1] }", "1:22", "an entry of `order` must be a string, not a number", ""),
         ("hierarchy: { order: [[a]] }", "1:22", "an entry of `order` must be a string, not a list", ""),
@@ -462,7 +462,7 @@ fn data_that_is_wrong_stops_everything_before_it_begins() {
         ("hierarchy: { order: ['${ Fact.x }'] }", "1:26", "unknown variable `Fact`", "did you mean `Facts`?"),
         ("hierarchy: { order: ['${ 1 % 0 }'] }", "1:30", "division by zero", ""),
         ("hierarchy: { oder: [a] }", "1:14", "unknown key `hierarchy.oder`", "did you mean `order`?"),
-        ("hierarchy: { levels: [a] }", "1:14", "unknown key `hierarchy.levels`", "order and merge"),
+        ("hierarchy: { levels: [a] }", "1:14", "unknown key `hierarchy.levels`", "order, merge and lists"),
         ("override: {}", "1:1", "unknown section `override`", "did you mean `overrides`?"),
         ("data: { a: '${ nope }' }", "1:16", "unknown variable `nope`", ""),
         ("data: { a: \"${ lookup('facts.nope') }\" }", "1:23", "facts.nope", ""),
@@ -636,7 +636,7 @@ fn ensure_takes_variables_and_data_from_the_folder() {
     assert_eq!(world.read("x"), "2");
     // They are for this command alone.
     let world = world.manifest("- file: { $W/y: { content: \"${ Environ.PLAIN }\", $OWN, mode: '0644' } }");
-    world.apply().exits(1).says("has no value");
+    world.apply().exits(2).complains("has no value");
 }
 
 #[test]
@@ -753,5 +753,66 @@ fn data_is_not_there_while_it_is_made() {
         let world = world.beside("outer.yaml", sections);
         let outcome = world.ccm(["hiera", "parse", "outer.yaml"]).run();
         outcome.exits(2).complains("is not available while the data is being made");
+    }
+}
+
+#[test]
+fn each_key_comes_from_the_first_entry_that_has_it() {
+    let world = World::new().manifest(
+        "
+data: { a: base, b: base, c: base }
+hierarchy: { order: [host, role, default], merge: keys }
+overrides:
+  default: { a: default, b: default, d: default }
+  role: { a: role, b: role }
+  host: { a: host }
+ccm: { resources: [] }
+",
+    );
+    let outcome = world.ccm(["eval", "Data", "--manifest", "site.yaml"]).run();
+    assert_eq!(
+        outcome.exits(0).json(),
+        serde_json::json!({ "a": "host", "b": "role", "c": "base", "d": "default" })
+    );
+}
+
+#[test]
+fn lists_append_replace_or_are_joined_without_doubles() {
+    for (lists, expected) in [("append", "[1,2,2,3]"), ("replace", "[2,3]"), ("unique", "[1,2,3]")] {
+        let world = World::new().manifest(&format!(
+            "data: {{ a: [1, 2] }}\nhierarchy: {{ order: [x], merge: deep, lists: {lists} }}\n\
+             overrides: {{ x: {{ a: [2, 3] }} }}\nccm: {{ resources: [] }}\n"
+        ));
+        let outcome = world.ccm(["eval", "toJSON(Data.a)", "--manifest", "site.yaml"]).run();
+        let shown: String = outcome.exits(0).stdout.replace("\\n", "").split_whitespace().collect();
+        assert!(shown.contains(expected), "{lists}: {outcome}");
+    }
+    let world = World::new().manifest("hierarchy: { merge: first, lists: unique }\nccm: { resources: [] }\n");
+    world.validate().exits(2).complains("`lists` is for `merge: deep`");
+}
+
+#[test]
+fn hiera_parse_takes_what_apply_takes() {
+    let world = World::new()
+        .beside("base.yaml", "data: { port: 80, name: a, hosts: [a] }\n")
+        .beside("one.yaml", "data: { port: 81, hosts: [b] }\n")
+        .beside("two.yaml", "data: { port: 82 }\n");
+    let flags =
+        ["hiera", "parse", "base.yaml", "--hiera", "one.yaml", "--hiera", "two.yaml", "--data", "name=z"];
+    let outcome = world.ccm(flags).run();
+    assert_eq!(outcome.exits(0).json(), serde_json::json!({ "port": 82, "name": "z", "hosts": ["a", "b"] }));
+    let outcome = world.ccm(["hiera", "parse", "base.yaml"]).env("CCM_HIERA_DATA", "one.yaml").run();
+    assert_eq!(outcome.exits(0).json()["port"], 81);
+}
+
+#[test]
+fn a_rule_passes_over_what_has_no_value_and_one_in_a_list_is_refused() {
+    let data =
+        |data: &str| World::new().manifest(&format!("data:\n{data}ccm: {{ resources: [] }}\n")).validate();
+    data("  # @validate isIP(value)\n  a:\n").exits(0);
+    data("  # @require\n  # @validate isIP(value)\n  a:\n").exits(2).complains("1 problem in");
+    data("  # @validate isIP(value)\n  a: x\n").exits(2).complains("data `a` is not valid");
+    for list in ["  a:\n    # @validate isIP(value)\n    - x\n", "  a:\n    - x # @require\n"] {
+        data(list).exits(2).complains("a rule inside a list is not checked").complains("put it on `a`");
     }
 }

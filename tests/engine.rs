@@ -433,7 +433,7 @@ fn late_templates_are_rendered_where_that_can_be_done_before_the_run() {
              - $W/made: { content: later }\n        \
              - $W/b: { contents: \"{{ file('$W/made') }}{{ Data.port }}\", control: { if: 'Data.port > 1' } }\n        \
              - $W/c: { source: \"{{ 'app' }}.tmpl\" }\n    \
-             - exec:\n        - touch d: { cwd: \"{{ '$W' }}\", creates: \"{{ file('nowhere') }}\" }\n",
+             - exec:\n        - touch d: { cwd: \"{{ '$W' }}\", creates: \"{{ file('/nonexistent') }}\" }\n",
         );
     let rendered = world.apply_with(&["--render", "--json"]).exits(0).json();
     let named = |at: usize| {
@@ -445,7 +445,7 @@ fn late_templates_are_rendered_where_that_can_be_done_before_the_run() {
     assert_eq!(named(2)["contents"], world.fill("{{ file('$W/made') }}{{ Data.port }}"));
     assert_eq!(named(3)["source"], "app.tmpl");
     assert_eq!(named(4)["cwd"], world.fill("$W"));
-    assert_eq!(named(4)["creates"], "{{ file('nowhere') }}");
+    assert_eq!(named(4)["creates"], "{{ file('/nonexistent') }}");
 
     let again = World::new().beside("app.tmpl", "x").beside("rendered.json", rendered.to_string());
     again.ccm(["validate", "rendered.json"]).run().exits(0);

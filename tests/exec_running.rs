@@ -43,7 +43,7 @@ fn environment_is_added_and_path_is_where_programs_are_found() {
 #[test]
 fn only_the_shell_provider_is_a_shell_and_only_for_who_asked() {
     let world = commands(
-        "a: { command: 'echo $HOME \"a  b\" | cat > $W/a', provider: shell }\nb: { command: 'touch b | cat $HOME \"a  b\"', cwd: $W/d }\nc: { command: '-x 2>&1; true', provider: shell }",
+        "a: { command: 'echo $HOME \"a  b\" | cat > $W/a', provider: shell }\nb: { command: 'touch b \"|\" cat $HOME \"a  b\"', cwd: $W/d }\nc: { command: '-x 2>&1; true', provider: shell }",
     )
     .dir("d");
     let outcome = world.apply_with(&["--json"]);
@@ -157,8 +157,7 @@ fn what_cannot_be_run_says_why_and_where() {
 #[test]
 fn a_command_written_for_a_shell_gets_a_hint_when_it_fails() {
     let help = "means nothing without a shell: set `provider: shell`";
-    fails("a: { command: 'no-such-program a && b' }", &["`&&` ", help]);
-    fails("a: { command: 'cat < /etc/passwd' }", &["`<` ", help]);
+    fails("a: { command: 'no-such-program a >/dev/null' }", &["`>/dev/null` ", help]);
     fails("a: { command: 'cd /srv' }", &["`cd` ", help]);
     fails("a: { command: 'no-such-program a' }", &[]).never_says("shell");
 }

@@ -49,6 +49,7 @@ mod lab;
 mod links;
 mod loops;
 mod manifest;
+mod mistakes;
 mod overlap;
 mod package;
 mod package_apt;

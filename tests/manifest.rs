@@ -140,7 +140,7 @@ fn defaults_are_checked_whoever_takes_them() {
     }
     // What only goes wrong together with an item is the item's.
     let outcome = refused(
-        "- file:\n  - defaults: { $OWN, mode: '0644', source: x }\n  - /a: { content: a }\n  - /b: { content: b }\n",
+        "- file:\n  - defaults: { $OWN, mode: '0644', source: /x }\n  - /a: { content: a }\n  - /b: { content: b }\n",
     );
     outcome.complains("file#/a: `content` and").complains("file#/b: `content` and").complains("2 problems");
     refused("- file:\n  - defaults: { name: /a, ensure: absent }\n  - /a:\n")
@@ -274,7 +274,7 @@ fn mistakes_are_told_with_their_place_and_what_was_probably_meant() {
         ),
         ("- file: [{ /a: { ensure: absent, control: { when: true } } }]", "1:45", "unknown", ""),
         ("- file: [{ /a: { ensure: absent, require: [motd] } }]", "1:44", "\"motd\" is not a reference", ""),
-        ("- file: [{ /a: { ensure: absent, require: file#/b } }]", "1:43", "require: expected a list", ""),
+        ("- file: [{ /a: { ensure: absent, require: file#/b } }]", "1:43", "file#/b is not declared", ""),
         (
             "- file: [{ /a: { ensure: absent, provider: windows } }]",
             "1:44",
@@ -500,7 +500,7 @@ fn faults(resource: &str) -> Vec<String> {
 #[test]
 fn a_name_at_fault_does_not_hide_what_else_is_wrong() {
     let together = "`content` and `source` cannot be given together";
-    let found = faults("file: { rel: { content: x, source: y, owner: a, group: b } }");
+    let found = faults("file: { rel: { content: x, source: /y, owner: a, group: b } }");
     assert!(found[0].contains("must be absolute") && found.len() == 3, "{found:#?}");
     assert!(found.iter().any(|fault| fault.contains(together)), "{found:#?}");
     assert!(found.iter().any(|fault| fault.contains("`mode` is missing")), "{found:#?}");
@@ -515,7 +515,7 @@ fn what_is_not_wrong_is_not_told() {
     assert_eq!(faults("file: { /: { ensure: absent } }"), ["file#/: the root directory cannot be removed"]);
     let found = faults("file: { /a: { ensure: absnt } }");
     assert!(found[0].contains("ensure: expected one of") && found.len() == 1, "{found:#?}");
-    let found = faults("file: { /a: { ensure: absnt, content: x, source: y } }");
+    let found = faults("file: { /a: { ensure: absnt, content: x, source: /y } }");
     assert!(found.len() == 2 && found[1].contains("cannot be given together"), "{found:#?}");
 }
 

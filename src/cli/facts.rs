@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::{
     Exit,
-    failure::{Failure, warn},
+    failure::{Failure, show},
     interrupt,
     load_inputs::pairs,
     or_variable,
@@ -78,7 +78,7 @@ impl FactFlags {
     }
 
     /// Returns the facts of this machine, with those that the flags add.
-    pub(super) fn value(self, interrupt: &Interrupt) -> Result<Value, Failure> {
+    pub(super) fn value(self, interrupt: &Interrupt) -> Result<Arc<Facts>, Failure> {
         let limit = self.limits.document;
         let mut given = Vec::new();
         for path in &self.files {
@@ -86,8 +86,9 @@ impl FactFlags {
         }
         given.extend(self.facts.into_iter().filter_map(|pair| pair.nested().as_map().cloned()));
         let root = PathBuf::from("/");
-        let options = Options { root, folders: folders(), given, limit, warn: Box::new(warn) };
-        Ok(Value::Object(Arc::new(Facts::new(options))))
+        let folders = folders();
+        let programs = Some((folders[0].join("facts.d"), interrupt.clone()));
+        Ok(Arc::new(Facts::new(Options { root, folders, given, limit, programs })))
     }
 }
 
@@ -120,7 +121,8 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let all = arguments.facts.value(&interrupt()?)?;
+    let facts = arguments.facts.value(&interrupt()?)?;
+    let all = Value::Object(Arc::clone(&facts) as Arc<_>);
     let shown = match arguments.query {
         None => all,
         Some(path) => path.require(&all).map_err(|error| Failure::new(described(&error)))?,
@@ -130,6 +132,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     } else {
         serde_json::to_string_pretty(&shown).map_err(|error| error.to_string())
     };
+    show(&facts.take_reviews());
     output.line(text.map_err(Failure::new)?.trim_end());
     Ok(Exit::Success)
 }

@@ -8,15 +8,13 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::{
     Exit,
     eval::print,
-    facts::{self, FactFlags},
     failure::{Failure, heed, warn},
-    host, load_inputs,
+    host,
+    load_inputs::{self, InputFlags},
     output::Output,
-    required,
-    state::{self, StateFolder},
-    switch,
+    required, switch,
 };
-use crate::manifest::{LoadInputs, Location};
+use crate::manifest::Location;
 
 pub(super) fn command() -> Command {
     let parse = Command::new("parse")
@@ -40,9 +38,8 @@ pub(super) fn command() -> Command {
             "env",
             "Print shell variables, named HIERA_ and the path of the value: letters in upper case, and _ for \
              whatever is not a letter or digit of ASCII",
-        ))
-        .args(facts::arguments())
-        .arg(state::argument());
+        ));
+    let parse = load_inputs::arguments(parse);
     Command::new("hiera")
         .about("Works with hierarchical data")
         .subcommand_required(true)
@@ -53,8 +50,7 @@ pub(super) fn command() -> Command {
 /// What `ccm hiera parse` is asked.
 pub(super) struct Arguments {
     file: Location,
-    facts: FactFlags,
-    state: StateFolder,
+    inputs: InputFlags,
     query: Option<Query>,
     format: Format,
 }
@@ -83,12 +79,11 @@ impl Arguments {
         let Some(("parse", matches)) = matches.subcommand() else {
             return Err(Failure::new("no command was given; see `ccm hiera --help`"));
         };
-        let mut facts = FactFlags::from_matches(matches)?;
-        facts.extend(load_inputs::pairs(matches, "set", "fact")?);
+        let mut inputs = InputFlags::from_matches(matches)?;
+        inputs.facts.extend(load_inputs::pairs(matches, "set", "fact")?);
         Ok(Self {
             file: load_inputs::location(&required::<String>(matches, "file")?)?,
-            facts,
-            state: StateFolder::from_matches(matches),
+            inputs,
             query: matches.get_one::<String>("query").map(|text| Query::parse(text)).transpose()?,
             format: match (matches.get_flag("env"), matches.get_flag("yaml")) {
                 (true, _) => Format::Variables,
@@ -100,15 +95,8 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) = (host(&output.progress)?, arguments.state.memory_to_look_at());
-    let load_inputs = LoadInputs {
-        limits: arguments.facts.limits,
-        facts: arguments.facts.value(&host.interrupt)?,
-        environ: load_inputs::environ(),
-        hiera: None,
-        data: Vec::new(),
-        expression_memory: load_inputs::expression_memory()?,
-    };
+    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory_to_look_at());
+    let load_inputs = arguments.inputs.read(&host)?;
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &host, &memory)?);
     if let Some(Query { path, .. }) = &arguments.query {

@@ -34,7 +34,10 @@ pub(super) fn arguments(command: Command) -> Command {
         .long("hiera")
         .value_name("FILE|URL")
         .value_parser(NonEmptyStringValueParser::new())
-        .help("Hierarchical data that goes over the manifest's own");
+        .action(ArgAction::Append)
+        .help(
+            "Hierarchical data that goes over the manifest's own; of several, later ones over earlier ones",
+        );
     command.args(facts::arguments()).arg(state::argument()).arg(or_variable(hiera, "CCM_HIERA_DATA")).arg(
         Arg::new("data")
             .long("data")
@@ -75,7 +78,7 @@ impl Strictness {
 pub(super) struct InputFlags {
     pub(super) facts: FactFlags,
     pub(super) state: StateFolder,
-    hiera: Option<Location>,
+    hiera: Vec<Location>,
     data: Vec<Pair>,
 }
 
@@ -84,7 +87,7 @@ impl InputFlags {
         Ok(Self {
             facts: FactFlags::from_matches(matches)?,
             state: StateFolder::from_matches(matches),
-            hiera: matches.get_one::<String>("hiera").map(|text| location(text)).transpose()?,
+            hiera: data_locations(matches)?,
             data: pairs(matches, "data", "--data")?,
         })
     }
@@ -108,11 +111,11 @@ impl InputFlags {
             let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
             load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?);
         }
-        if load_inputs.hiera.is_none()
+        if load_inputs.hiera.is_empty()
             && let Some(bytes) = ours(&folder.join(".hiera"), load_inputs.limits)?
         {
             let (name, folder) = (".hiera".to_owned(), folder.to_owned());
-            load_inputs.hiera = Some(Location::Open { name, folder, bytes });
+            load_inputs.hiera.push(Location::Open { name, folder, bytes });
         }
         Ok(load_inputs)
     }
@@ -136,6 +139,12 @@ pub(super) fn location(argument: &str) -> Result<Location, Failure> {
 /// Where the manifests are that a command is about.
 pub(super) fn locations(matches: &ArgMatches) -> Result<Vec<Location>, Failure> {
     matches.get_many::<String>("manifest").into_iter().flatten().map(|text| location(text)).collect()
+}
+
+/// Where the user's data is.
+fn data_locations(matches: &ArgMatches) -> Result<Vec<Location>, Failure> {
+    let given = matches.get_many::<String>("hiera").into_iter().flatten();
+    given.map(|text| location(text)).collect()
 }
 
 /// What a file holds, if it is there and only its owner, who is the user or root, can have written it.

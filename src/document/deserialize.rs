@@ -7,7 +7,7 @@ mod error;
 
 pub(crate) use error::{Fault, NodeError};
 
-use super::{Node, Scalar, Typed, Value};
+use super::{Node, Scalar, Style, Typed, Value};
 use access::{Entries, Items, Variant};
 use error::{found, integer_range};
 use serde::de::value::BorrowedStrDeserializer;
@@ -16,6 +16,9 @@ use serde::de::{DeserializeOwned, Deserializer, Expected, Visitor};
 /// The name under which a newtype struct asks for the text of a scalar exactly as it was written, whatever its type:
 /// `deserialize_newtype_struct(RAW_SCALAR, visitor)` hands the visitor a deserializer of a string.
 pub(crate) const RAW_SCALAR: &str = "$ccm::raw_scalar";
+
+/// As [`RAW_SCALAR`], but refuses a number that is only a value: one of JSON, or one that came out of a template.
+pub(crate) const WRITTEN_SCALAR: &str = "$ccm::written_scalar";
 
 /// A `T` from a node.
 pub(crate) fn from_node<T: DeserializeOwned>(node: &Node) -> Result<T, NodeError> {
@@ -117,7 +120,15 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             Some(Typed::Bool(value)) => {
                 visitor.visit_bool(value).map_err(|error: NodeError| error.at(self.node.span))
             }
-            _ => Err(self.mismatch(&visitor, "true or false")),
+            typed => {
+                let mut error = self.mismatch(&visitor, "true or false");
+                if let Some(Typed::Str(text)) = typed {
+                    let word =
+                        error::truth(text).or_else(|| (text == "true" || text == "false").then_some(text));
+                    error.help = word.map(|word| format!("write {word}, without quotes"));
+                }
+                Err(error)
+            }
         }
     }
 
@@ -207,7 +218,10 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, NodeError> {
         let value = match self.scalar() {
-            _ if name != RAW_SCALAR => visitor.visit_newtype_struct(self),
+            _ if ![RAW_SCALAR, WRITTEN_SCALAR].contains(&name) => visitor.visit_newtype_struct(self),
+            Some(scalar) if name == WRITTEN_SCALAR && scalar.style == Style::Computed => {
+                Err(error::without_digits(scalar).at(self.node.span))
+            }
             Some(scalar) if !scalar.is_null() => {
                 visitor.visit_newtype_struct(BorrowedStrDeserializer::new(&scalar.text))
             }

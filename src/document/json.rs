@@ -150,7 +150,7 @@ impl Reader<'_> {
                 .at(Span::new(start, self.at));
             return Err(Refusal::Invalid(problem));
         }
-        Ok(Value::Scalar(Scalar { text, style: Style::Plain }))
+        Ok(Value::Scalar(Scalar { text, style: Style::Computed }))
     }
 
     fn digits(&mut self) -> Result<(), Refusal> {

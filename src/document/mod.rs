@@ -23,7 +23,7 @@ mod tests;
 mod value;
 
 pub(crate) use ccm_expr::closest;
-pub(crate) use deserialize::{Fault, NodeError, RAW_SCALAR, from_node};
+pub(crate) use deserialize::{Fault, NodeError, RAW_SCALAR, WRITTEN_SCALAR, from_node};
 pub(crate) use diagnostic::{Colour, Diagnostic, Excerpt, Severity, render};
 pub(crate) use diagnostics::{Diagnostics, Review};
 pub(crate) use pair::{Pair, pair};

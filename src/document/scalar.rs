@@ -11,6 +11,9 @@ pub(crate) struct Scalar {
 pub(crate) enum Style {
     /// Without quotes: may be a number, a boolean or null.
     Plain,
+    /// A number that was not written in YAML: it is from JSON or came out of a template. Only its value counts, not its
+    /// digits.
+    Computed,
     /// In quotes or as a block: a string.
     Quoted,
     /// A string whose templates come to text, also where it is nothing but one expression.
@@ -34,7 +37,7 @@ pub(crate) enum Typed<'a> {
 impl Scalar {
     pub(crate) fn typed(&self) -> Typed<'_> {
         match self.style {
-            Style::Plain => plain(&self.text),
+            Style::Plain | Style::Computed => plain(&self.text),
             Style::Quoted | Style::Joined | Style::Literal => Typed::Str(&self.text),
         }
     }

@@ -18,11 +18,25 @@ pub(crate) struct Span {
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
+/// Whether a text begins with the byte order mark of UTF-16, or with a letter of it.
+fn is_utf16(bytes: &[u8]) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
+        [0, letter, 0, other, ..] | [letter, 0, other, 0, ..] => is_letter(*letter) && is_letter(*other),
+        _ => false,
+    }
+}
+
 impl Source {
     /// Takes bytes as they were read. A byte order mark is dropped; anything that is not UTF-8 is a problem whose
     /// message names the place.
     pub(crate) fn read(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Diagnostic> {
         let name = name.into();
+        if is_utf16(&bytes) {
+            let message = format!("{name}: this is UTF-16 text: save the file in the UTF-8 encoding");
+            return Err(Diagnostic::error("not-utf8", message));
+        }
         match String::from_utf8(bytes) {
             Ok(mut text) => {
                 if text.starts_with(BYTE_ORDER_MARK) {

@@ -15,9 +15,9 @@ pub(crate) fn to_value(node: &Node) -> ccm_expr::Value {
         Value::Scalar(scalar) => match scalar.typed() {
             Typed::Null => ccm_expr::Value::Null,
             Typed::Bool(truth) => truth.into(),
-            Typed::Int(number) => number.into(),
-            Typed::UInt(number) => number.into(),
-            Typed::Float(number) => number.into(),
+            Typed::Int(number) => ccm_expr::Value::written(number, &scalar.text),
+            Typed::UInt(number) => ccm_expr::Value::written(number, &scalar.text),
+            Typed::Float(number) => ccm_expr::Value::written(number, &scalar.text),
             Typed::Str(text) => text.into(),
         },
     }
@@ -29,9 +29,10 @@ pub(crate) fn from_value(value: &ccm_expr::Value, span: Span) -> Node {
     let value = match value {
         ccm_expr::Value::Null => plain("null".to_owned()),
         ccm_expr::Value::Bool(truth) => plain(truth.to_string()),
-        ccm_expr::Value::Int(number) => plain(number.to_string()),
-        ccm_expr::Value::Named(named) => plain(named.number().to_string()),
-        ccm_expr::Value::Float(number) => plain(fraction(*number)),
+        ccm_expr::Value::Int(number) => number_text(number.to_string()),
+        ccm_expr::Value::Named(named) => number_text(named.number().to_string()),
+        ccm_expr::Value::Float(number) => number_text(fraction(*number)),
+        ccm_expr::Value::Written(_) => number_text(value.to_text()),
         ccm_expr::Value::List(items) => Value::Seq(items.iter().map(|item| from_value(item, span)).collect()),
         ccm_expr::Value::Map(entries) => map(entries, span),
         ccm_expr::Value::Object(object) => map(&object.contents(), span),
@@ -54,6 +55,11 @@ fn map(entries: &Map, span: Span) -> Value {
 
 fn plain(text: String) -> Value {
     Value::Scalar(Scalar { text, style: Style::Plain })
+}
+
+/// A number that is no text of YAML: its digits are not what somebody wrote.
+fn number_text(text: String) -> Value {
+    Value::Scalar(Scalar { text, style: Style::Computed })
 }
 
 /// A text that is read back as the same fraction: `2.0` and not `2`.

@@ -1,7 +1,7 @@
 //! What the machine is.
 //!
-//! Facts come from `/proc`, `/sys`, `/etc` and a few system calls. No program is run for them and nothing is sent over
-//! the network. Each is gathered when something first refers to it, and then kept: a run that asks for the host's
+//! Facts come from `/proc`, `/sys`, `/etc` and a few system calls. No program is run for them, but for those that root put
+//! into `facts.d` for it, and nothing is sent over the network. Each is gathered when something first refers to it, and then kept: a run that asks for the host's
 //! name reads nothing about its disks, and gets the same answer throughout.
 //!
 //! Over the gathered facts lie those that people wrote down: in folders made for it, in a file that a flag names, and
@@ -20,13 +20,14 @@ mod overlay;
 mod own;
 mod partition;
 mod platform;
+mod programs;
 #[cfg(test)]
 mod tests;
 mod virtualization;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use ccm_expr::{Map, Object, Value};
@@ -37,6 +38,7 @@ use self::{
     machine::Machine,
     overlay::{merge, overlay},
 };
+use crate::{document::Review, host::interrupt::Interrupt};
 
 /// Every section, and the short names that people type.
 const SECTIONS: &[Fact] = &[
@@ -66,14 +68,17 @@ pub(crate) struct Options {
     pub(crate) given: Vec<Map>,
     /// How large a file with facts may be.
     pub(crate) limit: u64,
-    /// Told about every file of a folder that cannot be used, once.
-    pub(crate) warn: Box<dyn Fn(&str) + Send + Sync>,
+    /// The folder whose programs print facts, and what stops them; without it no program is run.
+    pub(crate) programs: Option<(PathBuf, Interrupt)>,
 }
 
 /// What is known of a machine, gathered as it is read.
 pub(crate) struct Facts {
     options: Options,
     all: OnceLock<Value>,
+    printed: OnceLock<Value>,
+    /// What was found in files and programs that cannot be used.
+    reviews: Mutex<Vec<Review>>,
 }
 
 /// Returns the family of distributions that this machine belongs to, such as `debian` or `rhel`.
@@ -84,12 +89,20 @@ pub(crate) fn platform_family() -> String {
 impl Facts {
     /// Reads nothing yet.
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, all: OnceLock::new() }
+        Self { options, all: OnceLock::new(), printed: OnceLock::new(), reviews: Mutex::default() }
+    }
+
+    /// Returns the warnings about files that people wrote, which are read now if they were not yet, and about programs
+    /// that were run so far. Each is returned once.
+    pub(crate) fn take_reviews(&self) -> Vec<Review> {
+        self.all();
+        std::mem::take(&mut *self.reviews.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn all(&self) -> &Value {
         self.all.get_or_init(|| {
-            let mut own = own::in_folders(&self.options.folders, self.options.limit, &self.options.warn);
+            let mut own =
+                own::in_folders(&self.options.folders, self.options.limit, &mut |error| self.ignore(error));
             for given in &self.options.given {
                 merge(&mut own, given.clone());
             }
@@ -97,14 +110,40 @@ impl Facts {
             overlay(Lazy::of(&machine, SECTIONS), &own.into())
         })
     }
+
+    /// What programs print: it lies under everything that people wrote down.
+    fn printed(&self) -> &Value {
+        self.printed.get_or_init(|| match &self.options.programs {
+            Some((folder, interrupt)) => {
+                let limit = self.options.limit;
+                programs::facts(folder, limit, interrupt, &mut |error| self.ignore(error)).into()
+            }
+            None => Map::new().into(),
+        })
+    }
+
+    fn ignore(&self, error: FactsError) {
+        self.reviews.lock().unwrap_or_else(PoisonError::into_inner).push(error.into_review());
+    }
 }
 
 impl Object for Facts {
     fn member(&self, name: &str) -> Option<Value> {
-        self.all().member(name)
+        let known = self.all().member(name);
+        if SECTIONS.iter().any(|(section, _)| *section == name) {
+            return known;
+        }
+        match (self.printed().member(name), known) {
+            (Some(below), Some(above)) => Some(overlay(below, &above)),
+            (below, above) => above.or(below),
+        }
     }
 
     fn names(&self) -> Vec<Arc<str>> {
-        self.all().member_names()
+        let mut names = self.all().member_names();
+        let printed = self.printed().member_names();
+        let new: Vec<_> = printed.into_iter().filter(|name| !names.contains(name)).collect();
+        names.extend(new);
+        names
     }
 }

@@ -9,11 +9,12 @@ use ccm_expr::{Map, Value};
 
 use super::overlay::merge;
 use crate::{
-    document::{self, Diagnostic, Diagnostics, Source, to_value},
+    document::{self, Diagnostic, Diagnostics, Review, Severity, Source, to_value},
     host::{
         files::{self, FileError, FileKind},
         input::{self, UnreadableInput},
         interrupt::Interrupt,
+        process::ProcessError,
     },
 };
 
@@ -31,14 +32,38 @@ pub(crate) enum FactsError {
         path.display()
     )]
     Writable { path: PathBuf, mode: u32 },
+    #[error("{} ended with {reason}", path.display())]
+    Failed { path: PathBuf, reason: String },
+    #[error(transparent)]
+    NotRun(#[from] ProcessError),
     #[error("{}", in_one_line(file, problems))]
     Invalid { file: Source, problems: Diagnostics },
 }
 
-/// The facts in folders, later ones over earlier ones. What cannot be used is passed over with a warning.
-pub(super) fn in_folders(folders: &[PathBuf], limit: u64, warn: &dyn Fn(&str)) -> Map {
+impl FactsError {
+    /// Returns it as a warning: without these facts, there are still the others.
+    pub(super) fn into_review(self) -> Review {
+        match self {
+            Self::Invalid { file, problems } => {
+                let mut problems = problems.into_iter().take(1).collect::<Vec<_>>();
+                for problem in &mut problems {
+                    problem.severity = Severity::Warning;
+                    problem.message = format!("facts ignored: {}", problem.message);
+                }
+                Review { source: file, diagnostics: problems.into() }
+            }
+            other => {
+                let warning = Diagnostic::warning("facts-ignored", format!("facts ignored: {other}"));
+                let source = Source { name: "facts".to_owned(), text: String::new() };
+                Review { source, diagnostics: warning.into() }
+            }
+        }
+    }
+}
+
+/// The facts in folders, later ones over earlier ones. What cannot be used is passed over, and told.
+pub(super) fn in_folders(folders: &[PathBuf], limit: u64, ignore: &mut dyn FnMut(FactsError)) -> Map {
     let mut facts = Map::new();
-    let ignore = |error: FactsError| warn(&format!("facts ignored: {error}"));
     for folder in folders {
         let paths = files_in(folder).unwrap_or_else(|error| {
             ignore(error.into());
@@ -77,11 +102,22 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
 
 /// The files in `facts.d` whose names say that they hold facts, in the order of their names.
 fn dropped_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let mut paths = sorted(folder)?;
+    paths.retain(|path| holds_facts(path));
+    Ok(paths)
+}
+
+/// Whether the name of a file says that it holds facts.
+pub(super) fn holds_facts(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == "json" || kind == "yaml")
+}
+
+/// What is in a folder, in the order of the names; nothing if it is none.
+pub(super) fn sorted(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     if files::inspect(folder)?.is_none_or(|entry| entry.kind != FileKind::Directory) {
         return Ok(Vec::new());
     }
     let mut paths: Vec<PathBuf> = files::names(folder)?.into_iter().map(|name| folder.join(name)).collect();
-    paths.retain(|path| path.extension().is_some_and(|kind| kind == "json" || kind == "yaml"));
     paths.sort();
     Ok(paths)
 }
@@ -100,7 +136,7 @@ fn trusted(path: &Path, limit: u64) -> Result<Map, FactsError> {
     read(path, bytes)
 }
 
-fn read(path: &Path, bytes: Vec<u8>) -> Result<Map, FactsError> {
+pub(super) fn read(path: &Path, bytes: Vec<u8>) -> Result<Map, FactsError> {
     let name = path.display().to_string();
     let unread = |problem: Diagnostic| FactsError::Invalid {
         file: Source { name: name.clone(), text: String::new() },

@@ -4,7 +4,7 @@
 
 mod archives;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 pub use archives::unpack;
 
@@ -13,6 +13,7 @@ use ccm_expr::{Map, Memory, Value};
 use crate::{
     cli,
     document::{Colour, Review, render},
+    facts::{Facts, Options},
     host::{Host, input::Limits},
     manifest::{self, LoadError, LoadInputs, Location},
     state::{Memory, StateDirectory},
@@ -65,13 +66,18 @@ fn folder() -> PathBuf {
 
 fn load_inputs() -> LoadInputs {
     LoadInputs {
-        facts: facts(),
+        facts: Arc::new(Facts::new(options())),
         environ: facts(),
-        hiera: None,
+        hiera: Vec::new(),
         data: Vec::new(),
         limits: Limits::default(),
         expression_memory: Memory::default(),
     }
+}
+
+fn options() -> Options {
+    let given = facts().as_map().cloned().into_iter().collect();
+    Options { root: folder(), folders: Vec::new(), given, limit: 0, programs: None }
 }
 
 fn facts() -> Value {

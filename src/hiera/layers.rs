@@ -2,17 +2,31 @@
 
 use ccm_expr::{Map, Template, Value};
 
-use super::{merge, rules};
+use super::{
+    merge::{self, Lists},
+    rules,
+};
 use crate::{
-    document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, closest, to_value},
+    document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, closest, to_value},
     template::{self, Missing, Scope, expand, holds_template, template_problem},
 };
 
 /// How overrides go over the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
+    /// The first that is found replaces keys of the top level.
     First,
-    Deep,
+    /// All that are found, later ones over earlier ones.
+    Deep(Lists),
+    /// Each key of the top level comes from the first that has it.
+    Keys,
+}
+
+/// What a hierarchy says.
+struct Hierarchy {
+    /// The names to look for in `overrides`.
+    order: Vec<String>,
+    mode: Mode,
 }
 
 /// The data of a document on this machine.
@@ -28,9 +42,9 @@ pub(crate) fn resolve(
         to_value(&node)
     };
     let data = section("data").map(|entry| &entry.value).filter(|node| !node.is_null());
-    let mut merged = data.map_or_else(|| Map::new().into(), |data| expanded(data.clone(), diagnostics));
-    let (order, mode) = section("hierarchy").map_or_else(
-        || (vec!["default".to_owned()], Mode::First),
+    let merged = data.map_or_else(|| Map::new().into(), |data| expanded(data.clone(), diagnostics));
+    let Hierarchy { order, mode } = section("hierarchy").map_or_else(
+        || Hierarchy { order: vec!["default".to_owned()], mode: Mode::First },
         |hierarchy| hierarchy_of(hierarchy, scope, source, diagnostics),
     );
     let overrides =
@@ -40,18 +54,16 @@ pub(crate) fn resolve(
         // What this machine does not use, another one will.
         template::check(&other.value, scope, source, diagnostics);
     }
-    for name in &order {
-        let Some(entry) = overrides.iter().find(|entry| entry.key == *name) else { continue };
-        let over = expanded(entry.value.clone(), diagnostics);
-        match mode {
-            Mode::First => {
-                merged = merge::shallow(merged, &over);
-                break;
-            }
-            Mode::Deep => merged = merge::deep(merged, &over),
+    let found = order.iter().filter_map(|name| overrides.iter().find(|entry| entry.key == *name));
+    let mut found = found.map(|entry| expanded(entry.value.clone(), diagnostics));
+    match mode {
+        Mode::First => found.next().map_or(merged.clone(), |over| merge::shallow(merged, &over)),
+        Mode::Deep(lists) => found.fold(merged, |merged, over| merge::deep_with(merged, &over, lists)),
+        Mode::Keys => {
+            let found: Vec<_> = found.collect();
+            found.iter().rev().fold(merged, merge::shallow)
         }
     }
-    merged
 }
 
 /// Checks data, merged from wherever it comes, against the rules of a document.
@@ -84,19 +96,15 @@ fn overrides_of<'a>(entry: &'a Entry, diagnostics: &mut Diagnostics) -> Option<&
     Some(overrides)
 }
 
-/// The names to look for in `overrides`, and how what is found is merged.
-fn hierarchy_of(
-    entry: &Entry,
-    scope: &Scope,
-    source: &Source,
-    diagnostics: &mut Diagnostics,
-) -> (Vec<String>, Mode) {
+/// Reads what the hierarchy says.
+fn hierarchy_of(entry: &Entry, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) -> Hierarchy {
     let mut order = vec!["default".to_owned()];
     let mut mode = Mode::First;
+    let mut lists: Option<(Lists, Span)> = None;
     let Some(entries) = entry.value.as_map() else {
         let message = format!("`hierarchy` must be a map with order and merge, not {}", entry.value.kind());
         diagnostics.push(Diagnostic::error("invalid-hierarchy", message).at(entry.key_span));
-        return (order, mode);
+        return Hierarchy { order, mode };
     };
     for Entry { key, key_span, value } in entries {
         match (key.as_str(), value.as_seq(), value.as_str()) {
@@ -119,26 +127,40 @@ fn hierarchy_of(
                 );
             }
             ("merge", _, Some("first")) => mode = Mode::First,
-            ("merge", _, Some("deep")) => mode = Mode::Deep,
+            ("merge", _, Some("deep")) => mode = Mode::Deep(Lists::Append),
+            ("merge", _, Some("keys")) => mode = Mode::Keys,
             ("merge", ..) => {
-                diagnostics.push(
-                    Diagnostic::error("invalid-hierarchy", "`merge` must be `first` or `deep`")
-                        .at(value.span),
-                );
+                let message = "`merge` must be `first`, `deep` or `keys`";
+                diagnostics.push(Diagnostic::error("invalid-hierarchy", message).at(value.span));
+            }
+            ("lists", _, Some("append")) => lists = Some((Lists::Append, *key_span)),
+            ("lists", _, Some("replace")) => lists = Some((Lists::Replace, *key_span)),
+            ("lists", _, Some("unique")) => lists = Some((Lists::Unique, *key_span)),
+            ("lists", ..) => {
+                let message = "`lists` must be `append`, `replace` or `unique`";
+                diagnostics.push(Diagnostic::error("invalid-hierarchy", message).at(value.span));
             }
             _ => {
                 let problem =
                     Diagnostic::error("unknown-hierarchy-key", format!("unknown key `hierarchy.{key}`"))
                         .at(*key_span);
-                let near = closest(key, ["order", "merge"]);
+                let near = closest(key, ["order", "merge", "lists"]);
                 diagnostics.push(match near {
                     Some(near) => problem.with_help(format!("did you mean `{near}`?")),
-                    None => problem.with_help("a hierarchy has order and merge"),
+                    None => problem.with_help("a hierarchy has order, merge and lists"),
                 });
             }
         }
     }
-    (order, mode)
+    match (lists, mode) {
+        (Some((lists, _)), Mode::Deep(_)) => mode = Mode::Deep(lists),
+        (Some((_, place)), _) => {
+            let problem = Diagnostic::error("invalid-hierarchy", "`lists` is for `merge: deep`").at(place);
+            diagnostics.push(problem.with_help("with `first` and `keys` lists are replaced"));
+        }
+        (None, _) => {}
+    }
+    Hierarchy { order, mode }
 }
 
 /// One name of the order. It is passed over when it has expressions and all of them came out empty or missing; one that

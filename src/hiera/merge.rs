@@ -6,21 +6,48 @@ use ccm_expr::{Map, Value};
 
 use crate::document::Pair;
 
+/// What becomes of two lists where trees merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lists {
+    /// One after the other.
+    Append,
+    /// The later one counts.
+    Replace,
+    /// One after the other, each item once.
+    Unique,
+}
+
 /// Maps merge, lists append, anything else is replaced.
 pub(crate) fn deep(base: Value, over: &Value) -> Value {
+    deep_with(base, over, Lists::Append)
+}
+
+/// As [`deep`], with another way for lists.
+pub(super) fn deep_with(base: Value, over: &Value, lists: Lists) -> Value {
     match (base, over) {
         (Value::Map(base), Value::Map(over)) => {
             let mut merged = Arc::unwrap_or_clone(base);
             for (key, value) in over.iter() {
                 let new = match merged.get_mut(key) {
-                    Some(old) => deep(std::mem::take(old), value),
+                    Some(old) => deep_with(std::mem::take(old), value, lists),
                     None => value.clone(),
                 };
                 merged.insert(Arc::clone(key), new);
             }
             merged.into()
         }
-        (Value::List(base), Value::List(over)) => base.iter().chain(over.iter()).cloned().collect(),
+        (Value::List(base), Value::List(over)) if lists == Lists::Append => {
+            base.iter().chain(over.iter()).cloned().collect()
+        }
+        (Value::List(base), Value::List(over)) if lists == Lists::Unique => {
+            let mut all: Vec<Value> = Vec::new();
+            for item in base.iter().chain(over.iter()) {
+                if !all.contains(item) {
+                    all.push(item.clone());
+                }
+            }
+            all.into()
+        }
         (_, over) => over.clone(),
     }
 }

@@ -71,23 +71,30 @@ impl Check<'_> {
             document::Value::Scalar(_) => {}
             document::Value::Seq(items) => {
                 for item in items {
+                    if matches!(item.value, document::Value::Scalar(_)) {
+                        let alone = Node::null(item.span);
+                        let entry = Entry { key: String::new(), key_span: item.span, value: alone };
+                        self.refuse(&entry, path, from);
+                    }
                     self.unchecked(item, path, from);
                     from = item.span.end;
                 }
             }
             document::Value::Map(entries) => {
                 for entry in entries {
-                    for rule in rules(entry, self.source, from).iter().filter(|rule| rule.is_known()) {
-                        let problem =
-                            Diagnostic::error("rule-in-list", "a rule inside a list is not checked")
-                                .at(rule.place());
-                        self.diagnostics
-                            .push(problem.with_help(format!("put it on `{path}`, the list itself")));
-                    }
+                    self.refuse(entry, path, from);
                     self.unchecked(&entry.value, path, entry.key_span.end);
                     from = entry.value.span.end;
                 }
             }
+        }
+    }
+
+    fn refuse(&mut self, entry: &Entry, path: &str, from: u32) {
+        for rule in rules(entry, self.source, from).iter().filter(|rule| rule.is_known()) {
+            let problem =
+                Diagnostic::error("rule-in-list", "a rule inside a list is not checked").at(rule.place());
+            self.diagnostics.push(problem.with_help(format!("put it on `{path}`, the list itself")));
         }
     }
 }
@@ -132,6 +139,8 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
                     .at(key)
             })
         }
+        // Whether there has to be a value is for `@require` to say.
+        "@validate" if value.is_null() => None,
         "@validate" => {
             let expression = rest.trim();
             let offset = rule.at + rule.text.len() - rest.trim_start().len();

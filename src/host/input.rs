@@ -85,9 +85,18 @@ impl From<Errno> for InputError {
     }
 }
 
+/// Among more names nobody looks for the one that was meant.
+const MOST_NAMES: usize = 10_000;
+
 /// Reads a regular file whole, without following a path that leads to anything else.
 pub(crate) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
     read_to_end(open_file(path)?, limit)
+}
+
+/// Returns the names of what lies in the same folder as a path, as far as they are text.
+pub(crate) fn names_beside(path: &Path) -> Vec<String> {
+    let entries = path.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).take(MOST_NAMES).collect()
 }
 
 /// Opens a regular file for reading, and refuses anything else.

@@ -22,7 +22,7 @@ pub(super) struct Read {
     /// In their written order, repeated and expanded.
     pub(super) declared: Vec<Declared>,
     /// The places of what was said of `defaults`.
-    pub(super) told: Vec<Option<Span>>,
+    pub(super) told: Vec<Told>,
     pub(super) findings: Findings,
 }
 
@@ -58,31 +58,30 @@ pub(super) struct Declared {
     pub(super) for_each: Option<Rc<Node>>,
 }
 
+/// What was said of `defaults`, and where.
+pub(super) type Told = (&'static str, Option<Span>);
+
 /// What is wrong in `defaults` is wrong for every item that takes them, and also when none does: it is said once. Gives
 /// the places of what was said.
 fn check_defaults(
     defaults: Vec<Declared>,
     expansion: &mut Expansion,
     diagnostics: &mut Diagnostics,
-) -> Vec<Option<Span>> {
+) -> Vec<Told> {
     let mut told = Vec::new();
     for Declared { mut declaration, defaults, completeness, .. } in defaults {
         let mut found = Diagnostics::default();
-        expansion.expand(&mut declaration, &mut found);
+        expansion.expand_shared(&mut declaration, &mut found);
         declaration.resolve(completeness, &mut found);
         found.retain(|problem| is_within(problem, defaults));
-        told.extend(found.iter().map(|problem| problem.span));
+        told.extend(found.iter().map(|problem| (problem.id, problem.span)));
         diagnostics.extend(found);
     }
     told
 }
 
 /// Returns the resource that was declared, unless something is wrong with it.
-pub(super) fn resolve(
-    declared: &Declared,
-    told: &[Option<Span>],
-    findings: &mut Findings,
-) -> Option<Resource> {
+pub(super) fn resolve(declared: &Declared, told: &[Told], findings: &mut Findings) -> Option<Resource> {
     let mut found = Diagnostics::default();
     let resource = declared.declaration.clone().resolve(declared.completeness, &mut found);
     found.retain(|problem| !repeats(problem, declared.defaults, told));
@@ -91,8 +90,8 @@ pub(super) fn resolve(
 }
 
 /// Whether the defaults alone were found to have the problem.
-fn repeats(problem: &Diagnostic, defaults: Option<Span>, told: &[Option<Span>]) -> bool {
-    is_within(problem, defaults) && told.contains(&problem.span)
+fn repeats(problem: &Diagnostic, defaults: Option<Span>, told: &[Told]) -> bool {
+    is_within(problem, defaults) && told.contains(&(problem.id, problem.span))
 }
 
 fn is_within(problem: &Diagnostic, place: Option<Span>) -> bool {

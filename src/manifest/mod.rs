@@ -16,7 +16,10 @@ use bundle::Bundle;
 use reading::{Content, File, Reading, Way};
 use source::Origin;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +29,7 @@ use crate::{
         self, Diagnostic, Diagnostics, Entry, Node, Pair, Parsed, Review, Severity, Source, Span, Value,
         closest, from_node,
     },
+    facts::Facts,
     hiera::{self, deep, set},
     host::{Host, input::Limits},
     resource::{Declaration, Resource},
@@ -103,10 +107,10 @@ impl<T> Loaded<T> {
 
 /// What surrounds a manifest: the machine it is read on, and what the user adds to its data.
 pub(crate) struct LoadInputs {
-    pub(crate) facts: ccm_expr::Value,
+    pub(crate) facts: Arc<Facts>,
     pub(crate) environ: ccm_expr::Value,
-    /// Data that goes over the manifest's own.
-    pub(crate) hiera: Option<Location>,
+    /// Data that goes over the manifest's own, one after the other.
+    pub(crate) hiera: Vec<Location>,
     /// Data that goes over everything, one after the other.
     pub(crate) data: Vec<Pair>,
     /// How large documents may be.
@@ -125,15 +129,17 @@ pub(crate) fn load(
     let origin = location.read(host, memory, load_inputs.limits.document).map_err(LoadError::Unreadable)?;
     let external = load_inputs.external_data(&load_inputs.scope(&origin.folder), host, memory)?;
     let way = Way::first(&origin.source);
-    let mut reading = Reading { load_inputs, host, memory, external: external.as_ref(), files: Vec::new() };
+    let mut reading = Reading { load_inputs, host, memory, external: &external, files: Vec::new() };
     let first = reading.file(origin, &way)?;
     reading.check_references();
     let resources = reading.resolve(first);
     let mut reviews: Vec<Review> = reading.files.iter_mut().filter_map(File::review).collect();
     let bundles = reading.files.iter_mut().filter_map(|file| file.bundle.take()).collect();
     let File { source, folder, content, .. } = reading.files.swap_remove(first);
-    let broken = |content: &Content| external.as_ref().and_then(|external| external.review(&content.scope));
-    reviews.extend(content.as_ref().and_then(broken));
+    let scope = content.as_ref().map(|content: &Content| &content.scope);
+    let broken = scope.into_iter().flat_map(|scope| external.iter().map(move |one| one.review(scope)));
+    reviews.extend(broken.flatten());
+    reviews.extend(load_inputs.facts.take_reviews());
     let manifest = content.map(|content| Manifest {
         source,
         working_directory: folder,
@@ -148,8 +154,12 @@ pub(crate) fn load(
 impl LoadInputs {
     /// What expressions can see before there is any data.
     fn scope(&self, working_directory: &Path) -> Scope {
-        Scope::new(self.facts.clone(), self.environ.clone(), working_directory.to_owned())
-            .with_memory(self.expression_memory.clone())
+        Scope::new(
+            ccm_expr::Value::Object(Arc::clone(&self.facts) as Arc<_>),
+            self.environ.clone(),
+            working_directory.to_owned(),
+        )
+        .with_memory(self.expression_memory.clone())
     }
 
     /// What expressions can see where there is no manifest.
@@ -161,12 +171,12 @@ impl LoadInputs {
     ) -> Result<Loaded<Scope>, LoadError> {
         let scope = self.scope(working_directory);
         let external = self.external_data(&scope, host, memory)?;
-        let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), external.as_ref())?);
-        let review = external.and_then(|external| external.review(&scope));
-        Loaded::of(Some(scope.for_turns()), review)
+        let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), &external)?);
+        let reviews: Vec<_> = external.iter().filter_map(|external| external.review(&scope)).collect();
+        Loaded::of(Some(scope.for_turns()), reviews.into_iter().chain(self.facts.take_reviews()))
     }
 
-    /// The data of a document that holds only data.
+    /// The data of a document that holds only data, with the user's over it.
     pub(crate) fn data_of(
         &self,
         location: &Location,
@@ -175,31 +185,24 @@ impl LoadInputs {
         memory: &Memory,
     ) -> Result<Loaded<ccm_expr::Value>, LoadError> {
         let scope = self.scope(working_directory);
-        let external = External::read(location, &scope, host, memory, self.limits.data)?;
-        let scope = scope.with_data(external.data.clone());
-        let review = external.review(&scope);
-        Loaded::of(Some(external.data), review)
+        let own = External::read(location, &scope, host, memory, self.limits.data)?;
+        let external = self.external_data(&scope, host, memory)?;
+        let data = self.over(own.data.clone(), &external)?;
+        let scope = scope.with_data(data.clone());
+        let documents = std::iter::once(&own).chain(&external);
+        let reviews: Vec<_> = documents.filter_map(|document| document.review(&scope)).collect();
+        Loaded::of(Some(data), reviews.into_iter().chain(self.facts.take_reviews()))
     }
 
     /// Other data with the user's over it.
-    fn over(&self, data: ccm_expr::Value, external: Option<&External>) -> Result<ccm_expr::Value, LoadError> {
-        let data = match external {
-            Some(external) => deep(data, &external.data),
-            None => data,
-        };
+    fn over(&self, data: ccm_expr::Value, external: &[External]) -> Result<ccm_expr::Value, LoadError> {
+        let data = external.iter().fold(data, |data, external| deep(data, &external.data));
         self.data.iter().try_fold(data, set).map_err(LoadError::NotSet)
     }
 
-    fn external_data(
-        &self,
-        scope: &Scope,
-        host: &Host,
-        memory: &Memory,
-    ) -> Result<Option<External>, LoadError> {
-        self.hiera
-            .as_ref()
-            .map(|location| External::read(location, scope, host, memory, self.limits.data))
-            .transpose()
+    fn external_data(&self, scope: &Scope, host: &Host, memory: &Memory) -> Result<Vec<External>, LoadError> {
+        let read = |location| External::read(location, scope, host, memory, self.limits.data);
+        self.hiera.iter().map(read).collect()
     }
 }
 
@@ -292,8 +295,13 @@ pub(crate) fn declarations(text: &str) -> Result<Vec<Declaration>, Diagnostics> 
 
 const SECTIONS: [&str; 4] = ["data", "hierarchy", "overrides", "ccm"];
 
+/// Whether a key at the top is for editors, or holds what anchors share.
+fn is_for_others(key: &str) -> bool {
+    key == "$schema" || key.starts_with("x-")
+}
+
 fn check_sections(entries: &[Entry], diagnostics: &mut Diagnostics) {
-    for Entry { key, key_span, value } in entries {
+    for Entry { key, key_span, value } in entries.iter().filter(|entry| !is_for_others(&entry.key)) {
         if !SECTIONS.contains(&key.as_str()) {
             let near = closest(key, SECTIONS);
             let help = near.map_or_else(

@@ -6,7 +6,7 @@ use super::{
     External, LoadError, LoadInputs, Settings,
     bundle::Bundle,
     ccm_section, check_sections, combine,
-    entries::{self, Declared, Read},
+    entries::{self, Declared, Read, Told},
     no_resources, not_a_manifest, references,
     references::Stated,
     repetition::Findings,
@@ -14,9 +14,7 @@ use super::{
     source::{IN_A_FOLDER, Location, Origin},
 };
 use crate::{
-    document::{
-        self, Diagnostic, Diagnostics, Node, Parsed, Review, Source, Span, Value, from_node, to_value,
-    },
+    document::{self, Diagnostic, Diagnostics, Node, Parsed, Review, Source, Value, from_node, to_value},
     hiera::{self, deep},
     host::Host,
     resource::{Child, Completeness, Declaration, Resource, RunMode},
@@ -36,7 +34,7 @@ pub(super) struct Reading<'a> {
     pub(super) load_inputs: &'a LoadInputs,
     pub(super) host: &'a Host,
     pub(super) memory: &'a Memory,
-    pub(super) external: Option<&'a External>,
+    pub(super) external: &'a [External],
     pub(super) files: Vec<File>,
 }
 
@@ -55,7 +53,7 @@ pub(super) struct Content {
     pub(super) scope: Scope,
     pub(super) settings: Settings,
     items: Vec<Item>,
-    told: Vec<Option<Span>>,
+    told: Vec<Told>,
     findings: Findings,
 }
 

@@ -167,8 +167,11 @@ fn alias(declaration: &Declaration) -> Option<&Node> {
 /// What the declaration refers to. What is no reference at all is found when the resource is read.
 fn references(declaration: &Declaration) -> impl Iterator<Item = (Reference, Span)> {
     let refers = |entry: &&Entry| matches!(entry.key.as_str(), "require" | "subscribe");
-    let items =
-        declaration.properties.iter().filter(refers).filter_map(|entry| entry.value.as_seq()).flatten();
+    // One alone needs no list.
+    let listed = |entry: &'_ Entry| -> Vec<Node> {
+        entry.value.as_seq().map_or_else(|| vec![entry.value.clone()], <[Node]>::to_vec)
+    };
+    let items = declaration.properties.iter().filter(refers).flat_map(listed);
     let items = items.filter(|item| !holds_template(item));
     items.filter_map(|item| Some((item.as_str()?.parse().ok()?, item.span)))
 }

@@ -58,7 +58,9 @@ fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<
         json!({
             "type": "object",
             "additionalProperties": false,
+            "patternProperties": { "^x-": true },
             "properties": {
+                "$schema": { "type": "string" },
                 "data": { "type": ["object", "null"], "description": "Data that resources are made from." },
                 "hierarchy": {
                     "type": "object",
@@ -66,7 +68,8 @@ fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<
                     "additionalProperties": false,
                     "properties": {
                         "order": { "type": "array", "items": { "type": "string" } },
-                        "merge": { "enum": ["first", "deep"] },
+                        "merge": { "enum": ["first", "deep", "keys"] },
+                        "lists": { "enum": ["append", "replace", "unique"] },
                     },
                 },
                 "overrides": {

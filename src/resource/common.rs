@@ -2,8 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{Error, ErrorKind};
 use crate::{
@@ -24,9 +25,11 @@ pub(crate) struct Common {
     /// Resources, as `type#name`, that must not have failed or been skipped for an unmet requirement; otherwise this
     /// one is skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = or_alone)]
     pub(crate) require: Vec<Reference>,
     /// Resources, as `type#name`, whose change refreshes this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = or_alone)]
     pub(crate) subscribe: Vec<Reference>,
     /// Words by which `--only` and `--skip` select resources; those of a list's `defaults` are added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -47,6 +50,14 @@ pub(crate) struct Common {
     /// it by its name, because its `alias` is not stored either.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) sensitive: bool,
+}
+
+/// Lets one value stand without its list.
+fn or_alone(schema: &mut Schema) {
+    let Some(list) = schema.as_object_mut() else { return };
+    let Some(one) = list.remove("items") else { return };
+    let kind = list.remove("type");
+    list.insert("anyOf".to_owned(), json!([{ "type": kind, "items": one }, one]));
 }
 
 /// Conditions under which a resource is managed.

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Span, Value, from_node},
+    redaction::Redactor,
     template::{Element, Scope},
     vocabulary::Reference,
 };
@@ -27,6 +28,8 @@ pub(crate) struct Declaration {
     pub(crate) properties: Vec<Entry>,
     /// What its templates see as `each` and `index`, where a `for_each` repeats it.
     pub(crate) element: Option<Element>,
+    /// What late properties will be when its turn comes, as far as that could be told.
+    pub(crate) foreseen: Vec<Entry>,
 }
 
 /// A resource that can be applied.
@@ -72,7 +75,7 @@ impl Declaration {
         name_span: Span,
         properties: Vec<Entry>,
     ) -> Self {
-        Self { kind, name, name_span, properties, element: None }
+        Self { kind, name, name_span, properties, element: None, foreseen: Vec::new() }
     }
 
     /// Returns whether nothing of it but its name may be shown.
@@ -86,7 +89,7 @@ impl Declaration {
         completeness: Completeness,
         diagnostics: &mut Diagnostics,
     ) -> Option<Resource> {
-        let Self { kind, name, name_span, properties, element } = self;
+        let Self { kind, name, name_span, properties, element, foreseen } = self;
         let places = Places {
             name: name_span,
             properties: properties.iter().map(|entry| (entry.key.clone(), entry.value.span)).collect(),
@@ -104,6 +107,8 @@ impl Declaration {
         let (shared, mut own) = faults.sort(properties);
         own.insert(0, named(&name, name_span));
         let late = (!faults.late.is_empty()).then(|| own.clone());
+        let later = faults.late.clone();
+        faults.foresee(&mut own, foreseen);
         let mut shared = Node { value: Value::Map(shared), span: name_span };
         let mut own = Node { value: Value::Map(own), span: name_span };
         let common = faults.read(&mut shared, from_node::<Common>);
@@ -117,13 +122,25 @@ impl Declaration {
             let provider = common.as_ref().and_then(|common| common.provider.as_deref()).or(unknown);
             let new =
                 faults.new_in(faults.combination(wanted.as_ref(), &own), wanted.problems_with(provider));
-            faults.diagnostics.extend(new.into_iter().map(|error| places.problem(error)));
-            let warnings = faults.settled(wanted.warnings(provider));
-            faults.diagnostics.extend(warnings.into_iter().map(|warning| places.warning(warning)));
+            let redactor = Redactor::new(wanted.secrets());
+            let new = new.into_iter().map(|error| places.problem(error.redacted(&redactor)));
+            faults.diagnostics.extend(new);
+            let warnings = common.as_ref().map(|common| wanted.warnings(common)).unwrap_or_default();
+            let warnings = faults.settled(warnings);
+            let warnings = warnings.into_iter().map(|warning| places.warning(warning));
+            faults.diagnostics.extend(warnings.map(|mut warning| {
+                redactor.mask(&mut warning.message);
+                warning
+            }));
         }
         let is_valid = !faults.diagnostics.has_errors();
         diagnostics.extend(faults.about(&name, &places, [&shared, &own]));
-        let (common, wanted) = common.zip(wanted).filter(|_| is_valid)?;
+        let (common, mut wanted) = common.zip(wanted).filter(|_| is_valid)?;
+        if let Some(late) = &late {
+            // What was foreseen is not held on to: contents of all files together may be large.
+            let mut own = Node { value: Value::Map(late.clone()), span: name_span };
+            wanted = Faults::later(kind, secrecy, later).read(&mut own, |map| kind.read(map))?;
+        }
         Some(Resource { kind, name, common, wanted, late, element, places, child: None })
     }
 }

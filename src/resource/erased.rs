@@ -6,8 +6,8 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 
 use super::{
-    Candidate, Change, Context, Difference, Effects, Error, ErrorKind, Example, Managed, Member, Properties,
-    ResourceType, State, Trigger, Warning, Watches, schema,
+    Candidate, Change, Common, Context, Difference, Effects, Error, ErrorKind, Example, Makes, Managed,
+    Member, Properties, ResourceType, State, Trigger, Warning, Watches, schema,
 };
 use crate::{
     document::{Node, NodeError, from_node},
@@ -23,6 +23,8 @@ pub(crate) trait AnyType: Sync {
     fn stands_alone(&self) -> bool;
     /// How many attempts are made when a resource does not say.
     fn tries(&self) -> u32;
+    /// Which files a resource may make.
+    fn makes(&self) -> Makes;
     /// How many consecutive resources can be enacted together.
     fn largest_group(&self) -> usize;
     /// Name and summary of each provider, in order of preference.
@@ -46,7 +48,7 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
     fn ensure(&self) -> String;
     fn problems(&self) -> Vec<Error>;
     fn problems_with(&self, provider: Option<&str>) -> Vec<Error>;
-    fn warnings(&self, provider: Option<&str>) -> Vec<Warning>;
+    fn warnings(&self, common: &Common) -> Vec<Warning>;
     fn secrets(&self) -> Vec<Cow<'_, str>>;
     fn to_json(&self) -> Map<String, Value>;
     fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error>;
@@ -149,6 +151,10 @@ impl<T: ResourceType> AnyType for TypeOf<T> {
         T::TRIES
     }
 
+    fn makes(&self) -> Makes {
+        T::MAKES
+    }
+
     fn largest_group(&self) -> usize {
         T::LARGEST_GROUP
     }
@@ -236,8 +242,8 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
         self.0.problems_with(provider)
     }
 
-    fn warnings(&self, provider: Option<&str>) -> Vec<Warning> {
-        self.0.warnings(provider)
+    fn warnings(&self, common: &Common) -> Vec<Warning> {
+        self.0.warnings(common)
     }
 
     fn secrets(&self) -> Vec<Cow<'_, str>> {

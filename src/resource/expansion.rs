@@ -1,34 +1,69 @@
 //! Templates in declarations: early properties are expanded when a resource is read, late ones when its turn comes.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+};
 
 use super::{
-    AnyProperties, AnyType, Completeness, Declaration, Error, ErrorKind, FieldKind, Resource, schema,
+    AnyProperties, AnyType, Completeness, Declaration, Error, ErrorKind, FieldKind, Makes, Resource, schema,
 };
 use crate::{
     document::{
-        Diagnostic, Diagnostics, Entry, Excerpt, Node, NodeError, Scalar, Source, Span, Style, Value,
-        closest, from_node,
+        Diagnostic, Diagnostics, Entry, Excerpt, Node, NodeError, Scalar, Severity, Source, Span, Style,
+        Value, closest, from_node,
     },
-    template::{self, Scope, template_problem},
+    template::{self, Foreseen, MISSING_MEMBER, Scope, template_problem},
+    vocabulary::has_scheme,
 };
 
 /// Expands declarations of one source.
 pub(crate) struct Expansion<'a> {
     scope: &'a Scope,
     source: &'a Source,
-    /// The properties of each type that was met with a template.
+    /// The properties of each type that was met.
     known: HashMap<&'static str, Vec<schema::Expandable>>,
+    earlier: Earlier,
+}
+
+/// What the declarations so far may make.
+#[derive(Default)]
+struct Earlier {
+    names: HashSet<PathBuf>,
+    anything: bool,
+}
+
+/// Whether a resource will be managed, as far as its conditions tell before the run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Management {
+    Possible,
+    Off,
 }
 
 impl<'a> Expansion<'a> {
     pub(crate) fn new(scope: &'a Scope, source: &'a Source) -> Self {
-        Self { scope, source, known: HashMap::new() }
+        Self { scope, source, known: HashMap::new(), earlier: Earlier::default() }
     }
 
-    /// Expands the templates in the name and in early properties; those in late ones are only checked. Says how much of
-    /// the declaration there is now.
+    /// Expands the templates in the name and in early properties; those in late ones are evaluated as far as that can be
+    /// done before the run. Says how much of the declaration there is now.
     pub(crate) fn expand(
+        &mut self,
+        declaration: &mut Declaration,
+        diagnostics: &mut Diagnostics,
+    ) -> Completeness {
+        let completeness = self.expand_shared(declaration, diagnostics);
+        match declaration.kind.makes() {
+            Makes::ItsName => {
+                self.earlier.names.insert(PathBuf::from(&declaration.name));
+            }
+            Makes::Anything => self.earlier.anything = true,
+        }
+        completeness
+    }
+
+    /// As [`Expansion::expand`], for what several resources share: nothing is made by it.
+    pub(crate) fn expand_shared(
         &mut self,
         declaration: &mut Declaration,
         diagnostics: &mut Diagnostics,
@@ -37,23 +72,31 @@ impl<'a> Expansion<'a> {
         let scope = own.as_ref().unwrap_or(self.scope);
         let mut of_name = Diagnostics::default();
         self.name(declaration, scope, &mut of_name);
-        let completeness = if of_name.is_empty() { Completeness::Whole } else { Completeness::Nameless };
+        let completeness = if of_name.has_errors() { Completeness::Nameless } else { Completeness::Whole };
         let kind = declaration.kind;
         let mut of_properties = Vec::new();
-        for (at, entry) in declaration.properties.iter_mut().enumerate() {
+        let mut management = Management::Possible;
+        let control = declaration.properties.iter().position(|entry| entry.key == "control");
+        if let Some(at) = control {
             let mut found = Diagnostics::default();
-            self.property(kind, entry, scope, &mut found);
-            if !found.is_empty() {
-                of_properties.push((at, found));
-            }
+            management = self.control(&declaration.properties[at].value, scope, &mut found);
+            of_properties.push((at, found));
         }
+        let mut foreseen = Vec::new();
+        for (at, entry) in
+            declaration.properties.iter_mut().enumerate().filter(|(at, _)| Some(*at) != control)
+        {
+            let mut found = Diagnostics::default();
+            foreseen.extend(self.property(kind, entry, scope, management, &mut found));
+            of_properties.push((at, found));
+        }
+        declaration.foreseen = foreseen;
         // Only now it is known whether it is sensitive.
         let secrecy = Secrecy::of(&declaration.properties);
-        let mut found = secrecy.uncovered(of_name, |_| {});
+        let mut found = secrecy.uncovered(of_name);
         for (at, faults) in of_properties {
-            let Entry { key, value, .. } = &declaration.properties[at];
-            let of_text = |known: &mut Diagnostics| template::check(value, scope, self.source, known);
-            found.extend(secrecy.of_property(kind, key).uncovered(faults, of_text));
+            let Entry { key, .. } = &declaration.properties[at];
+            found.extend(secrecy.of_property(kind, key).uncovered(faults));
         }
         for problem in found.iter_mut() {
             secrecy.cover(problem, kind, &declaration.name);
@@ -62,31 +105,52 @@ impl<'a> Expansion<'a> {
         completeness
     }
 
+    /// Returns what a late property will be, if that can be told.
     fn property(
         &mut self,
         kind: &dyn AnyType,
-        Entry { key, value, .. }: &mut Entry,
+        entry: &mut Entry,
         scope: &Scope,
+        management: Management,
         diagnostics: &mut Diagnostics,
-    ) {
-        if key == "control" {
-            return self.check_control(value, scope, diagnostics);
-        }
-        if !template::holds_template(value) && !template::keys_hold_template(value) {
-            return;
-        }
-        let property = self.expandable(kind, key);
-        if property.is_some_and(|property| property.kind == FieldKind::Data) {
+    ) -> Option<Entry> {
+        let Entry { key, value, key_span } = entry;
+        let Some(property) = self.expandable(kind, key) else {
+            if template::holds_template(value) {
+                template::expand_properties(value, scope, self.source, diagnostics);
+            }
+            return None;
+        };
+        let (is_late, is_source) = (property.late, property.source);
+        if property.kind == FieldKind::Data && template::keys_hold_template(value) {
             template::expand_keys(value, scope, self.source, diagnostics);
         }
-        let property = self.expandable(kind, key);
-        if let Some(property) = property {
+        if !template::holds_template(value) {
+            if is_source && management == Management::Possible {
+                diagnostics.extend(self.missing_source(value));
+            }
+            return None;
+        }
+        if !property.numbers {
             join(value, &property.kind);
         }
-        if property.is_some_and(|property| property.late) {
-            template::check(value, scope, self.source, diagnostics);
-        } else {
+        if !is_late {
             template::expand_properties(value, scope, self.source, diagnostics);
+            return None;
+        }
+        if management == Management::Off {
+            template::check(value, scope, self.source, diagnostics);
+            return None;
+        }
+        let makes = |path: &Path| self.earlier.may_make(path);
+        match template::foresee(value, scope, self.source, &makes, diagnostics) {
+            Foreseen::Unknown => None,
+            Foreseen::Value(value) => {
+                if is_source {
+                    diagnostics.extend(self.missing_source(&value));
+                }
+                Some(Entry { key: key.clone(), key_span: *key_span, value })
+            }
         }
     }
 
@@ -99,25 +163,108 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn expandable(&mut self, kind: &dyn AnyType, key: &str) -> Option<&schema::Expandable> {
+    fn expandable(&mut self, kind: &dyn AnyType, key: &str) -> Option<schema::Expandable> {
         let known = self.known.entry(kind.name()).or_insert_with(|| schema::expandables(kind));
-        known.iter().find(|property| property.key == key)
+        known.iter().find(|property| property.key == key).cloned()
     }
 
-    /// Conditions are expressions as they are: nothing in them is expanded first.
-    fn check_control(&self, control: &Node, scope: &Scope, diagnostics: &mut Diagnostics) {
+    /// Looks for a file that comes with the manifest.
+    fn missing_source(&self, value: &Node) -> Option<Diagnostic> {
+        let text = value.as_str().filter(|text| !text.is_empty())?;
+        if Path::new(text).is_absolute() || has_scheme(text) {
+            return None;
+        }
+        let path = self.scope.working_directory().join(text);
+        if path.symlink_metadata().is_ok() {
+            return None;
+        }
+        let message = format!("source: there is no {}", path.display());
+        Some(if self.earlier.may_make(&path) {
+            Diagnostic::warning("missing-file", message)
+                .at(value.span)
+                .with_help("this is fine if an earlier resource makes it")
+        } else {
+            let problem = Diagnostic::error("missing-file", message).at(value.span);
+            match template::nearest_file(&path) {
+                Some(near) => problem.with_help(format!("did you mean `{near}`?")),
+                None => problem.with_help("a relative path starts at the folder of the manifest"),
+            }
+        })
+    }
+
+    /// Evaluates conditions as far as that can be done before the run. They are expressions as they are: nothing in them
+    /// is expanded first.
+    fn control(&self, control: &Node, scope: &Scope, diagnostics: &mut Diagnostics) -> Management {
+        let mut management = Management::Possible;
         for entry in control.as_map().unwrap_or_default() {
             let Value::Scalar(scalar) = &entry.value.value else { continue };
-            if from_node::<bool>(&entry.value).is_ok() {
-                continue;
-            }
-            let errors = match template::Condition::parse(&scalar.text) {
-                Ok(condition) => condition.check(scope),
-                Err(error) => vec![error],
+            let holds = match from_node::<bool>(&entry.value) {
+                Ok(holds) => Some(holds),
+                Err(_) => self.condition(entry, scalar, scope, diagnostics),
             };
-            let place = |error| template_problem(error, scalar, entry.value.span, self.source);
-            diagnostics.extend(errors.into_iter().map(place));
+            let is_off = matches!((entry.key.as_str(), holds), ("if", Some(false)) | ("unless", Some(true)));
+            if is_off {
+                management = Management::Off;
+            }
         }
+        management
+    }
+
+    /// Returns whether a condition holds; nothing if that cannot be told before the run.
+    fn condition(
+        &self,
+        Entry { key, value: Node { span, .. }, .. }: &Entry,
+        scalar: &Scalar,
+        scope: &Scope,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<bool> {
+        let (span, scope) = (*span, scope.before_run().for_turns());
+        let place = |error| template_problem(scope.advise(error), scalar, span, self.source);
+        let condition = match template::Condition::parse(&scalar.text) {
+            Ok(condition) => condition,
+            Err(error) => {
+                diagnostics.push(place(error));
+                return None;
+            }
+        };
+        let errors = condition.check(&scope);
+        if !errors.is_empty() {
+            diagnostics.extend(errors.into_iter().map(place));
+            return None;
+        }
+        match condition.evaluate(&scope) {
+            Ok(value) => {
+                let missing = scope.take_missing_members().into_iter();
+                let warning = |member| template::missing_member(member, scalar, span, self.source);
+                diagnostics.extend(missing.map(warning));
+                if value.as_bool().is_none() {
+                    let found = value.type_name();
+                    let message =
+                        format!("control.{key} must give a boolean, not {found}: `{}`", scalar.text);
+                    diagnostics.push(Diagnostic::error("invalid-condition", message).at(span));
+                }
+                value.as_bool()
+            }
+            Err(error) => {
+                let is_open = match error.kind.innermost() {
+                    ccm_expr::ErrorKind::NotYet(_) => true,
+                    ccm_expr::ErrorKind::MissingFile { path } => self.earlier.may_make(path),
+                    _ => false,
+                };
+                if !is_open {
+                    let problem = place(error);
+                    let message = format!("control.{key}: {}", problem.message);
+                    diagnostics.push(Diagnostic { message, ..problem });
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Earlier {
+    fn may_make(&self, path: &Path) -> bool {
+        self.anything || path.ancestors().any(|path| self.names.contains(path))
     }
 }
 
@@ -162,29 +309,25 @@ impl Secrecy {
         }
     }
 
-    /// What may be said of templates that cannot be expanded. Values and parts of the text stay out of it; of what the
-    /// text itself shows to be wrong, without a value, there is something left to say.
-    fn uncovered(self, found: Diagnostics, of_text: impl FnOnce(&mut Diagnostics)) -> Diagnostics {
-        if self == Self::Open || found.is_empty() {
+    /// What may be said of templates that cannot be expanded, or are not what was meant: of secrets neither values nor
+    /// parts of the text.
+    fn uncovered(self, mut found: Diagnostics) -> Diagnostics {
+        if self == Self::Open {
             return found;
         }
-        let mut known = Diagnostics::default();
-        of_text(&mut known);
-        // Whatever is quoted, is quoted in these.
-        let quotes = |problem: &Diagnostic| problem.message.contains('`');
-        if known.is_empty() || known.iter().any(quotes) {
-            known = found;
-            for problem in known.iter_mut() {
-                "a template in it cannot be expanded".clone_into(&mut problem.message);
-            }
-        }
-        for problem in known.iter_mut() {
+        found.retain(|problem| problem.severity == Severity::Error || problem.id == MISSING_MEMBER);
+        for problem in found.iter_mut() {
+            let message = match problem.severity {
+                Severity::Error => "a template in it cannot be expanded",
+                Severity::Warning => "an expression in it reads something that does not exist",
+            };
+            message.clone_into(&mut problem.message);
             problem.excerpt = Excerpt::Hidden;
             problem.help = Some(
                 "its text may be secret and is not shown: try the expression with `ccm eval`".to_owned(),
             );
         }
-        known
+        found
     }
 
     /// What is wrong with the value of an entry, without quoting what must not be seen.
@@ -194,7 +337,8 @@ impl Secrecy {
         }
         let message = match &error.wanted {
             Some(wanted) => format!("expected {wanted}, found something else"),
-            None if self == Self::Open && !quotes(&error.message, &entry.value) => error.message,
+            // Words that may be secret quote nothing of it, and the redactor sees to the rest.
+            None if self == Self::Open => error.message,
             None => "not a value it can have".to_owned(),
         };
         NodeError { message, help: None, ..error }
@@ -206,15 +350,6 @@ impl Secrecy {
         if self == Self::Secret {
             problem.excerpt = Excerpt::Hidden;
         }
-    }
-}
-
-/// Whether a message contains a text of the value.
-fn quotes(message: &str, value: &Node) -> bool {
-    match &value.value {
-        Value::Scalar(scalar) => !scalar.text.is_empty() && message.contains(&scalar.text),
-        Value::Seq(items) => items.iter().any(|item| quotes(message, item)),
-        Value::Map(entries) => entries.iter().any(|entry| quotes(message, &entry.value)),
     }
 }
 
@@ -231,6 +366,8 @@ impl Resource {
         let mut map = Node { value: Value::Map(late.clone()), span: self.places.name };
         let mut diagnostics = Diagnostics::default();
         template::expand_properties(&mut map, scope, source, &mut diagnostics);
+        // Warnings were given when the manifest was loaded.
+        diagnostics.retain(|problem| problem.severity == Severity::Error);
         if diagnostics.is_empty() {
             match self.kind.read(&map) {
                 Ok(wanted) => {

@@ -55,7 +55,7 @@ impl Faults {
                     self.properties.push(entry.key.clone());
                     self.removed.push(entry);
                 } else {
-                    common.push(entry);
+                    common.push(listed(entry));
                 }
             } else {
                 self.diagnostics.push(unknown_key(self.kind, &entry));
@@ -63,6 +63,21 @@ impl Faults {
             }
         }
         (common, own)
+    }
+
+    /// Makes the collector for properties of which some are not known yet, and all others are right.
+    pub(super) fn later(kind: &'static dyn AnyType, secrecy: Secrecy, late: Vec<String>) -> Self {
+        Self { late, ..Self::new(kind, secrecy) }
+    }
+
+    /// Puts what late properties will be in the place of their templates: from now on they are judged as any others.
+    pub(super) fn foresee(&mut self, own: &mut [Entry], foreseen: Vec<Entry>) {
+        for known in foreseen {
+            if let Some(entry) = own.iter_mut().find(|entry| entry.key == known.key) {
+                self.late.retain(|key| *key != entry.key);
+                *entry = known;
+            }
+        }
     }
 
     /// Whether nothing more needs to be said of a property.
@@ -172,6 +187,56 @@ impl Faults {
     }
 }
 
+/// A reference alone is a list of one.
+fn listed(mut entry: Entry) -> Entry {
+    if matches!(entry.key.as_str(), "require" | "subscribe") && entry.value.as_str().is_some() {
+        let span = entry.value.span;
+        let alone = std::mem::replace(&mut entry.value, Node::null(span));
+        entry.value.value = Value::Seq(vec![alone]);
+    }
+    entry
+}
+
+/// What other tools call a thing, and what to write here instead.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("state", "`ensure`"),
+    ("status", "`ensure`"),
+    ("path", "the path as the name of the resource"),
+    ("dest", "the path as the name of the resource"),
+    ("destination", "the path as the name of the resource"),
+    ("target", "the path as the name of the resource"),
+    ("src", "`source`"),
+    ("url", "`source`, or an `archive`"),
+    ("text", "`content`"),
+    ("body", "`content`"),
+    ("template", "`content: \"${ template('FILE') }\"`"),
+    ("permissions", "`mode`"),
+    ("perms", "`mode`"),
+    ("user", "`owner`"),
+    ("recurse", "`force: true` to remove a directory with what is in it"),
+    ("notify", "`subscribe: [\"TYPE#NAME\"]` at the resource to refresh"),
+    ("before", "`require: [\"TYPE#NAME\"]` at the other resource"),
+    ("requires", "`require`"),
+    ("depends_on", "`require`"),
+    ("watch", "`subscribe`"),
+    ("listen", "`subscribe`"),
+    ("when", "`control: { if: \"...\" }`"),
+    ("only_if", "`onlyif` for a command, or `control: { if: \"...\" }`"),
+    ("not_if", "`unless` for a command, or `control: { unless: \"...\" }`"),
+    ("cmd", "`command`"),
+    ("args", "the whole command line in `command`"),
+    ("chdir", "`cwd`"),
+    ("env", "`environment: [\"KEY=value\"]`"),
+    ("shell", "`provider: shell`"),
+    ("enabled", "`enable: true` or `enable: false`"),
+    ("retries", "`tries`"),
+    ("delay", "`try_sleep`"),
+    ("no_log", "`sensitive: true`"),
+    ("refreshonly", "`refresh_only`"),
+    ("become_user", "`user`"),
+    ("runas", "`user`"),
+];
+
 fn is_common(kind: &dyn AnyType, key: &str) -> bool {
     schema::keys::<Common>().contains(&key) && (key != "subscribe" || kind.refreshes())
 }
@@ -181,6 +246,9 @@ fn unknown_key(kind: &dyn AnyType, entry: &Entry) -> Diagnostic {
     known.extend(schema::keys::<Common>().iter().copied().filter(|key| is_common(kind, key)));
     let help = match closest(&entry.key, known.iter().copied()) {
         _ if entry.key == "subscribe" => format!("a {} is not refreshed by others; use require", kind.name()),
+        _ if let Some((_, instead)) = ELSEWHERE.iter().find(|(word, _)| *word == entry.key) => {
+            format!("write {instead} here instead")
+        }
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known properties: {}", known.join(", ")),
     };

@@ -22,6 +22,7 @@ mod prediction;
 mod rendering;
 mod schema;
 mod secrets;
+mod shell_signs;
 
 use std::{borrow::Cow, fmt};
 
@@ -48,6 +49,8 @@ pub(crate) use schema::{
     Field, FieldKind, declaration_schema, document, fields, inlined, keys, spellings, written,
 };
 
+pub(crate) use shell_signs::meant_for_a_shell;
+
 use crate::host::Host;
 
 /// A kind of thing on a machine that can be brought to a desired state.
@@ -62,6 +65,8 @@ pub(crate) trait ResourceType: Sized + 'static {
     const REFRESHES: bool = false;
     /// How many attempts are made when the resource does not say.
     const TRIES: u32 = 1;
+    /// Which files a resource of this type may make.
+    const MAKES: Makes = Makes::ItsName;
 
     /// Whether a resource of it means something outside of a manifest.
     const STANDS_ALONE: bool = true;
@@ -165,6 +170,14 @@ pub(crate) trait ResourceType: Sized + 'static {
     }
 }
 
+/// Which files a resource may make, as far as that is known before anything is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Makes {
+    /// The one that its name is the path of, and what is in that.
+    ItsName,
+    Anything,
+}
+
 /// One of several resources that are enacted together.
 pub(crate) struct Member<'a, T: ResourceType> {
     pub(crate) want: &'a T::Properties,
@@ -185,8 +198,8 @@ pub(crate) trait Properties:
     fn problems_with(&self, _provider: Option<&str>) -> Vec<Error> {
         Vec::new()
     }
-    /// What is allowed and was probably not meant, for this provider; `None` is the first of them.
-    fn warnings(&self, _provider: Option<&str>) -> Vec<Warning> {
+    /// What is allowed and was probably not meant, together with the properties that every resource has.
+    fn warnings(&self, _common: &Common) -> Vec<Warning> {
         Vec::new()
     }
     /// The values of its secret properties, which are hidden wherever they turn up.

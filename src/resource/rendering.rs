@@ -80,7 +80,7 @@ impl Resource {
         for (at, entry) in late.iter().enumerate().rev() {
             let mut problems = Diagnostics::default();
             template::expand_properties(&mut expanded[at].value, scope, source, &mut problems);
-            if !problems.is_empty() {
+            if problems.has_errors() {
                 expanded.remove(at);
                 left.insert(0, entry.clone());
             }

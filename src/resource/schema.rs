@@ -109,11 +109,15 @@ fn field(name: &str, schema: &Value) -> Field {
 }
 
 /// How templates in a property are expanded.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Expandable {
     pub(super) key: &'static str,
     /// Only when the resource's turn comes.
     pub(super) late: bool,
+    /// Its value is the path of something that comes with the manifest, if it is relative.
+    pub(super) source: bool,
+    /// Numbers stay numbers, so that it can be told that they are none of its words.
+    pub(super) numbers: bool,
     pub(super) kind: FieldKind,
 }
 
@@ -123,7 +127,15 @@ pub(super) fn expandables(kind: &dyn AnyType) -> Vec<Expandable> {
     let expandables = schemas.iter().flat_map(|(keys, schema)| {
         spelled(keys, schema).into_iter().filter_map(|(key, known)| {
             let schema = schema.get("properties")?.get(known)?;
-            Some(Expandable { key, late: schema.get("x-late") == Some(&json!(true)), kind: shape(schema) })
+            let has = |mark: &str| schema.get(mark) == Some(&json!(true));
+            let mut types = schema.get("type").and_then(Value::as_array).into_iter().flatten();
+            Some(Expandable {
+                key,
+                late: has("x-late"),
+                source: has("x-source"),
+                numbers: types.any(|of| of == "integer"),
+                kind: shape(schema),
+            })
         })
     });
     expandables.collect()

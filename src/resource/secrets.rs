@@ -40,6 +40,9 @@ pub(super) fn of_declaration(kind: &dyn AnyType, secrecy: Secrecy, properties: &
             scalars(&entry.value, &mut values);
         }
     }
+    // A message may quote a word of a text.
+    let words: Vec<&str> = values.iter().flat_map(|text| text.split_whitespace()).collect();
+    values.extend(words);
     Redactor::new(values.into_iter().map(Cow::Borrowed))
 }
 

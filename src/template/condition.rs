@@ -31,6 +31,6 @@ impl Condition {
     }
 
     pub(crate) fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
-        scope.evaluate(&self.program).map_err(|error| error.shifted(self.offset))
+        self.program.evaluate_at(scope, self.offset).map_err(|error| error.shifted(self.offset))
     }
 }

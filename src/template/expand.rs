@@ -1,13 +1,13 @@
 //! Strings of a document become the values of their expressions.
 
-use ccm_expr::{Environment, Template, has_template};
+use ccm_expr::{Template, has_template};
 
-use super::Scope;
+use super::{Scope, foresight::missing_member};
 use crate::document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, Style, Value, from_value};
 
 /// Expands every string below a node, and says what is wrong with those that cannot be; they stay as they are.
 pub(crate) fn expand(node: &mut Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) {
-    expand_with(Template::evaluate, node, scope, source, diagnostics);
+    expand_with(any, node, scope, source, diagnostics);
 }
 
 /// As [`expand`], where nothing is not a value.
@@ -17,10 +17,29 @@ pub(crate) fn expand_properties(
     source: &Source,
     diagnostics: &mut Diagnostics,
 ) {
-    expand_with(Template::require, node, scope, source, diagnostics);
+    expand_with(evaluate, node, scope, source, diagnostics);
 }
 
-type Evaluate = fn(&Template, &dyn Environment) -> Result<ccm_expr::Value, ccm_expr::Error>;
+type Evaluate = fn(&Template, &Scalar, &Scope) -> Result<ccm_expr::Value, ccm_expr::Error>;
+
+fn any(template: &Template, scalar: &Scalar, scope: &Scope) -> Result<ccm_expr::Value, ccm_expr::Error> {
+    match scalar.style {
+        Style::Joined => template.render(scope).map(ccm_expr::Value::from),
+        _ => template.evaluate(scope),
+    }
+}
+
+/// Returns what a template in a property comes to: text where nothing else will do, and never nothing.
+pub(super) fn evaluate(
+    template: &Template,
+    scalar: &Scalar,
+    scope: &Scope,
+) -> Result<ccm_expr::Value, ccm_expr::Error> {
+    match scalar.style {
+        Style::Joined => template.render(scope).map(ccm_expr::Value::from),
+        _ => template.require(scope),
+    }
+}
 
 fn expand_with(
     evaluate: Evaluate,
@@ -34,12 +53,14 @@ fn expand_with(
             // That is said of the first template that there was no memory for.
             return None;
         }
-        let expanded = Template::parse(&scalar.text).and_then(|template| match scalar.style {
-            Style::Joined => template.render(scope).map(ccm_expr::Value::from),
-            _ => evaluate(&template, scope),
-        });
+        let expanded = Template::parse(&scalar.text).and_then(|template| evaluate(&template, scalar, scope));
+        let missing = scope.take_missing_members();
         match expanded.and_then(|value| scope.keep(value, &scalar.text)) {
-            Ok(value) => Some(from_value(&value, span)),
+            Ok(value) => {
+                let warning = |member| missing_member(member, scalar, span, source);
+                diagnostics.extend(missing.into_iter().map(warning));
+                Some(from_value(&value, span))
+            }
             Err(error) => {
                 diagnostics.push(problem(scope.advise(error), scalar, span, source));
                 None
@@ -118,7 +139,7 @@ fn is_template(scalar: &Scalar) -> bool {
     scalar.style != Style::Literal && has_template(&scalar.text)
 }
 
-fn each_template(node: &mut Node, replace: &mut dyn FnMut(&Scalar, Span) -> Option<Node>) {
+pub(super) fn each_template(node: &mut Node, replace: &mut dyn FnMut(&Scalar, Span) -> Option<Node>) {
     match &mut node.value {
         Value::Scalar(scalar) => {
             if is_template(scalar)

@@ -5,10 +5,13 @@ use std::{
     path::Path,
 };
 
-use ccm_expr::{Arguments, CallError, Template, Value};
+use ccm_expr::{Arguments, CallError, ErrorKind, Template, Value};
 
 use super::{Delimiters, JinjaError, JinjaTemplate, Scope, scope::PredictedText};
-use crate::{host::input, vocabulary::Duration};
+use crate::{
+    host::input::{self, InputError},
+    vocabulary::Duration,
+};
 
 /// Functions that rules about data can use.
 pub(super) const FOR_RULES: &[&str] = &[
@@ -66,8 +69,10 @@ impl Scope {
             CallError::at(0, format!("cannot read {}: {reason}", path.display()))
         };
         if !is_reached {
-            return Err(failed(&path, "it may be written before it is read".to_owned()));
+            let message = format!("cannot read {}: it may be written before it is read", path.display());
+            return Err(CallError { kind: ErrorKind::NotYet(message), help: None, argument: Some(0) });
         }
+        self.has_read.set(true);
         match self.predicted(&path) {
             Some(PredictedText::Text(text)) => return Ok(text),
             Some(PredictedText::Nothing) => return Err(failed(&path, "it would not exist".to_owned())),
@@ -77,8 +82,10 @@ impl Scope {
             Some(PredictedText::CopyOf(source)) => path = source,
             None => {}
         }
-        let bytes =
-            input::read_file(&path, LARGEST_FILE).map_err(|error| failed(&path, error.to_string()))?;
+        let bytes = input::read_file(&path, LARGEST_FILE).map_err(|error| match error {
+            InputError::Missing => missing_file(&path),
+            error => failed(&path, error.to_string()),
+        })?;
         String::from_utf8(bytes).map_err(|_| failed(&path, "it is not UTF-8 text".to_owned()))
     }
 
@@ -98,16 +105,23 @@ impl Scope {
         }
         self.depth.set(depth + 1);
         self.calls.set(calls + 1);
+        let noted = self.missing_members.borrow().len();
         let rendered = Template::parse(&text).and_then(|template| template.render(self));
         self.depth.set(depth);
+        let place = |at: usize| if is_text { line_of(&text, at) } else { place_in(given, &text, at) };
+        for missing in self.missing_members.borrow_mut().iter_mut().skip(noted) {
+            missing.place.get_or_insert_with(|| place(missing.span.start));
+            missing.span = 0..0;
+        }
         rendered.map(Value::from).map_err(|error| {
             // Of templates that never end, the whole way down says nothing.
             if error.kind.is_limit() {
                 return CallError { kind: error.kind.innermost().clone(), help: error.help, argument: None };
             }
-            let line = 1 + text[..error.span.start.min(text.len())].matches('\n').count();
-            let place = if is_text { format!("line {line} of the text") } else { format!("{given}:{line}") };
-            CallError { help: error.help, ..CallError::new(format!("{place}: {}", error.kind)) }
+            let place = place(error.span.start);
+            let error = self.advise(error);
+            let kind = ErrorKind::InTemplate { place, kind: error.kind };
+            CallError { kind, help: error.help, argument: None }
         })
     }
 }
@@ -149,6 +163,32 @@ impl From<JinjaError> for CallError {
     }
 }
 
+/// A file that is not there, with the name beside it that was probably meant.
+fn missing_file(path: &Path) -> CallError {
+    let help = nearest_file(path).map(|near| format!("did you mean `{near}`?"));
+    CallError { kind: ErrorKind::MissingFile { path: path.to_owned() }, help, argument: Some(0) }
+}
+
+/// Returns the name of a file beside a path that was probably meant.
+pub(crate) fn nearest_file(path: &Path) -> Option<String> {
+    let names = input::names_beside(path);
+    let name = path.file_name()?.to_str()?;
+    ccm_expr::closest(name, names.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The line of a text without a name.
+fn line_of(text: &str, at: usize) -> String {
+    format!("line {} of the text", 1 + text[..at.min(text.len())].matches('\n').count())
+}
+
+/// The line and column of a file.
+fn place_in(file: &str, text: &str, at: usize) -> String {
+    let before = &text[..text.floor_char_boundary(at.min(text.len()))];
+    let line = 1 + before.matches('\n').count();
+    let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
+    format!("{file}:{line}:{column}")
+}
+
 /// Whether a word was most probably meant as the path of a file, so that a mistake in it is told.
 fn looks_like_a_path(text: &str) -> bool {
     let extension = Path::new(text).extension().is_some_and(|extension| !extension.is_empty());
@@ -188,7 +228,7 @@ pub(super) fn check(name: &str, arguments: &[Value]) -> Result<Value, CallError>
         "isIP" | "is_ip" => written.parse::<IpAddr>().is_ok(),
         "isIPv4" | "is_ipv4" => written.parse::<Ipv4Addr>().is_ok(),
         "isIPv6" | "is_ipv6" => written.parse::<Ipv6Addr>().is_ok(),
-        "isInt" | "is_int" => matches!(value, Value::Int(_)) || written.parse::<i64>().is_ok(),
+        "isInt" | "is_int" => matches!(value.settled(), Value::Int(_)) || written.parse::<i64>().is_ok(),
         "isFloat" | "is_float" => written.parse::<f64>().is_ok_and(f64::is_finite),
         "isDuration" | "is_duration" => written.parse::<Duration>().is_ok(),
         "isShellSafe" | "is_shell_safe" | "is_shellsafe" => is_shell_safe(&written),

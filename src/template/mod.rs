@@ -7,6 +7,8 @@ mod condition;
 mod element;
 mod escape;
 mod expand;
+mod foreign;
+mod foresight;
 mod functions;
 mod jinja;
 mod scope;
@@ -19,5 +21,7 @@ pub(crate) use expand::{
     check, expand, expand_keys, expand_properties, holds_template, join, keys_hold_template,
     problem as template_problem,
 };
+pub(crate) use foresight::{Foreseen, MISSING_MEMBER, foresee, missing_member};
+pub(crate) use functions::nearest_file;
 pub(crate) use jinja::{Delimiters, JinjaError, JinjaTemplate};
 pub(crate) use scope::{Missing, PredictedText, Provenance, Scope, TextPrediction};

@@ -7,7 +7,9 @@ use std::{
     rc::Rc,
 };
 
-use ccm_expr::{Arguments, CallError, Environment, ErrorKind, Exhausted, Map, Memory, Path, Program, Value};
+use ccm_expr::{
+    Arguments, CallError, Environment, ErrorKind, Exhausted, Map, Memory, MissingMember, Path, Program, Value,
+};
 
 use super::{Element, functions, version::version_compare};
 
@@ -36,6 +38,10 @@ pub(crate) struct Scope {
     pub(super) depth: Cell<usize>,
     /// How many calls of `template` the outermost of them has led to.
     pub(super) calls: Cell<usize>,
+    /// Members that were read and do not exist.
+    pub(super) missing_members: RefCell<Vec<MissingMember>>,
+    /// Whether a file was read.
+    pub(super) has_read: Cell<bool>,
 }
 
 /// Tells what files would hold after the earlier resources of a dry run.
@@ -121,6 +127,8 @@ impl Scope {
             paths: RefCell::default(),
             depth: Cell::new(0),
             calls: Cell::new(0),
+            missing_members: RefCell::default(),
+            has_read: Cell::new(false),
         }
     }
 
@@ -217,6 +225,29 @@ impl Scope {
         Self { prediction: Some(prediction), ..self.like() }
     }
 
+    /// Returns the members that were read since this was last asked and do not exist, each once.
+    pub(crate) fn take_missing_members(&self) -> Vec<MissingMember> {
+        let mut missing = self.missing_members.take();
+        let mut seen = Vec::new();
+        missing.retain(|member| {
+            let place = (member.path.clone(), member.place.clone(), member.span.clone());
+            let is_new = !seen.contains(&place);
+            seen.push(place);
+            is_new
+        });
+        missing
+    }
+
+    /// Returns whether a file was read since this was last asked.
+    pub(super) fn take_has_read(&self) -> bool {
+        self.has_read.take()
+    }
+
+    /// Returns where relative paths start.
+    pub(crate) fn working_directory(&self) -> &FilePath {
+        &self.working_directory
+    }
+
     /// What would be in a file by now, if a dry run had a say in it.
     pub(super) fn predicted(&self, path: &FilePath) -> Option<PredictedText> {
         self.prediction.as_ref()?.text(path)
@@ -236,6 +267,12 @@ impl Scope {
             }
             ErrorKind::UnknownVariable { name } if name.eq_ignore_ascii_case("environ") => {
                 return unavailable(format!("`{name}` {ELSEWHERE}"), KEPT);
+            }
+            ErrorKind::UnknownVariable { name } => {
+                return match self.owner_of(name) {
+                    Some(help) => ccm_expr::Error { help: Some(help), ..error },
+                    None => error,
+                };
             }
             ErrorKind::UnknownFunction { name } if READERS.contains(&name.as_str()) => {
                 return unavailable(format!("`{name}` cannot be used in data: it reads files"), IN_RESOURCES);
@@ -264,6 +301,19 @@ impl Scope {
             Some(name) => ccm_expr::Error { help: Some(format!("did you mean `{name}`?")), ..error },
             None => error,
         }
+    }
+
+    /// Says where a word that is no variable stands: people write `{{ port }}` and `${HOME}`.
+    fn owner_of(&self, name: &str) -> Option<String> {
+        let owners =
+            [("Data", self.data.as_ref()), ("Environ", self.environ.as_ref()), ("Facts", Some(&self.facts))];
+        let has = |value: Option<&Value>| value.is_some_and(|value| value.member(name).is_some());
+        let (owner, _) = owners.into_iter().find(|(_, value)| has(*value))?;
+        let text = match owner {
+            "Environ" => format!(" write `$${{{name}}}` for the text `${{{name}}}`"),
+            _ => String::new(),
+        };
+        Some(format!("did you mean `{owner}.{name}`?{text}"))
     }
 
     /// The value of a whole expression.
@@ -385,6 +435,13 @@ impl Environment for Scope {
             (Some(_), _) => functions::FOR_RULES,
             (None, Reach::Nothing) => FOR_DATA,
             (None, _) => FUNCTIONS,
+        }
+    }
+
+    fn note_missing(&self, missing: MissingMember) {
+        let variable = missing.path.split('.').next().unwrap_or_default();
+        if ["facts", "data", "environ"].contains(&variable.to_ascii_lowercase().as_str()) {
+            self.missing_members.borrow_mut().push(missing);
         }
     }
 

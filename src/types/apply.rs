@@ -74,6 +74,7 @@ pub(crate) struct Apply;
 
 impl ResourceType for Apply {
     const NAME: &'static str = "apply";
+    const MAKES: crate::resource::Makes = crate::resource::Makes::Anything;
     const EXAMPLES: &'static [Example] = &[
         Example {
             title: "The manifest in a folder, with data of its own",

@@ -5,11 +5,11 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{NotAWord, Raw};
+use super::{NotAWord, raw::Digits};
 
 /// Permission bits, at most `0777`: set-id and sticky bits are never asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Raw", into = "String")]
+#[serde(try_from = "Digits", into = "String")]
 #[schemars(inline, extend("pattern" = "^(0[oO])?[0-7]{1,5}$"))]
 pub(crate) struct Mode(u32);
 
@@ -45,11 +45,11 @@ impl FromStr for Mode {
     }
 }
 
-impl TryFrom<Raw> for Mode {
+impl TryFrom<Digits> for Mode {
     type Error = NotAWord;
 
-    fn try_from(raw: Raw) -> Result<Self, NotAWord> {
-        raw.0.parse()
+    fn try_from(digits: Digits) -> Result<Self, NotAWord> {
+        digits.0.parse()
     }
 }
 

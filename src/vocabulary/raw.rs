@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
-use crate::document::RAW_SCALAR;
+use crate::document::{RAW_SCALAR, WRITTEN_SCALAR};
 
 /// The text of a scalar, whether YAML would call it a number or a string: of `mode: 0o644` and `owner: 0` the
 /// digits matter, not their value.
@@ -14,6 +14,16 @@ pub(crate) struct Raw(pub(crate) String);
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_newtype_struct(RAW_SCALAR, Text)
+    }
+}
+
+/// As [`Raw`], but a number counts only as somebody wrote it in YAML. `0o644` in a program that prints JSON is `420`
+/// there, and a template that gives a number gives a value and no digits.
+pub(super) struct Digits(pub(super) String);
+
+impl<'de> Deserialize<'de> for Digits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(WRITTEN_SCALAR, Text).map(|raw| Self(raw.0))
     }
 }
 
@@ -42,6 +52,20 @@ impl JsonSchema for Raw {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["string", "integer"] })
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
+impl JsonSchema for Digits {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Raw::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Raw::json_schema(generator)
     }
 
     fn inline_schema() -> bool {

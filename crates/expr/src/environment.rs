@@ -1,5 +1,7 @@
 //! What the host lends to expressions: variables, functions and a clock.
 
+use std::ops::Range;
+
 use jiff::Timestamp;
 
 use crate::ast::Node;
@@ -45,10 +47,29 @@ pub trait Environment {
         Memory::default()
     }
 
+    /// Takes note of a member that an expression reads and that does not exist, where the expression does not say that
+    /// it may be missing.
+    fn note_missing(&self, missing: MissingMember) {
+        let _ = missing;
+    }
+
     /// The present moment, for `now()`.
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
+}
+
+/// A member of one of the host's variables that an expression reads and that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingMember {
+    /// The variable and the members that lead there, as they are written: `Data.port`.
+    pub path: String,
+    /// What was probably meant.
+    pub suggestion: Option<String>,
+    /// The file, line and column where it stands, if that is in a template that was called.
+    pub place: Option<String>,
+    /// Where in the text it stands.
+    pub span: Range<usize>,
 }
 
 /// What a function of the host is called with: a list of values.

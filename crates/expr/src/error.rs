@@ -1,6 +1,7 @@
 //! What can be wrong with an expression, a path or a template, and where.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use crate::budget::Exhausted;
 use crate::path::Missing;
@@ -75,6 +76,23 @@ pub enum ErrorKind {
     /// The host has it, but not here.
     #[error("{0}")]
     Unavailable(String),
+    /// The host will know it later.
+    #[error("{0}")]
+    NotYet(String),
+    /// A file that the host is to read does not exist.
+    #[error("cannot read {}: no such file", path.display())]
+    MissingFile {
+        /// The file, with the folder that a relative path starts at.
+        path: PathBuf,
+    },
+    /// Something is wrong in a template that was called.
+    #[error("{place}: {kind}")]
+    InTemplate {
+        /// The file, line and column, or the line of a text.
+        place: String,
+        /// What is wrong there.
+        kind: Box<ErrorKind>,
+    },
     /// A function failed.
     #[error("{function}: {kind}")]
     Call {
@@ -90,7 +108,7 @@ impl ErrorKind {
     #[must_use]
     pub fn innermost(&self) -> &Self {
         match self {
-            Self::Call { kind, .. } => kind.innermost(),
+            Self::Call { kind, .. } | Self::InTemplate { kind, .. } => kind.innermost(),
             other => other,
         }
     }

@@ -29,6 +29,7 @@
 //! - text is Unicode, and `len`, indexes, slices and `indexOf` count characters;
 //! - maps have text for keys and keep the order they were written in;
 //! - numbers with a fraction print without one when it is zero: `4 / 2` is `2` as text;
+//! - a number of the host may keep the text it was written as (`1.10`) until somebody calculates with it;
 //! - lists and maps are JSON as text;
 //! - a member that is missing is nil, an element that is missing is an error, and so is a member of nil
 //!   without `?.`;
@@ -58,10 +59,10 @@ mod template;
 mod value;
 
 pub use budget::{Exhausted, Memory};
-pub use environment::{Arguments, CallError, Environment};
+pub use environment::{Arguments, CallError, Environment, MissingMember};
 pub use error::{Error, ErrorKind};
 pub use path::{Missing, Path};
 pub use program::Program;
 pub use suggest::closest;
 pub use template::{Template, escape, has_template, only_expression};
-pub use value::{Map, Named, Object, Value};
+pub use value::{Map, Named, Object, Value, Written};

@@ -59,6 +59,16 @@ impl Program {
     ///
     /// The first name that the environment does not know, or what went wrong while evaluating, and where.
     pub fn evaluate(&self, environment: &dyn Environment) -> Result<Value> {
+        self.evaluate_at(environment, 0)
+    }
+
+    /// As [`Program::evaluate`], for an expression that begins at a place of a larger text: what the environment takes
+    /// note of is placed there. Errors are not.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Program::evaluate`].
+    pub fn evaluate_at(&self, environment: &dyn Environment, offset: usize) -> Result<Value> {
         let mut globals = Vec::with_capacity(self.parsed.variables.len());
         for reference in &self.parsed.variables {
             let value = environment.variable(&reference.name);
@@ -67,10 +77,15 @@ impl Program {
         if let Some(error) = self.unknown_functions(environment).next() {
             return Err(error);
         }
-        let mut evaluation = Evaluation::new(&globals, &self.parsed.functions, environment);
+        let mut evaluation =
+            Evaluation::new(&globals, &self.parsed.variables, &self.parsed.functions, environment);
         let value = evaluation.value(&self.parsed.root)?;
         if self.parsed.builds {
             evaluation.affordable(&value, &self.parsed.root)?;
+        }
+        for mut missing in evaluation.missing {
+            missing.span = missing.span.start + offset..missing.span.end + offset;
+            environment.note_missing(missing);
         }
         Ok(value)
     }

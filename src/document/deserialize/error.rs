@@ -1,7 +1,7 @@
 //! What did not fit, where, and under which property.
 
 use super::access::unexpected;
-use crate::document::{Diagnostic, Span, Typed, Value, closest};
+use crate::document::{Diagnostic, Scalar, Span, Typed, Value, closest};
 use serde::de::{Error, Expected, Unexpected};
 use std::fmt;
 
@@ -102,6 +102,30 @@ impl Error for NodeError {
 
     fn duplicate_field(field: &'static str) -> Self {
         NodeError::of_key(format!("`{field}` is given twice, under two names"))
+    }
+}
+
+/// A number where octal digits are wanted, and nobody knows whether they were octal.
+pub(super) fn without_digits(scalar: &Scalar) -> NodeError {
+    let message = format!("a mode is written in octal digits, and the number {} has none", scalar.text);
+    let help = match scalar.typed() {
+        Typed::Int(number @ 0..=0o777) => {
+            format!(
+                "write it as text: \"{}\", or \"{number:04o}\" if {number} was made from that",
+                scalar.text
+            )
+        }
+        _ => format!("write it as text: \"{}\"", scalar.text),
+    };
+    NodeError::custom(message).with_help(Some(help))
+}
+
+/// The word that was meant by one that other languages have for a truth.
+pub(super) fn truth(text: &str) -> Option<&'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" | "on" | "y" => Some("true"),
+        "no" | "off" | "n" => Some("false"),
+        _ => None,
     }
 }
 

@@ -133,7 +133,10 @@ fn errors_say_what_was_expected_where_and_in_which_property() {
         ("tries: '3'", "1:8 tries: expected a whole number from 0 to 255, found the string \"3\""),
         ("tries:", "1:7 tries: expected a whole number from 0 to 255, found nothing"),
         ("tries: 1.0", "1:8 tries: expected a whole number from 0 to 255, found the number 1.0"),
-        ("force: yes", "1:8 force: expected true or false, found the string \"yes\""),
+        (
+            "force: yes",
+            "1:8 force: expected true or false, found the string \"yes\" (write true, without quotes)",
+        ),
         ("returns: [0, x]", "1:14 returns: expected a whole number, found the string \"x\""),
         ("returns: 0", "1:10 returns: expected a list, found the number 0"),
         ("ratio: x", "1:8 ratio: expected a number, found the string \"x\""),

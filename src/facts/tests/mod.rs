@@ -6,26 +6,28 @@ mod running;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use ccm_expr::{Map, Value};
 
 use super::{Facts, Options};
+use crate::document::Review;
 
-/// Facts and what was warned of while they were read.
+/// Facts of a machine.
 struct Known {
     facts: Value,
-    warnings: Arc<Mutex<Vec<String>>>,
+    object: Arc<Facts>,
 }
 
 impl Known {
     fn of(root: &Path, folders: Vec<PathBuf>, given: Vec<Map>) -> Self {
-        let warnings = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&warnings);
-        let warn = Box::new(move |message: &str| kept.lock().unwrap().push(message.to_owned()));
-        let options = Options { root: root.to_owned(), folders, given, limit: 64 << 20, warn };
-        Self { facts: Value::Object(Arc::new(Facts::new(options))), warnings }
+        Self::with(Options { root: root.to_owned(), folders, given, limit: 64 << 20, programs: None })
+    }
+
+    fn with(options: Options) -> Self {
+        let object = Arc::new(Facts::new(options));
+        Self { facts: Value::Object(Arc::clone(&object) as Arc<_>), object }
     }
 
     /// A machine of `tests/fixtures/facts`.
@@ -65,7 +67,15 @@ impl Known {
         }
     }
 
+    /// What was warned of since this was last asked: the place, if there is one, and the message.
     fn warnings(&self) -> Vec<String> {
-        self.warnings.lock().unwrap().clone()
+        let one = |review: Review| {
+            let place = review.diagnostics[0].span.map(|span| {
+                let (line, column) = review.source.line_column(span.start);
+                format!("{}:{line}:{column}: ", review.source.name)
+            });
+            format!("{}{}", place.unwrap_or_default(), review.diagnostics[0].message)
+        };
+        self.object.take_reviews().into_iter().map(one).collect()
     }
 }

@@ -9,8 +9,8 @@ use std::{
 
 use rustix::process::geteuid;
 
-use super::Known;
-use crate::document::pair;
+use super::{Known, Options};
+use crate::{document::pair, host::interrupt::Interrupt};
 
 /// A folder that is gone when the test is over.
 struct Folder(PathBuf);
@@ -108,7 +108,7 @@ fn a_broken_file_is_passed_over_and_named_with_the_place() {
     for (name, content, place) in [
         ("facts.yaml", "a: 1\nb: [1,\n", "facts.yaml:"),
         ("facts.json", "{\"a\": 1,\n \"b\" 2}", "facts.json:2:"),
-        ("facts.d/list.yaml", "- a\n- b\n", "list.yaml:1:1: facts have to be a map"),
+        ("facts.d/list.yaml", "- a\n- b\n", "list.yaml:1:1: facts ignored: facts have to be a map"),
         ("facts.d/twice.yaml", "a: 1\na: 2\n", "twice.yaml:2:1"),
     ] {
         let folder =
@@ -159,18 +159,77 @@ fn a_file_of_somebody_else_is_ignored() {
     chown(folder.0.join("a/facts.yaml"), Some(65534), None).unwrap();
     let known = folder.known(&["a"]);
     assert!(known.facts.member("bad").is_none());
-    assert!(known.warnings()[0].contains("belongs to uid 65534"), "{:?}", known.warnings());
+    let warnings = known.warnings();
+    assert!(warnings[0].contains("belongs to uid 65534"), "{warnings:?}");
 }
 
 #[test]
-fn files_are_read_once_and_only_when_a_fact_is() {
+fn files_are_read_once_and_each_warning_is_given_once() {
     let folder = Folder::new().file("a/facts.yaml", "role: web\n").file("a/facts.d/bad.yaml", "[");
     let known = folder.known(&["a"]);
-    assert_eq!(known.warnings(), Vec::<String>::new());
     assert_eq!(known.text("role"), "web");
     fs::remove_dir_all(folder.0.join("a")).unwrap();
     assert_eq!(known.text("role"), "web");
     assert_eq!(known.warnings().len(), 1);
+    assert_eq!(known.warnings(), Vec::<String>::new());
+}
+
+/// Facts of a folder whose programs are run.
+fn with_programs(folder: &Folder) -> Known {
+    let interrupt = Interrupt::install().unwrap();
+    let facts_d = folder.0.join("a/facts.d");
+    for entry in fs::read_dir(&facts_d).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none() {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    Known::with(Options {
+        root: folder.0.join("machine"),
+        folders: vec![folder.0.join("a")],
+        given: Vec::new(),
+        limit: 64 << 20,
+        programs: Some((facts_d, interrupt)),
+    })
+}
+
+#[test]
+fn programs_print_facts_that_lie_under_what_people_wrote() {
+    if !geteuid().is_root() && !crate::skip::skip("needs root") {
+        return;
+    }
+    let folder = Folder::new()
+        .file(
+            "a/facts.d/10-rack",
+            "#!/bin/sh\necho '{\"rack\": {\"row\": 1, \"unit\": 7}, \"hostname\": \"no\"}'\n",
+        )
+        .file("a/facts.d/20-yaml", "#!/bin/sh\nprintf 'rack:\\n  row: 2\\nversion: 1.10\\n'\n")
+        .file("a/facts.d/notes.txt", "not a program\n")
+        .file("a/facts.yaml", "rack: { site: ams }\n");
+    let known = with_programs(&folder);
+    assert_eq!(known.json("rack"), r#"{"row":2,"unit":7,"site":"ams"}"#);
+    assert_ne!(known.text("hostname"), "no", "facts of the machine stay");
+    assert_eq!(known.warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_program_that_fails_is_a_warning_and_the_others_count() {
+    if !geteuid().is_root() && !crate::skip::skip("needs root") {
+        return;
+    }
+    let folder = Folder::new()
+        .file("a/facts.d/10-fails", "#!/bin/sh\necho broken >&2\nexit 3\n")
+        .file("a/facts.d/20-prints", "#!/bin/sh\necho '- no map'\n")
+        .file("a/facts.d/30-strange", "#!/bin/sh\necho 'a: 1'\n")
+        .file("a/facts.d/40-good", "#!/bin/sh\necho 'good: true'\n");
+    chown(folder.0.join("a/facts.d/30-strange"), Some(65534), None).unwrap();
+    let known = with_programs(&folder);
+    assert_eq!(known.json("good"), "true");
+    let warnings = known.warnings();
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert!(warnings[0].contains("10-fails ended with exit code 3: broken"), "{warnings:?}");
+    assert!(warnings[1].contains("20-prints:1:1: facts ignored: facts have to be a map"), "{warnings:?}");
+    assert!(warnings[2].contains("belongs to uid 65534"), "{warnings:?}");
 }
 
 #[test]

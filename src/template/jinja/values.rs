@@ -14,6 +14,7 @@ pub(super) fn to_jinja(value: &Value) -> JinjaValue {
         Value::Int(number) => JinjaValue::from(*number),
         Value::Named(named) => JinjaValue::from(named.number()),
         Value::Float(number) => JinjaValue::from(*number),
+        Value::Written(_) => to_jinja(value.settled()),
         Value::Str(text) => JinjaValue::from(text.as_ref()),
         Value::List(items) => items.iter().map(to_jinja).collect(),
         Value::Map(_) | Value::Object(_) => JinjaValue::from_object(Members(value.clone())),

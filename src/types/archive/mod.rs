@@ -22,8 +22,8 @@ use crate::{
     download::header_problems,
     host::unpack::{ArchiveFormat, Limits},
     resource::{
-        self, Candidate, Change, Context, Coverage, Effects, Error, Example, Managed, ResourceType, Trigger,
-        Watches,
+        self, Candidate, Change, Context, Coverage, Effects, Error, Example, Makes, Managed, ResourceType,
+        Trigger, Watches,
     },
     state::{Origin, Unpacking},
     vocabulary::{AbsolutePath, Account, Algorithm, Checksum, Mode, Secret, Size, Url},
@@ -318,6 +318,7 @@ impl ResourceType for Archive {
         make: |_| Ok(Box::default()),
     }];
     const TRIES: u32 = 3;
+    const MAKES: Makes = Makes::Anything;
 
     type Properties = Properties;
     type State = ArchiveState;

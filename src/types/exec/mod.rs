@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 use self::{
     executor::{Executor, Through},
     state::ExecState,
-    words::NotACommand,
+    words::{Expansion, NotACommand},
 };
 use crate::{
     resource::{
-        self, Candidate, Change, Context, Coverage, Effects, Error, Example, Managed, PathEffect,
-        ResourceType, Trigger, Unknown, Watches,
+        self, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, Makes, Managed,
+        PathEffect, ResourceType, Trigger, Unknown, Warning, Watches,
     },
     vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
 };
@@ -156,10 +156,29 @@ impl resource::Properties for Properties {
         let split = provider.is_none_or(|provider| provider == POSIX);
         let reason = |text: &str| match words::split(text) {
             Err(reason) if split || text.trim().is_empty() => Some(reason),
+            Ok(_) if split => words::operator(text),
             _ => None,
         };
         let texts = self.texts().into_iter();
         texts.filter_map(|(property, text)| Some(unusable(property, &reason(text)?))).collect()
+    }
+
+    fn warnings(&self, common: &Common) -> Vec<Warning> {
+        let is_posix = common.provider.as_deref().is_none_or(|provider| provider == POSIX);
+        let texts = self.texts().into_iter().filter(|_| is_posix);
+        let expanded = texts.filter_map(|(property, text)| {
+            let (word, expansion) = words::expansion(text)?;
+            Some(not_expanded(property, &word, expansion))
+        });
+        let never = (self.refresh_only && common.subscribe.is_empty()).then(|| Warning {
+            id: "never-refreshed",
+            message: "`refresh_only` without `subscribe`: the command never runs".to_owned(),
+            property: Some("refresh_only"),
+            help: Some(
+                "name the resources whose change it is for: `subscribe: [\"file#/etc/app.conf\"]`".to_owned(),
+            ),
+        });
+        expanded.chain(never).collect()
     }
 
     fn secrets(&self) -> Vec<Cow<'_, str>> {
@@ -170,7 +189,29 @@ impl resource::Properties for Properties {
 
 /// The text of a property cannot be run.
 fn unusable(property: &'static str, reason: &NotACommand) -> Error {
-    Error::new(format!("`{property}` {reason}")).on(property)
+    let error = Error::new(format!("`{property}` {reason}")).on(property);
+    match reason {
+        NotACommand::Operator(_) => error.with_help(FOR_A_SHELL),
+        NotACommand::Unclosed | NotACommand::Empty => error,
+    }
+}
+
+const FOR_A_SHELL: &str = "give `provider: shell`, or quote it if the program is to get it";
+
+/// A word of which only a shell would make something else.
+fn not_expanded(property: &'static str, word: &str, expansion: Expansion) -> Warning {
+    let (what, instead) = match expansion {
+        Expansion::Variable => ("variables are not replaced", "`${ Environ.NAME }` is ccm's own way"),
+        Expansion::Command => ("commands in it are not run", "or give the value as data"),
+        Expansion::Glob => ("names are not matched", "or name each file"),
+        Expansion::Redirection => ("output is not redirected", "or leave it out"),
+    };
+    Warning {
+        id: "not-a-shell",
+        message: format!("`{property}` holds `{word}`, but there is no shell: {what}"),
+        property: Some(property),
+        help: Some(format!("give `provider: shell`; {instead}; or quote it if it is meant as it is")),
+    }
 }
 
 impl Properties {
@@ -266,6 +307,7 @@ impl ResourceType for Exec {
         },
     ];
     const REFRESHES: bool = true;
+    const MAKES: Makes = Makes::Anything;
 
     type Properties = Properties;
     type State = ExecState;

@@ -9,6 +9,8 @@ pub(super) enum NotACommand {
     Unclosed,
     #[error("names no program")]
     Empty,
+    #[error("holds `{0}`, which only a shell would understand: the program would get it as an argument")]
+    Operator(String),
 }
 
 /// The words of a command line, by the quoting rules of the shell; at least one, the program.
@@ -19,6 +21,114 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, NotACommand> {
 
 /// What only a shell could have run: words that stand between or around commands.
 const OPERATORS: [&str; 12] = ["|", "||", "|&", "&&", "&", ";", ">", ">>", "<", "<<", "2>", "2>&1"];
+
+/// Operators that no program is ever meant to get as an argument, unless they are quoted.
+const CERTAIN: [&str; 14] =
+    ["|", "||", "|&", "&&", "&", ";", ";;", ">", ">>", "<", "<<", "2>", "2>>", "2>&1"];
+
+/// Returns the first unquoted word that is an operator of a shell.
+pub(super) fn operator(text: &str) -> Option<NotACommand> {
+    let mut words = marked(text).into_iter();
+    let word = words.find(|word| {
+        let all = || word.letters.iter().all(|letter| letter.quoting == Quoting::None);
+        let ends =
+            || word.letters.last().is_some_and(|last| last.letter == ';' && last.quoting == Quoting::None);
+        CERTAIN.contains(&word.text().as_str()) && all() || ends()
+    })?;
+    Some(NotACommand::Operator(word.text()))
+}
+
+/// Returns the first word of which a shell would have made something else, and what that is called.
+pub(super) fn expansion(text: &str) -> Option<(String, Expansion)> {
+    marked(text).into_iter().find_map(|word| Some((word.text(), word.expansion()?)))
+}
+
+/// What a shell makes of a word that is not quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expansion {
+    Variable,
+    Command,
+    Glob,
+    Redirection,
+}
+
+/// How a letter of a command line is protected from a shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quoting {
+    None,
+    /// Variables and commands are still replaced.
+    Double,
+    Full,
+}
+
+struct Letter {
+    letter: char,
+    quoting: Quoting,
+}
+
+struct Word {
+    letters: Vec<Letter>,
+}
+
+impl Word {
+    fn text(&self) -> String {
+        self.letters.iter().map(|letter| letter.letter).collect()
+    }
+
+    fn expansion(&self) -> Option<Expansion> {
+        let open: Vec<char> = self
+            .letters
+            .iter()
+            .map(|letter| if letter.quoting == Quoting::Full { '\0' } else { letter.letter })
+            .collect();
+        let begins_name = |c: Option<&char>| c.is_some_and(|c| c.is_ascii_alphabetic() || *c == '_');
+        for (at, letter) in open.iter().enumerate() {
+            match (letter, open.get(at + 1)) {
+                ('`', _) | ('$', Some('(')) => return Some(Expansion::Command),
+                ('$', Some('{')) => return Some(Expansion::Variable),
+                ('$', next) if begins_name(next) => return Some(Expansion::Variable),
+                _ => {}
+            }
+        }
+        let is_plain = |at: usize, letters: &[char]| {
+            let letter = self.letters.get(at);
+            letter.is_some_and(|it| it.quoting == Quoting::None && letters.contains(&it.letter))
+        };
+        if is_plain(0, &['>', '<']) || is_plain(0, &['1', '2', '&']) && is_plain(1, &['>']) {
+            return Some(Expansion::Redirection);
+        }
+        let is_option = self.letters.first().is_some_and(|first| first.letter == '-');
+        let has_glob = (0..self.letters.len()).any(|at| is_plain(at, &['*', '?']));
+        (has_glob && !is_option).then_some(Expansion::Glob)
+    }
+}
+
+/// The words of a command line, with how each letter is quoted. What is not closed is quoted to the end.
+fn marked(text: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut word: Option<Word> = None;
+    let mut quoting = Quoting::None;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        if quoting == Quoting::None && letter.is_ascii_whitespace() {
+            words.extend(word.take());
+            continue;
+        }
+        let current = word.get_or_insert_with(|| Word { letters: Vec::new() });
+        match (letter, quoting) {
+            ('\'', Quoting::None) => quoting = Quoting::Full,
+            ('"', Quoting::None) => quoting = Quoting::Double,
+            ('\'', Quoting::Full) | ('"', Quoting::Double) => quoting = Quoting::None,
+            ('\\', Quoting::None | Quoting::Double) => {
+                let escaped = letters.next().map(|letter| Letter { letter, quoting: Quoting::Full });
+                current.letters.extend(escaped);
+            }
+            _ => current.letters.push(Letter { letter, quoting }),
+        }
+    }
+    words.extend(word);
+    words
+}
 
 /// Commands that a shell carries out itself, where no program of that name exists.
 const BUILTINS: [&str; 14] = [
@@ -71,6 +181,54 @@ mod tests {
         }
         for text in ["echo 'a", "echo \"a", "", "  ", "'' a"] {
             assert!(split(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn operators_are_told_from_what_is_quoted() {
+        for (text, operators) in [
+            ("a | b", Some("|")),
+            ("a && b", Some("&&")),
+            ("a || b", Some("||")),
+            ("a ; b", Some(";")),
+            ("a; b", Some("a;")),
+            ("a > b", Some(">")),
+            ("a >> b", Some(">>")),
+            ("a < b", Some("<")),
+            ("a 2> b", Some("2>")),
+            ("a 2>&1", Some("2>&1")),
+            ("a &", Some("&")),
+            ("a '|' b", None),
+            ("a \"&&\" b", None),
+            ("find . -exec ls {} \\;", None),
+            ("find . -exec ls {} ';'", None),
+            ("awk '{ print; }'", None),
+            ("grep a\\;", None),
+        ] {
+            let found = operators.map(|word| NotACommand::Operator(word.to_owned()));
+            assert_eq!(operator(text), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_shell_would_have_replaced_is_noticed() {
+        for (text, found) in [
+            ("echo $HOME", Some(("$HOME", Expansion::Variable))),
+            ("echo ${HOME}", Some(("${HOME}", Expansion::Variable))),
+            ("echo \"$HOME/x\"", Some(("$HOME/x", Expansion::Variable))),
+            ("echo $(date)", Some(("$(date)", Expansion::Command))),
+            ("echo `date`", Some(("`date`", Expansion::Command))),
+            ("rm /tmp/*.log", Some(("/tmp/*.log", Expansion::Glob))),
+            ("a >/dev/null", Some((">/dev/null", Expansion::Redirection))),
+            ("a 2>/dev/null", Some(("2>/dev/null", Expansion::Redirection))),
+            ("echo '$HOME'", None),
+            ("echo \\$HOME", None),
+            ("find / -name '*.log'", None),
+            ("grep x$ /etc/hosts", None),
+            ("test 5 -gt 3", None),
+        ] {
+            let found = found.map(|(word, expansion)| (word.to_owned(), expansion));
+            assert_eq!(expansion(text), found, "{text}");
         }
     }
 

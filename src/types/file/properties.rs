@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::edit::{self, Step};
 use crate::{
     download::header_problems,
-    resource::{self, Error, Warning},
+    resource::{self, Common, Error, Warning},
     vocabulary::{AbsolutePath, Account, Checksum, Glob, Mode, Secret, Url, has_scheme},
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct Properties {
     /// address of http or https to download it from. A download appears complete and verified, or not at all; a user,
     /// password and query in its address are never shown. Not together with `content`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-late" = true))]
+    #[schemars(extend("x-late" = true, "x-source" = true))]
     pub(crate) source: Option<String>,
     /// What a download must hash to: the hex digits of its SHA-256, or `sha512:` and those of its SHA-512. A file that is
     /// there already and differs is downloaded again. Without it, whatever the server sends is believed, and what it says
@@ -189,21 +189,19 @@ impl resource::Properties for Properties {
         problems
     }
 
-    fn warnings(&self, _: Option<&str>) -> Vec<Warning> {
-        let path = self.name.to_string();
-        let glob = path.contains(['*', '?']).then(|| Warning {
-            id: "glob-in-name",
-            message: "`*` and `?` in a name are characters of the path: they match nothing else".to_owned(),
-            property: Some("name"),
-            help: Some("declare each file on its own".to_owned()),
-        });
+    fn warnings(&self, _: &Common) -> Vec<Warning> {
+        let name = self.name.to_string();
+        let local = self.source.as_deref().filter(|_| self.remote().is_none());
+        let texts = [("name", Some(name.as_str())), ("source", local)];
+        let given = texts.into_iter().filter_map(|(property, text)| Some((property, text?)));
+        let signs = given.filter_map(|(property, text)| resource::meant_for_a_shell(property, text));
         let unverified = (self.remote().is_some() && self.checksum.is_none()).then(|| Warning {
             id: "no-checksum",
             message: "without `checksum`, whatever the server sends is believed".to_owned(),
             property: Some("source"),
             help: Some("give the SHA-256 of the file as `checksum`".to_owned()),
         });
-        glob.into_iter().chain(unverified).collect()
+        signs.chain(unverified).collect()
     }
 
     fn secrets(&self) -> Vec<Cow<'_, str>> {

@@ -12,7 +12,7 @@ pub(super) static TABLE: &[Builtin] = &[
 ];
 
 fn int(_: &mut Context<'_>, arguments: &[Value]) -> Outcome {
-    match &arguments[0] {
+    match arguments[0].settled() {
         Value::Int(number) | Value::Duration(number) => Ok(Value::Int(*number)),
         Value::Named(named) => Ok(Value::Int(named.number())),
         Value::Float(number) => truncated(*number)

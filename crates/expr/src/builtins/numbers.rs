@@ -22,7 +22,7 @@ fn fraction(arguments: &[Value]) -> Result<f64, CallError> {
 }
 
 fn abs(_: &mut Context<'_>, arguments: &[Value]) -> Outcome {
-    match &arguments[0] {
+    match arguments[0].settled() {
         Value::Int(number) => {
             number.checked_abs().map(Value::Int).ok_or_else(|| CallError::at(0, "number is too large"))
         }
@@ -41,10 +41,10 @@ fn numbers(context: &mut Context<'_>, arguments: &[Value]) -> Result<Vec<Value>,
         found: &mut Vec<Value>,
     ) -> Result<(), CallError> {
         context.budget.steps(1)?;
-        match value {
+        match value.settled() {
             Value::List(items) => items.iter().try_for_each(|item| gather(context, place, item, found)),
             Value::Int(_) | Value::Named(_) | Value::Float(_) | Value::Duration(_) | Value::Time(_) => {
-                found.push(value.clone());
+                found.push(value.settled().clone());
                 Ok(())
             }
             other => Err(wrong(place, "numbers or arrays of numbers", other)),

@@ -25,39 +25,8 @@ pub(super) const DAYS: [&str; 7] =
 
 /// What a layout can hold; the first that fits is taken, so longer ones stand first.
 const ELEMENTS: &[&str] = &[
-    "January",
-    "Jan",
-    "Monday",
-    "Mon",
-    "MST",
-    "2006",
-    "-07:00:00",
-    "-070000",
-    "-07:00",
-    "-0700",
-    "-07",
-    "Z07:00:00",
-    "Z070000",
-    "Z07:00",
-    "Z0700",
-    "Z07",
-    "__2",
-    "_2",
-    "002",
-    "01",
-    "02",
-    "03",
-    "04",
-    "05",
-    "06",
-    "15",
-    "PM",
-    "pm",
-    "1",
-    "2",
-    "3",
-    "4",
-    "5",
+    "January", "Jan", "Monday", "Mon", "MST", "2006", "-07:00", "-0700", "-07", "Z07:00", "Z0700", "Z07",
+    "_2", "01", "02", "03", "04", "05", "06", "15", "PM", "pm", "1", "2", "3", "4", "5",
 ];
 
 enum Piece<'a> {
@@ -137,8 +106,6 @@ fn element_text(time: &Zoned, element: &str) -> String {
         "02" => format!("{:02}", time.day()),
         "_2" => format!("{:2}", time.day()),
         "2" => time.day().to_string(),
-        "002" => format!("{:03}", time.day_of_year()),
-        "__2" => format!("{:3}", time.day_of_year()),
         "15" => format!("{:02}", time.hour()),
         "03" => format!("{hour12:02}"),
         "3" => hour12.to_string(),
@@ -175,7 +142,6 @@ struct Reading {
     year: i16,
     month: i8,
     day: i8,
-    day_of_year: Option<i16>,
     hour: i8,
     minute: i8,
     second: i8,
@@ -189,7 +155,6 @@ pub(super) fn parse(text: &str, layout: &str, zone: TimeZone) -> Option<Zoned> {
         year: 0,
         month: 1,
         day: 1,
-        day_of_year: None,
         hour: 0,
         minute: 0,
         second: 0,
@@ -265,11 +230,6 @@ impl Reading {
             "_2" => {
                 let (number, rest) = digits(text.trim_start_matches(' '), 1, 2)?;
                 self.day = i8::try_from(number).ok()?;
-                Some(rest)
-            }
-            "002" | "__2" => {
-                let (number, rest) = digits(text.trim_start_matches(' '), 1, 3)?;
-                self.day_of_year = Some(i16::try_from(number).ok()?);
                 Some(rest)
             }
             "2006" => {
@@ -349,10 +309,6 @@ impl Reading {
         };
         let time = Time::new(hour, self.minute, self.second, self.nanosecond).ok()?;
         let date = Date::new(self.year, self.month, self.day).ok()?;
-        let date = match self.day_of_year {
-            Some(day) => date.with().day_of_year(day).build().ok()?,
-            None => date,
-        };
         let zone = match self.offset {
             Some(Offset::UTC) => TimeZone::UTC,
             Some(offset) => TimeZone::fixed(offset),

@@ -56,11 +56,6 @@ fn nth(names: &[&'static str], place: i32) -> &'static str {
     usize::try_from(place.rem_euclid(length)).map_or("", |place| names[place])
 }
 
-/// The machine's own zone, or UTC where that is not known.
-pub(crate) fn local() -> TimeZone {
-    zone("Local").unwrap_or(TimeZone::UTC)
-}
-
 /// The zone with this name; looks it up in the system's time zone database unless it is UTC.
 pub(crate) fn zone(name: &str) -> Result<TimeZone, String> {
     match name {

@@ -6,8 +6,9 @@ use super::ranges::{place, slice, whole};
 use super::{Evaluation, at, exhausted, of_nil};
 use crate::ast::{Kind, Link, Node, Span};
 use crate::dates;
+use crate::environment::MissingMember;
 use crate::error::{Error, Result};
-use crate::suggest::did_you_mean;
+use crate::suggest::{closest, did_you_mean};
 use crate::value::{Place, Value};
 
 impl<'a> Evaluation<'a> {
@@ -23,13 +24,23 @@ impl<'a> Evaluation<'a> {
                 if value.is_null() {
                     return Err(self.nil_has_no(name, base));
                 }
-                member(value, name, base.span, node.span).map(Some)
+                let owner = (*value).clone();
+                let found = member(value, name, base.span, node.span)?;
+                if found.is_null() {
+                    self.note_missing(&owner, name, base, node.span);
+                }
+                Ok(Some(found))
             }
             Kind::Index { pair, link } => {
                 let [base, index] = pair.as_ref();
                 let Some(value) = self.base(base, *link)? else { return Ok(None) };
                 let index_value = self.place(index)?;
-                self.index(value, &index_value, base.span, index.span).map(Some)
+                let owner = (*value).clone();
+                let found = self.index(value, &index_value, base.span, index.span)?;
+                if let (Value::Str(name), Value::Null) = (&*index_value, &*found) {
+                    self.note_missing(&owner, name, base, node.span);
+                }
+                Ok(Some(found))
             }
             Kind::Slice { base, from, to } => {
                 let Some(value) = self.base(base, Link::Plain)? else { return Ok(None) };
@@ -49,6 +60,36 @@ impl<'a> Evaluation<'a> {
                 method(&value, name, &arguments, node.span).map(|value| Some(Place::Owned(value)))
             }
             _ => self.place(node).map(Some),
+        }
+    }
+
+    /// Takes down that a member of one of the host's variables does not exist, unless the expression reckons with it.
+    fn note_missing(&mut self, owner: &Value, name: &str, base: &Node, span: Span) {
+        let is_map = matches!(owner, Value::Map(_) | Value::Object(_));
+        if self.leniency > 0 || !is_map {
+            return;
+        }
+        let Some(base) = self.written(base) else { return };
+        let names = owner.member_names();
+        if names.iter().any(|known| known.as_ref() == name) {
+            return;
+        }
+        let near = closest(name, names.iter().map(AsRef::as_ref));
+        let missing = MissingMember {
+            path: format!("{base}.{name}"),
+            suggestion: near.map(|near| format!("{base}.{near}")),
+            place: None,
+            span: span.into(),
+        };
+        self.missing.push(missing);
+    }
+
+    /// The text of a variable and members of it; nothing for anything else.
+    fn written(&self, node: &Node) -> Option<String> {
+        match &node.kind {
+            Kind::Global(place) => Some(self.variables.get(*place)?.name.clone()),
+            Kind::Member { base, name, .. } => Some(format!("{}.{name}", self.written(base)?)),
+            _ => None,
         }
     }
 

@@ -19,7 +19,7 @@ use regex::Regex;
 use crate::ast::{Binary, Kind, Node, Pointer, Span, Unary};
 use crate::budget::{Budget, Exhausted};
 use crate::builtins::{Builtin, Context};
-use crate::environment::{Arguments, CallError, Environment};
+use crate::environment::{Arguments, CallError, Environment, MissingMember};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parser::Reference;
 use crate::value::{Map, Place, Value, key_text};
@@ -27,12 +27,17 @@ use crate::value::{Map, Place, Value, key_text};
 /// One run of a program.
 pub(crate) struct Evaluation<'a> {
     globals: &'a [Value],
+    variables: &'a [Reference],
     functions: &'a [Reference],
     environment: &'a dyn Environment,
     locals: Vec<Value>,
     elements: Vec<Element>,
     patterns: Vec<(String, Regex)>,
     budget: Budget,
+    /// Members of variables that were read and do not exist.
+    pub(crate) missing: Vec<MissingMember>,
+    /// How many operators around this one say that something may be missing.
+    leniency: usize,
 }
 
 /// What a predicate is looking at.
@@ -69,18 +74,30 @@ fn exhausted(span: Span) -> impl FnOnce(Exhausted) -> Error {
 impl<'a> Evaluation<'a> {
     pub(crate) fn new(
         globals: &'a [Value],
+        variables: &'a [Reference],
         functions: &'a [Reference],
         environment: &'a dyn Environment,
     ) -> Self {
         Self {
             globals,
+            variables,
             functions,
             environment,
             locals: Vec::new(),
             elements: Vec::new(),
             patterns: Vec::new(),
             budget: Budget::new(environment.memory()),
+            missing: Vec::new(),
+            leniency: 0,
         }
+    }
+
+    /// Evaluates where the expression itself says that something may be missing.
+    fn lenient<T>(&mut self, evaluate: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.leniency += 1;
+        let result = evaluate(self);
+        self.leniency -= 1;
+        result
     }
 
     /// Whether a value that was built here is small enough to hand out.
@@ -100,7 +117,10 @@ impl<'a> Evaluation<'a> {
                 // A row that is cut short has no value.
                 Ok(self.chained(node)?.unwrap_or(Place::Owned(Value::Null)))
             }
-            Kind::Chain(inner) => Ok(self.chained(inner)?.unwrap_or(Place::Owned(Value::Null))),
+            Kind::Chain(inner) => {
+                let value = self.lenient(|this| this.chained(inner))?;
+                Ok(value.unwrap_or(Place::Owned(Value::Null)))
+            }
             _ => self.made(node).map(Place::Owned),
         }
     }
@@ -163,7 +183,7 @@ impl<'a> Evaluation<'a> {
         if unary == Unary::Not {
             return Ok(Value::Bool(!self.truth(operand)?));
         }
-        let value = self.value(operand)?;
+        let value = self.value(operand)?.settled().clone();
         match (unary, &value) {
             (Unary::Plus, Value::Named(named)) => Ok(Value::Int(named.number())),
             (Unary::Minus, Value::Named(named)) => Ok(Value::Int(-named.number())),
@@ -186,7 +206,7 @@ impl<'a> Evaluation<'a> {
             Binary::Or if self.truth(left)? => Ok(Value::Bool(true)),
             Binary::And | Binary::Or => self.value(right),
             Binary::Coalesce => {
-                let value = self.value(left)?;
+                let value = self.lenient(|this| this.value(left))?;
                 if value.is_null() { self.value(right) } else { Ok(value) }
             }
             Binary::In if matches!(right.kind, Kind::Env) => {
@@ -195,8 +215,13 @@ impl<'a> Evaluation<'a> {
                 Ok(Value::Bool(known))
             }
             _ => {
-                let left_value = self.place(left)?;
-                let right_value = self.place(right)?;
+                // Whoever compares with nil knows that there may be nothing.
+                let asks = matches!(binary, Binary::Equal | Binary::NotEqual)
+                    && pair.iter().any(|node| matches!(node.kind, Kind::Constant(Value::Null)));
+                let both = |this: &mut Self| -> Result<(Place<'a>, Place<'a>)> {
+                    Ok((this.place(left)?, this.place(right)?))
+                };
+                let (left_value, right_value) = if asks { self.lenient(both)? } else { both(self)? };
                 operators::apply(
                     binary,
                     &left_value,

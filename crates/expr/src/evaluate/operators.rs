@@ -37,6 +37,7 @@ pub(super) fn apply(
     spans: Spans,
 ) -> Result<Value> {
     let whole = spans[2];
+    let (left, right) = (left.settled(), right.settled());
     match binary {
         Binary::Equal | Binary::NotEqual => {
             let same = budget.with_steps(|fuel| equal(left, right, fuel)).map_err(exhausted(whole))?;

@@ -243,12 +243,12 @@ impl Direction {
 }
 
 fn rank(value: &Value) -> u8 {
-    match value {
+    match value.settled() {
         Value::Null => 0,
         Value::Bool(false) => 1,
         Value::Bool(true) => 2,
         Value::Float(number) if number.is_nan() => 3,
-        Value::Int(_) | Value::Named(_) | Value::Float(_) => 4,
+        Value::Int(_) | Value::Named(_) | Value::Float(_) | Value::Written(_) => 4,
         Value::Duration(_) => 5,
         Value::Time(_) => 6,
         Value::Str(_) => 7,

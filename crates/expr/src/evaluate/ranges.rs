@@ -22,7 +22,7 @@ pub(super) fn range(left: &Value, right: &Value, budget: &mut Budget, spans: [Sp
 
 /// A whole number; a fraction is cut to its whole part.
 pub(super) fn whole(value: &Value, span: Span) -> Result<i64> {
-    let number = match value {
+    let number = match value.settled() {
         Value::Float(number) => truncated(*number),
         other => other.whole(),
     };

@@ -94,7 +94,7 @@ impl Operator {
 impl Operand {
     /// How a value that was found stands to this one. Only texts, numbers and booleans can be compared.
     fn order(&self, found: &Value) -> Option<Ordering> {
-        match found {
+        match found.settled() {
             Value::Str(text) => Some(text.as_ref().cmp(self.text.as_str())),
             Value::Int(_) | Value::Float(_) => {
                 // What is no number counts as zero, as the syntax defines.
@@ -124,7 +124,7 @@ impl Like {
 }
 
 fn truth(found: Option<&Value>) -> Option<bool> {
-    match found? {
+    match found?.settled() {
         Value::Bool(truth) => Some(*truth),
         Value::Int(number) => Some(*number != 0),
         Value::Float(number) => Some(*number != 0.0),

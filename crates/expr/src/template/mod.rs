@@ -172,7 +172,7 @@ fn escaped(escape: &str) -> String {
 
 impl Expression {
     fn evaluate(&self, environment: &dyn Environment) -> Result<Value> {
-        match self.program.evaluate(environment) {
+        match self.program.evaluate_at(environment, self.offset) {
             // In the language a division by zero is infinite; nobody means to write that into a text.
             Ok(Value::Float(number)) if !number.is_finite() => Err(self.infinite("is not a finite number")),
             Ok(value) => Ok(value),

@@ -20,7 +20,7 @@ impl PartialEq for Value {
 pub(crate) fn equal(left: &Value, right: &Value, fuel: &mut u64) -> bool {
     let Some(rest) = fuel.checked_sub(1) else { return false };
     *fuel = rest;
-    match (left, right) {
+    match (left.settled(), right.settled()) {
         (Value::Null, Value::Null) => true,
         (Value::Bool(left), Value::Bool(right)) => left == right,
         (Value::Str(left), Value::Str(right)) => left == right,
@@ -53,7 +53,7 @@ pub(crate) fn equal(left: &Value, right: &Value, fuel: &mut u64) -> bool {
 
 /// The order of two values, where they have one.
 pub(crate) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
-    match (left, right) {
+    match (left.settled(), right.settled()) {
         (Value::Int(left), Value::Int(right)) | (Value::Duration(left), Value::Duration(right)) => {
             Some(left.cmp(right))
         }
@@ -89,7 +89,7 @@ pub(crate) fn truncated(fraction: f64) -> Option<i64> {
 
 /// The number that a value is, as a fraction.
 pub(crate) fn number(value: &Value) -> Option<f64> {
-    match value {
+    match value.settled() {
         #[expect(clippy::cast_precision_loss, reason = "mixed arithmetic is done in floating point")]
         Value::Int(number) => Some(*number as f64),
         Value::Float(number) => Some(*number),

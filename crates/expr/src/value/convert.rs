@@ -99,6 +99,7 @@ impl From<&Value> for serde_json::Value {
             Value::Bool(truth) => Self::Bool(*truth),
             Value::Int(number) | Value::Duration(number) => Self::Number((*number).into()),
             Value::Named(named) => Self::Number(named.number().into()),
+            Value::Written(written) => Self::from(&written.number),
             Value::Float(number) => Number::from_f64(*number).map_or(Self::Null, Self::Number),
             Value::Str(text) => Self::String(text.as_ref().to_owned()),
             Value::List(items) => Self::Array(items.iter().map(Self::from).collect()),
@@ -134,6 +135,7 @@ impl Serialize for Value {
             Self::Bool(truth) => serializer.serialize_bool(*truth),
             Self::Int(number) | Self::Duration(number) => serializer.serialize_i64(*number),
             Self::Named(named) => serializer.serialize_i64(named.number()),
+            Self::Written(written) => written.number.serialize(serializer),
             Self::Float(number) if !number.is_finite() => {
                 Err(S::Error::custom(format!("{self} is not a finite number")))
             }

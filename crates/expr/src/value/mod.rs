@@ -8,6 +8,7 @@ mod named;
 mod object;
 mod place;
 mod text;
+mod written;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ pub use named::Named;
 pub use object::Object;
 pub(crate) use place::Place;
 pub(crate) use text::{JsonStyle, NoJson, json, key_text};
+pub use written::Written;
 
 /// A map in the order it was written.
 pub type Map = IndexMap<Arc<str>, Value>;
@@ -38,6 +40,8 @@ pub enum Value {
     Named(Named),
     /// A number with a fraction.
     Float(f64),
+    /// A number that was written otherwise than it would be printed.
+    Written(Arc<Written>),
     /// Text.
     Str(Arc<str>),
     /// Values in order.
@@ -64,6 +68,7 @@ impl Value {
             Self::Int(_) => "int",
             Self::Named(named) => named.type_name(),
             Self::Float(_) => "float",
+            Self::Written(written) => written.number.type_name(),
             Self::Str(_) => "string",
             Self::List(_) => "array",
             Self::Map(_) | Self::Object(_) => "map",

@@ -40,7 +40,7 @@ impl Named {
 impl Value {
     /// The whole number that this is, by a name or without.
     pub(crate) fn whole(&self) -> Option<i64> {
-        match self {
+        match self.settled() {
             Self::Int(number) => Some(*number),
             Self::Named(named) => Some(named.number()),
             _ => None,

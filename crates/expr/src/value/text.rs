@@ -74,7 +74,7 @@ pub(crate) fn key_text(value: &Value) -> String {
     match value {
         Value::Null => "nil".to_owned(),
         Value::Named(named) => named.number().to_string(),
-        other => text(other),
+        other => text(other.settled()),
     }
 }
 
@@ -88,6 +88,7 @@ pub(super) fn text(value: &Value) -> String {
         Value::Float(number) => number_text(*number),
         Value::Str(text) => text.as_ref().to_owned(),
         Value::Duration(nanoseconds) => crate::dates::duration_text(*nanoseconds),
+        Value::Written(written) => written.text.to_string(),
         Value::Time(time) => crate::dates::time_text(time),
         Value::Zone(zone) => crate::dates::zone_text(zone),
         Value::List(_) | Value::Map(_) | Value::Object(_) => shown(value),
@@ -129,6 +130,10 @@ impl Writer {
             Value::Named(named) => self.out.push_str(&named.number().to_string()),
             Value::Float(number) if !number.is_finite() && !self.lenient => return Err(NoJson::NotFinite),
             Value::Float(number) => self.out.push_str(&number_json(*number)),
+            Value::Written(written) => match written.json() {
+                Some(text) => self.out.push_str(text),
+                None => self.value(&written.number)?,
+            },
             Value::Str(text) => self.string(text),
             Value::Duration(nanoseconds) => self.out.push_str(&nanoseconds.to_string()),
             Value::Time(_) | Value::Zone(_) => self.string(&text(value)),

@@ -1,0 +1,46 @@
+//! Signs of other template languages, which nothing here gives a meaning.
+
+use std::{ops::Range, sync::LazyLock};
+
+use regex::Regex;
+
+/// Each language, and what only it has. `[[` alone is TOML or a shell's test.
+static SIGNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
+    let signs = [
+        ("Jinja", r"\{%-?\s*\w|(?:^|[^$])\{#\s"),
+        ("ERB", r"<%[-=#]?\s*\w"),
+        ("Go's templates", r"\[\[-?\s*(?:\.\w|(?:if|else|end|range|with|lookup)\b)"),
+    ];
+    signs.into_iter().filter_map(|(language, sign)| Some((language, Regex::new(sign).ok()?))).collect()
+});
+
+/// Returns the first sign of another template language in a text, and its name.
+pub(super) fn foreign(text: &str) -> Option<(&'static str, Range<usize>)> {
+    let found = |(language, sign): &(&'static str, Regex)| Some((*language, sign.find(text)?.range()));
+    SIGNS.iter().filter_map(found).min_by_key(|(_, place)| place.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_other_languages_are_told_from_what_looks_like_them() {
+        for (text, language) in [
+            ("{% if tls %}", Some("Jinja")),
+            ("{%- for x in y %}", Some("Jinja")),
+            ("a {# note #}", Some("Jinja")),
+            ("<%= port %>", Some("ERB")),
+            ("<% if x %>", Some("ERB")),
+            ("[[ .Data.port ]]", Some("Go's templates")),
+            ("[[ lookup('data.port') ]]", Some("Go's templates")),
+            ("[[servers]]", None),
+            ("if [[ -f /x ]]; then", None),
+            ("${#list}", None),
+            ("{{ port }} 100%", None),
+            ("a <b> {c}", None),
+        ] {
+            assert_eq!(foreign(text).map(|(language, _)| language), language, "{text}");
+        }
+    }
+}

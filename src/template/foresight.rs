@@ -1,0 +1,136 @@
+//! What templates that are expanded only later come to by what is known when the manifest is loaded.
+
+use std::path::Path;
+
+use ccm_expr::{Error, ErrorKind, MissingMember, Template};
+
+use super::{
+    Scope,
+    expand::{each_template, evaluate, problem},
+    foreign::foreign,
+};
+use crate::document::{Diagnostic, Diagnostics, Node, Scalar, Severity, Source, Span, from_value};
+
+/// What was found out about the templates below a node.
+pub(crate) enum Foreseen {
+    /// They come to this, whatever happens before the resource's turn.
+    Value(Node),
+    /// That is known only when the resource's turn comes.
+    Unknown,
+}
+
+/// The id of the warning about a member that does not exist.
+pub(crate) const MISSING_MEMBER: &str = "missing-member";
+
+/// Whether something that comes earlier may make a file.
+type Maker<'a> = &'a dyn Fn(&Path) -> bool;
+
+/// Evaluates templates with what is known before the run, and says what is certain to go wrong with them.
+pub(crate) fn foresee(
+    node: &Node,
+    scope: &Scope,
+    source: &Source,
+    makes: Maker,
+    diagnostics: &mut Diagnostics,
+) -> Foreseen {
+    let scope = scope.before_run().for_turns();
+    let mut copy = node.clone();
+    let mut is_known = true;
+    each_template(&mut copy, &mut |scalar, span| {
+        let place = Place { scalar, span, source };
+        diagnostics.extend(place.foreign());
+        let value = place.value(&scope, makes, diagnostics);
+        is_known &= value.is_some();
+        value
+    });
+    if is_known { Foreseen::Value(copy) } else { Foreseen::Unknown }
+}
+
+/// A template in a document.
+struct Place<'a> {
+    scalar: &'a Scalar,
+    span: Span,
+    source: &'a Source,
+}
+
+impl Place<'_> {
+    fn value(&self, scope: &Scope, makes: Maker, diagnostics: &mut Diagnostics) -> Option<Node> {
+        let template = match Template::parse(&self.scalar.text) {
+            Ok(template) => template,
+            Err(error) => {
+                diagnostics.push(self.problem(error, scope));
+                return None;
+            }
+        };
+        let unknown = template.check(scope);
+        if !unknown.is_empty() {
+            diagnostics.extend(unknown.into_iter().map(|error| self.problem(error, scope)));
+            return None;
+        }
+        let value = evaluate(&template, self.scalar, scope);
+        let (has_read, missing) = (scope.take_has_read(), scope.take_missing_members());
+        match value {
+            Ok(value) => {
+                let warning = |member| missing_member(member, self.scalar, self.span, self.source);
+                diagnostics.extend(missing.into_iter().map(warning));
+                // What a file holds may be something else by then.
+                (!has_read).then(|| from_value(&value, self.span))
+            }
+            Err(error) => {
+                diagnostics.extend(self.failed(error, scope, makes));
+                None
+            }
+        }
+    }
+
+    fn failed(&self, error: Error, scope: &Scope, makes: Maker) -> Option<Diagnostic> {
+        match error.kind.innermost() {
+            ErrorKind::NotYet(_) => None,
+            ErrorKind::MissingFile { path } if makes(path) => {
+                let problem = self.problem(error, scope);
+                let help = "this is fine if an earlier resource makes it".to_owned();
+                Some(Diagnostic {
+                    id: "missing-file",
+                    severity: Severity::Warning,
+                    help: Some(help),
+                    ..problem
+                })
+            }
+            ErrorKind::MissingFile { .. } => {
+                Some(Diagnostic { id: "missing-file", ..self.problem(error, scope) })
+            }
+            _ => Some(self.problem(error, scope)),
+        }
+    }
+
+    fn problem(&self, error: Error, scope: &Scope) -> Diagnostic {
+        problem(scope.advise(error), self.scalar, self.span, self.source)
+    }
+
+    /// Something of another template language beside our own expressions.
+    fn foreign(&self) -> Option<Diagnostic> {
+        let (language, part) = foreign(&self.scalar.text)?;
+        let at = self.source.within(self.span, &self.scalar.text, part.clone());
+        let sign = self.scalar.text[part].trim();
+        let message = format!("`{sign}` belongs to {language} and stays as it is");
+        let help = "templates here are `{{ }}` and `${ }` with expressions such as `x ? \"a\" : \"b\"`; \
+                    `jinja('FILE')` reads those of Jinja";
+        Some(Diagnostic::warning("foreign-template", message).at(at).with_help(help))
+    }
+}
+
+/// Warns of a member that does not exist.
+pub(crate) fn missing_member(
+    MissingMember { path, suggestion, place, span }: MissingMember,
+    scalar: &Scalar,
+    whole: Span,
+    source: &Source,
+) -> Diagnostic {
+    let at = if place.is_some() { whole } else { source.within(whole, &scalar.text, span) };
+    let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+    let help = match suggestion {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "if it may be missing, give a default with `??` or read it with `?.`".to_owned(),
+    };
+    Diagnostic::warning(MISSING_MEMBER, format!("{place}`{path}` does not exist")).at(at).with_help(help)
+}
