@@ -109,7 +109,7 @@ fn a_dry_run_copies_from_a_file_whose_mode_would_have_changed() {
 #[test]
 fn a_failure_still_tells_what_is_there() {
     let world = World::new().file("x", "old").dir("d").manifest(
-        "- file:\n  - $W/x: { content: x, owner: no-such-user, group: '0', mode: '0644' }\n  - $W/d: { source: nowhere, $OWN, mode: '0644' }\n  - $W/new: { source: nowhere, $OWN, mode: '0644' }\n",
+        "- exec: [{ 'true': {} }]\n- file:\n  - $W/x: { content: x, owner: no-such-user, group: '0', mode: '0644' }\n  - $W/d: { source: nowhere, $OWN, mode: '0644' }\n  - $W/new: { source: nowhere, $OWN, mode: '0644' }\n",
     );
     let outcome = world.apply_with(&["--json"]);
     outcome.exits(1);

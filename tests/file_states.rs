@@ -319,9 +319,18 @@ fn a_source_may_be_a_link_but_has_to_be_a_regular_file() {
     let mut world = world.manifest("- file: [{ $W/x: { source: link, $OWN, mode: '0644' } }]");
     world.apply().exits(0).counts([1, 0, 0, 0]);
     assert_eq!(world.read("x"), "content");
-    for source in ["fifo", "folder", "/dev/zero", "missing", "real/below"] {
-        world = world.manifest(&format!("- file: [{{ $W/x: {{ source: {source}, $OWN, mode: '0644' }} }}]"));
+    let with = |world: World, source: &str| {
+        world.manifest(&format!("- file: [{{ $W/x: {{ source: {source}, $OWN, mode: '0644' }} }}]"))
+    };
+    for source in ["fifo", "folder", "/dev/zero", "/missing/x"] {
+        world = with(world, source);
         world.apply().exits(1).says("cannot read source").says(source).says("site.yaml:1:");
+        assert_eq!(world.read("x"), "content");
+    }
+    // What comes with the manifest is missed before anything is touched.
+    for source in ["missing", "real/below"] {
+        world = with(world, source);
+        world.apply().exits(2).complains("there is no").complains(source).complains("site.yaml:1:");
         assert_eq!(world.read("x"), "content");
     }
 }

@@ -61,10 +61,10 @@ fn what_has_no_value_is_an_error_at_its_line_that_names_the_nearest() {
         ("{{ file('nothing.txt') }}", vec!["page.j2:1", "cannot read", "nothing.txt"]),
     ] {
         let (text, outcome) = render(template);
-        outcome.exits(1);
+        outcome.exits(2);
         assert_eq!(text, None, "{outcome}");
         for said in said {
-            outcome.says(said);
+            outcome.complains(said);
         }
     }
 }

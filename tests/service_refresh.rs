@@ -167,7 +167,7 @@ fn a_unit_changed_by_others_is_read_again_before_it_is_judged_or_started() {
 
 #[test]
 fn a_running_unit_that_is_stale_is_read_again_although_nothing_else_is_to_be_done() {
-    let Some(site) = Site::new("stale") else { return };
+    let Some(site) = Site::alone("stale") else { return };
     site.unit("stale", "ExecStart=/bin/sleep infinity");
     site.lab.sh("systemctl daemon-reload; systemctl start stale");
     site.unit("stale", "ExecStart=/bin/sleep infinity\nNice=1");
