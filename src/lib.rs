@@ -7,6 +7,8 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the machine themselves"))]
 
+mod agent;
+mod bundle;
 mod cli;
 mod document;
 mod download;

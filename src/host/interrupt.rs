@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -76,6 +76,16 @@ struct Shared {
     registered: Vec<SigId>,
     /// What to do before the program is ended at once.
     on_abort: Arc<Mutex<Vec<Killer>>>,
+    /// How long a command that is running when the signal comes may go on.
+    grace: Duration,
+    /// When the signal was first seen.
+    seen: OnceLock<Instant>,
+}
+
+/// Tells a service that it is to read its configuration again.
+pub(crate) struct Hangups {
+    wake: UnixStream,
+    registered: SigId,
 }
 
 type Killer = (u64, Box<dyn Fn() + Send>);
@@ -99,12 +109,27 @@ impl Interrupt {
     /// A hangup that was ignored when the program started stays ignored: whoever wrote `nohup` meant it. The others count
     /// all the same: shells have an interrupt ignored by whatever they start in the background.
     pub(crate) fn install() -> io::Result<Self> {
+        Self::listen(&Signal::ALL, Duration::ZERO)
+    }
+
+    /// Listens for the signals as a service does: a hangup does not ask it to stop, and a command that is running when it is
+    /// asked to is given `grace` to come to its end. Nothing new is begun.
+    pub(crate) fn install_for_service(grace: Duration) -> io::Result<(Self, Hangups)> {
+        let interrupt = Self::listen(&[Signal::Interrupt, Signal::Terminate], grace)?;
+        let (wake, waker) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        let registered = pipe::register(SIGHUP, waker)?;
+        Ok((interrupt, Hangups { wake, registered }))
+    }
+
+    fn listen(signals: &[Signal], grace: Duration) -> io::Result<Self> {
         let mut shared = Shared::quiet()?;
+        shared.grace = grace;
         // Instead of ending the program, writing beyond the limit of file sizes then fails. Unlike a signal that is
         // ignored, one that is listened to means to the programs started from here what it always does.
         shared.registered.push(signal_hook::flag::register(SIGXFSZ, Arc::default())?);
         let hangup_is_ignored = ignored_signals() & (1 << (SIGHUP - 1)) != 0;
-        for signal in Signal::ALL {
+        for &signal in signals {
             let number = signal.number();
             if signal == Signal::Hangup && hangup_is_ignored {
                 continue;
@@ -136,7 +161,16 @@ impl Interrupt {
     /// The latest signal, if one arrived. Once it is something, it stays something.
     pub(crate) fn requested(&self) -> Option<Signal> {
         let mark = self.0.mark.load(Ordering::Relaxed);
-        Signal::ALL.into_iter().find(|signal| signal.mark() == mark)
+        let signal = Signal::ALL.into_iter().find(|signal| signal.mark() == mark)?;
+        self.0.seen.get_or_init(Instant::now);
+        Some(signal)
+    }
+
+    /// How long what is running now may go on; `None` as long as nobody asks the program to stop.
+    pub(crate) fn grace_left(&self) -> Option<(Signal, Duration)> {
+        let signal = self.requested()?;
+        let since = self.0.seen.get().map(Instant::elapsed).unwrap_or_default();
+        Some((signal, self.0.grace.saturating_sub(since)))
     }
 
     /// Waits that long, or until a signal asks the program to stop.
@@ -184,7 +218,15 @@ impl AsFd for Interrupt {
 impl Shared {
     fn quiet() -> io::Result<Self> {
         let (wake, waker) = UnixStream::pair()?;
-        Ok(Self { mark: Arc::default(), wake, waker, registered: Vec::new(), on_abort: Arc::default() })
+        Ok(Self {
+            mark: Arc::default(),
+            wake,
+            waker,
+            registered: Vec::new(),
+            on_abort: Arc::default(),
+            grace: Duration::ZERO,
+            seen: OnceLock::new(),
+        })
     }
 
     fn end_at_once_when_asked_again(&mut self) -> io::Result<()> {
@@ -199,6 +241,30 @@ impl Shared {
             }
         });
         Ok(())
+    }
+}
+
+impl Hangups {
+    /// Whether there was one since it was asked last.
+    pub(crate) fn take(&mut self) -> bool {
+        let mut any = false;
+        while let Ok(1..) = self.wake.read(&mut [0; 64]) {
+            any = true;
+        }
+        any
+    }
+}
+
+impl AsFd for Hangups {
+    /// Readable when there was one.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+impl Drop for Hangups {
+    fn drop(&mut self) {
+        unregister(self.registered);
     }
 }
 

@@ -69,7 +69,8 @@ impl Bundle {
         Self::unpack(draft.file(), kind, &url.to_string(), host, memory)
     }
 
-    fn unpack(
+    /// Unpacks a bundle that is open.
+    pub(crate) fn unpack(
         archive: &File,
         kind: ArchiveFormat,
         name: &str,
@@ -91,7 +92,7 @@ impl Bundle {
 
     /// Returns the folder in it that holds the manifest: its root, or the only folder there.
     #[expect(clippy::disallowed_methods, reason = "it was unpacked into a private folder")]
-    pub(super) fn folder(&self) -> io::Result<Option<PathBuf>> {
+    pub(crate) fn folder(&self) -> io::Result<Option<PathBuf>> {
         let root = self.0.path();
         if root.join(IN_A_FOLDER).is_file() {
             return Ok(Some(root));

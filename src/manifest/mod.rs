@@ -9,10 +9,10 @@ mod schema;
 mod secret;
 mod source;
 
+pub(crate) use bundle::Bundle;
 pub(crate) use schema::manifest_schema;
-pub(crate) use source::{Location, Unreadable};
+pub(crate) use source::{IN_A_FOLDER, Location, Unreadable};
 
-use bundle::Bundle;
 use reading::{Content, File, Reading, Way};
 use source::Origin;
 

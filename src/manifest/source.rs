@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The file that a folder or bundle has to hold to be a manifest.
-pub(super) const IN_A_FOLDER: &str = "manifest.yaml";
+pub(crate) const IN_A_FOLDER: &str = "manifest.yaml";
 
 /// Where a manifest or data comes from.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub(crate) enum Location {
     Stdin,
     /// A file that was read already: its name and folder, and what it holds.
     Open { name: String, folder: PathBuf, bytes: Vec<u8> },
+    /// A file that was fetched before, and what to call it.
+    Fetched { name: String, file: PathBuf },
 }
 
 /// A manifest or data that could not be read.
@@ -80,6 +82,10 @@ impl Location {
                 origin("<stdin>".to_owned(), bytes, Path::new("."))
             }
             Self::Open { name, folder, bytes } => origin(name.clone(), bytes.clone(), folder),
+            Self::Fetched { name, file: path } => {
+                let origin = file(path, name.clone(), input::read_file(path, limit))?;
+                Ok(Origin { provenance: Provenance::Remote, ..origin })
+            }
             Self::Path(path) => match ArchiveFormat::of(&path.to_string_lossy()).filter(|_| path.is_file()) {
                 Some(kind) => {
                     bundled(Bundle::open(path, kind, host, memory)?, &path.display().to_string(), limit)

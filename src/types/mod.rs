@@ -10,6 +10,8 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use package::debian_order;
+
 use serde_json::{Value, json};
 
 use crate::{

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{NotAWord, Raw};
 
-/// A length of time such as `500ms`, `30s`, `5m`, `1h30m`, `2d` or `1w`.
+/// A length of time such as `500ms`, `30s`, `5m`, `1h30m`, `2d` or `1w`; `M` is 30 days, `y` 365.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
-#[schemars(inline, with = "String", extend("pattern" = "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d|w))+$"))]
+#[schemars(inline, with = "String", extend("pattern" = "^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h|d|w|M|y))+$"))]
 pub(crate) struct Duration(time::Duration);
 
 /// The units, largest first, with their length in nanoseconds.
@@ -21,6 +21,15 @@ const UNITS: [(&str, u64); 6] = [
     ("m", 60_000_000_000),
     ("s", 1_000_000_000),
     ("ms", 1_000_000),
+];
+
+/// Units that are read and never printed: two that are rough, and three too small for anybody to wait.
+const READ_ONLY_UNITS: [(&str, u64); 5] = [
+    ("y", 365 * 86_400_000_000_000),
+    ("M", 30 * 86_400_000_000_000),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ns", 1),
 ];
 
 impl Duration {
@@ -68,7 +77,7 @@ fn parse(text: &str) -> Result<Duration, Fault> {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|&at| at > 0);
         let (number, tail) = rest.split_at(digits.ok_or(Fault::Form)?);
         let end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
-        let unit = UNITS.iter().find(|(unit, _)| *unit == &tail[..end]);
+        let unit = UNITS.iter().chain(&READ_ONLY_UNITS).find(|(unit, _)| *unit == &tail[..end]);
         let (_, nanoseconds) = unit.ok_or(Fault::Form)?;
         total = total.saturating_add(amount(number, *nanoseconds)?);
         rest = &tail[end..];
@@ -184,6 +193,11 @@ mod tests {
             ("1.5h", 5_400_000, "1h30m"),
             ("0s", 0, "0s"),
             ("30500w", 18_446_400_000_000, "30500w"),
+            ("1M", 2_592_000_000, "4w2d"),
+            ("1y", 31_536_000_000, "52w1d"),
+            ("2000us", 2, "2ms"),
+            ("3000µs", 3, "3ms"),
+            ("5000000ns", 5, "5ms"),
         ] {
             let duration: Duration = text.parse().unwrap();
             assert_eq!(duration.as_std(), time::Duration::from_millis(milliseconds), "{text}");
@@ -193,7 +207,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", "30", "s", "-1s", "1 h", "1y", "1h 30m", "1.5.5s", "1.s", ".5s", "1hm", "ms"] {
+        for text in ["", "30", "s", "-1s", "1 h", "1Y", "1h 30m", "1.5.5s", "1.s", ".5s", "1hm", "ms"] {
             assert!(text.parse::<Duration>().is_err(), "{text}");
         }
         assert!("30".parse::<Duration>().unwrap_err().to_string().contains("30s"));

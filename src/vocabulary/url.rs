@@ -108,6 +108,15 @@ impl Url {
         String::from_utf8_lossy(&unescape(last)).into_owned()
     }
 
+    /// Returns the address of what lies beside it under a longer name. The query stays.
+    pub(crate) fn with_suffix(&self, suffix: &str) -> Self {
+        let path = match self.path.split_once('?') {
+            Some((path, query)) => format!("{path}{suffix}?{query}"),
+            None => format!("{}{suffix}", self.path),
+        };
+        Self { path, ..self.clone() }
+    }
+
     /// Returns whether both are served by the same server under the same scheme: what is meant for one may be told the
     /// other.
     pub(crate) fn is_same_origin(&self, other: &Self) -> bool {

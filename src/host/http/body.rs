@@ -28,6 +28,16 @@ pub(crate) struct Body {
     limit: u64,
     received: u64,
     version: Option<String>,
+    validator: Option<Validator>,
+}
+
+/// What a server calls a version of a file, for asking whether there is another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Validator {
+    /// An entity tag, also a weak one.
+    Tag(String),
+    /// The date of its last change.
+    Date(String),
 }
 
 impl Body {
@@ -41,6 +51,7 @@ impl Body {
         let (parts, body) = response.into_parts();
         let announced = body.content_length();
         let version = version(&parts.headers);
+        let validator = validator(&parts.headers);
         let (start, total, version) = match (parts.status.as_u16(), request.part) {
             (200, _) => (0, announced, version),
             (206, Some(part)) if continues(part, &parts.headers) => {
@@ -71,6 +82,7 @@ impl Body {
             limit,
             received: 0,
             version,
+            validator,
         })
     }
 
@@ -87,6 +99,11 @@ impl Body {
     /// Returns what the server calls this version of the file; with it, a broken transfer can be taken up again.
     pub(crate) fn version(&self) -> Option<&str> {
         self.version.as_deref()
+    }
+
+    /// Returns what to ask with whether the file is still this one.
+    pub(crate) fn validator(&self) -> Option<&Validator> {
+        self.validator.as_ref()
     }
 
     /// Reads the next bytes; none at the end.
@@ -150,6 +167,11 @@ fn version(headers: &HeaderMap) -> Option<String> {
     let takes_ranges = text(header::ACCEPT_RANGES).is_none_or(|unit| unit.eq_ignore_ascii_case("bytes"));
     let strong = text(header::ETAG).filter(|tag| tag.starts_with('"'));
     strong.or_else(|| text(header::LAST_MODIFIED)).filter(|_| takes_ranges).map(str::to_owned)
+}
+
+fn validator(headers: &HeaderMap) -> Option<Validator> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    text(header::ETAG).map(Validator::Tag).or_else(|| text(header::LAST_MODIFIED).map(Validator::Date))
 }
 
 /// Returns whether what a server sends goes on where a part ends, and is of the same version as far as it says.

@@ -29,7 +29,7 @@ use self::{
     tls::Authorities,
 };
 pub(crate) use self::{
-    body::Body,
+    body::{Body, Validator},
     error::HttpError,
     header::{check_name, check_value},
     proxies::Proxies,
@@ -77,6 +77,8 @@ pub(crate) struct Request<'a> {
     pub(crate) part: Option<&'a Part>,
     /// How many bytes the file may have.
     pub(crate) limit: Option<u64>,
+    /// The version that is known: if the server still has it, it answers 304 and no body.
+    pub(crate) unless: Option<&'a Validator>,
 }
 
 /// Whom a request goes to.
@@ -99,7 +101,16 @@ pub(crate) struct Part {
 
 impl<'a> Request<'a> {
     pub(crate) fn of(url: &'a Url) -> Self {
-        Self { url, headers: &[], login: None, ca_file: None, deadline: None, part: None, limit: None }
+        Self {
+            url,
+            headers: &[],
+            login: None,
+            ca_file: None,
+            deadline: None,
+            part: None,
+            limit: None,
+            unless: None,
+        }
     }
 
     fn time_left(&self) -> Option<Duration> {
@@ -181,6 +192,16 @@ fn fill(headers: &mut HeaderMap, request: &Request, server: Server) -> Result<()
         for (name, value) in request.headers {
             header::insert(headers, name, value.reveal())?;
         }
+    }
+    let known = match request.unless {
+        Some(Validator::Tag(tag)) => Some((names::IF_NONE_MATCH, tag)),
+        Some(Validator::Date(date)) => Some((names::IF_MODIFIED_SINCE, date)),
+        None => None,
+    };
+    if let Some((name, version)) = known
+        && let Ok(version) = version.parse()
+    {
+        headers.insert(name, version);
     }
     if let Some(Part { length, version, .. }) = request.part
         && let (Ok(range), Ok(version)) = (format!("bytes={length}-").parse(), version.parse())

@@ -448,7 +448,13 @@ impl<'r> Running<'r> {
             }
             // What has been heeded is not waited for any more.
             let (also, limit) = match self.overdue {
-                None => (Some(interrupt.as_fd()), self.time_left().unwrap_or(Duration::MAX)),
+                None => {
+                    let limit = self.time_left().unwrap_or(Duration::MAX);
+                    match interrupt.grace_left() {
+                        Some((_, grace)) => (None, limit.min(grace)),
+                        None => (Some(interrupt.as_fd()), limit),
+                    }
+                }
                 Some(_) => (None, Duration::MAX),
             };
             let wake: Vec<_> = also.into_iter().chain([self.process.as_fd()]).collect();
@@ -462,7 +468,10 @@ impl<'r> Running<'r> {
         let timeout = self.command.timeout.filter(|_| self.time_left() == Some(Duration::ZERO));
         timeout
             .map(Cause::Timeout)
-            .or_else(|| interrupt.requested().map(Cause::Interrupt))
+            .or_else(|| match interrupt.grace_left()? {
+                (signal, Duration::ZERO) => Some(Cause::Interrupt(signal)),
+                _ => None,
+            })
             .or_else(|| self.streams.overflow())
     }
 

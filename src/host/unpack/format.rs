@@ -39,12 +39,12 @@ pub(super) const MAGIC: usize = 512;
 impl ArchiveFormat {
     /// Returns the kind that a file name speaks of.
     pub(crate) fn of(name: &str) -> Option<Self> {
-        let name = name.to_ascii_lowercase();
-        // A name that is nothing but an ending names no archive.
-        let fits = |ending: &str| {
-            name.strip_suffix(ending).is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/'))
-        };
-        ENDINGS.iter().find(|(ending, _)| fits(ending)).map(|(_, kind)| *kind)
+        known(name).map(|(_, kind)| kind)
+    }
+
+    /// Returns the ending by which a file name speaks of an archive.
+    pub(crate) fn ending_of(name: &str) -> Option<&'static str> {
+        known(name).map(|(ending, _)| ending)
     }
 
     /// Returns the endings for a sentence.
@@ -69,6 +69,14 @@ impl ArchiveFormat {
             Self::Zip => start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06"),
         }
     }
+}
+
+fn known(name: &str) -> Option<(&'static str, ArchiveFormat)> {
+    let name = name.to_ascii_lowercase();
+    // A name that is nothing but an ending names no archive.
+    let fits =
+        |ending: &str| name.strip_suffix(ending).is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/'));
+    ENDINGS.into_iter().find(|(ending, _)| fits(ending))
 }
 
 impl fmt::Display for ArchiveFormat {

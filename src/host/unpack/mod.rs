@@ -18,6 +18,7 @@ mod zip;
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek},
+    path::{Component, Path},
 };
 
 use flate2::bufread::GzDecoder;
@@ -66,6 +67,32 @@ pub(crate) fn unpack_file(
     let mut tree = Tree::new(into, rules, tick);
     zip::read(archive, &mut tree).map_err(|error| error.at(tree.current()))?;
     tree.finish()
+}
+
+/// Reads one file of an archive, at its top or in its only folder, without unpacking anything; `None` if it is not there.
+pub(crate) fn read_member(
+    mut archive: &File,
+    kind: ArchiveFormat,
+    name: &str,
+    limit: u64,
+) -> Result<Option<Vec<u8>>, UnpackError> {
+    archive.rewind().map_err(UnpackError::from_read)?;
+    match kind {
+        ArchiveFormat::Zip => zip::member(archive, name, limit),
+        ArchiveFormat::Tar(compression) => {
+            let start = confirm(&mut archive, compression)?;
+            let archive = BufReader::with_capacity(BUFFER, start.as_slice().chain(archive));
+            // Who packs a small file into endless zeros has not packed it where it is looked for.
+            let plain = decompressor(archive, compression).take(Limits::default().size.bytes());
+            tar::member(plain, name, limit)
+        }
+    }
+}
+
+/// Whether a name in an archive is this one, at the top or in a folder there.
+fn is_at_the_top(path: &Path, name: &str) -> bool {
+    let parts: Vec<_> = path.components().filter(|part| *part != Component::CurDir).collect();
+    parts.len() <= 2 && parts.last().is_some_and(|last| last.as_os_str() == name)
 }
 
 /// Unpacks a tar archive while it arrives.

@@ -54,6 +54,21 @@ pub(super) fn read(archive: &mut dyn Read, tree: &mut Tree) -> Result<(), Unpack
     Ok(())
 }
 
+/// Reads one file at the top of an archive, as far as it is no larger than `limit`.
+pub(super) fn member(archive: impl Read, name: &str, limit: u64) -> Result<Option<Vec<u8>>, UnpackError> {
+    let mut archive = tar::Archive::new(archive);
+    for entry in archive.entries().map_err(UnpackError::from_read)? {
+        let entry = entry.map_err(UnpackError::from_read)?;
+        let is_it = entry.path().is_ok_and(|path| super::is_at_the_top(&path, name));
+        if is_it && entry.header().entry_type().is_file() {
+            let mut bytes = Vec::new();
+            entry.take(limit).read_to_end(&mut bytes).map_err(UnpackError::from_read)?;
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
 fn entry(
     archive: &mut dyn Read,
     tree: &mut Tree,

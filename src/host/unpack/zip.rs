@@ -42,6 +42,22 @@ pub(super) fn read<R: Read + Seek>(mut file: R, tree: &mut Tree) -> Result<(), U
     Ok(())
 }
 
+/// Reads one file at the top of an archive, as far as it is no larger than `limit`.
+pub(super) fn member<R: Read + Seek>(
+    file: R,
+    name: &str,
+    limit: u64,
+) -> Result<Option<Vec<u8>>, UnpackError> {
+    let mut archive = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
+    let is_it = |path: &str| super::is_at_the_top(path.as_ref(), name);
+    let found = archive.file_names().position(|path| path.is_ok_and(|path| is_it(&path)));
+    let Some(index) = found else { return Ok(None) };
+    let mut bytes = Vec::new();
+    let entry = archive.by_index(index).map_err(damaged)?;
+    entry.take(limit).read_to_end(&mut bytes).map_err(UnpackError::from_read)?;
+    Ok(Some(bytes))
+}
+
 fn entry<R: Read + Seek>(
     archive: &mut ZipArchive<R>,
     index: usize,

@@ -22,6 +22,7 @@ mod version;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::version::debian_order;
 use self::{
     action::{Action, Deed},
     apt::Apt,

@@ -101,3 +101,8 @@ fn split_epoch(version: &str) -> (Option<&str>, &str) {
 fn order_epochs(a: Option<&str>, b: Option<&str>) -> Ordering {
     order_numbers(a.unwrap_or_default().as_bytes(), b.unwrap_or_default().as_bytes())
 }
+
+/// Orders two versions as Debian orders those of packages.
+pub(crate) fn debian_order(a: &str, b: &str) -> Ordering {
+    debian::order(a, b)
+}

@@ -1,0 +1,176 @@
+//! What was last known to be good, on disk.
+//!
+//! Each source has a folder of its own. A file `content-N` in it is what the source sent, and `record.json` names the one
+//! that is in force. The content is on disk before the record is renamed into its place, so that a kill at any point
+//! leaves the old pair or the new one; what no record names is removed at the next start.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::source::{Address, Arrival, Seen, Version};
+use crate::{
+    bundle::Label,
+    host::files::{Attributes, FileError, PrivateFolder},
+};
+
+const RECORD: &str = "record.json";
+const CONTENT: &str = "content-";
+
+/// The folder of one source.
+pub(crate) struct Shelf {
+    folder: PrivateFolder,
+    record: Record,
+}
+
+/// What is known of a source across restarts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Record {
+    /// The source, for people who look into the cache.
+    pub(crate) source: String,
+    /// What is in force.
+    pub(crate) good: Option<Good>,
+    /// What was refused last.
+    pub(crate) refused: Option<Refused>,
+}
+
+/// Content that passed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Good {
+    /// The name of the file that holds it.
+    pub(crate) content: String,
+    /// The SHA-256 of it.
+    pub(crate) digest: String,
+    #[serde(default)]
+    pub(crate) version: Option<Version>,
+    pub(crate) fetched: Timestamp,
+    /// What a signed bundle says of itself.
+    #[serde(default)]
+    pub(crate) label: Option<Label>,
+}
+
+/// Content that did not pass, and why.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    pub(crate) digest: String,
+    #[serde(default)]
+    pub(crate) version: Option<Version>,
+    pub(crate) reason: String,
+}
+
+impl Shelf {
+    /// Opens the folder of a source in the cache, and removes what a killed agent left there. A record that cannot be read
+    /// is as good as none.
+    pub(crate) fn open(cache: &PrivateFolder, address: &Address) -> Result<Self, FileError> {
+        let folder = cache.make_folder(&address.id())?;
+        let mut record = read(&folder)?.unwrap_or_default();
+        record.source = address.to_string();
+        let shelf = Self { folder, record };
+        shelf.folder.sweep(&mut || Ok(()))?;
+        shelf.tidy(&[])?;
+        Ok(shelf)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Returns what was seen last, good or not: it is not fetched again.
+    pub(crate) fn seen(&self) -> Seen {
+        let Record { good, refused, .. } = &self.record;
+        let (version, digest) = match (refused, good) {
+            (Some(refused), _) => (refused.version.clone(), Some(refused.digest.clone())),
+            (None, Some(good)) => (good.version.clone(), Some(good.digest.clone())),
+            (None, None) => (None, None),
+        };
+        Seen { version, digest, signature: None }
+    }
+
+    /// Returns the file of the content that is in force.
+    pub(crate) fn good(&self) -> Option<(PathBuf, &Good)> {
+        let good = self.record.good.as_ref()?;
+        Some((self.folder.path().join(&good.content), good))
+    }
+
+    /// Gives what arrived its name and brings it to disk. No record names it yet.
+    pub(crate) fn store(&self, arrival: Arrival) -> Result<Stored, FileError> {
+        let Arrival { draft, name, version, digest, .. } = arrival;
+        draft.publish(Attributes::own(0o600))?;
+        Ok(Stored { path: self.folder.path().join(&name), name, version, digest })
+    }
+
+    /// Puts stored content in force.
+    pub(crate) fn accept(&mut self, stored: &Stored, label: Option<Label>) -> Result<(), FileError> {
+        let good = Good {
+            content: stored.name.clone(),
+            digest: stored.digest.clone(),
+            version: stored.version.clone(),
+            fetched: Timestamp::now(),
+            label,
+        };
+        self.write(Record { good: Some(good), refused: None, ..self.record.clone() })?;
+        self.tidy(&[])
+    }
+
+    /// Keeps in mind that stored content is not to be used.
+    pub(crate) fn refuse(&mut self, refused: Refused) -> Result<(), FileError> {
+        self.write(Record { refused: Some(refused), ..self.record.clone() })
+    }
+
+    /// Forgets what was refused: the source has again what is in force.
+    pub(crate) fn reconcile(&mut self) -> Result<(), FileError> {
+        if self.record.refused.is_none() {
+            return Ok(());
+        }
+        self.write(Record { refused: None, ..self.record.clone() })
+    }
+
+    /// Removes content that is neither in force nor among `kept`.
+    pub(crate) fn tidy(&self, kept: &[&str]) -> Result<(), FileError> {
+        let in_force = self.record.good.as_ref().map(|good| good.content.as_str());
+        for name in self.folder.names()? {
+            let text = name.to_string_lossy();
+            let is_kept = in_force == Some(text.as_ref()) || kept.contains(&text.as_ref());
+            if text.starts_with(CONTENT) && !is_kept {
+                self.folder.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, record: Record) -> Result<(), FileError> {
+        let text = serde_json::to_vec_pretty(&record).unwrap_or_default();
+        self.folder.replace(RECORD, |out| out.write_all(&text))?;
+        self.record = record;
+        Ok(())
+    }
+}
+
+/// Content that is on disk under its own name.
+pub(crate) struct Stored {
+    pub(crate) path: PathBuf,
+    pub(crate) name: String,
+    pub(crate) version: Option<Version>,
+    pub(crate) digest: String,
+}
+
+fn read(folder: &PrivateFolder) -> Result<Option<Record>, FileError> {
+    let Some(mut file) = folder.open_file(RECORD)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    if file.read_to_end(&mut bytes).is_err() {
+        return Ok(None);
+    }
+    let record: Option<Record> = serde_json::from_slice(&bytes).ok();
+    // Content that is gone is not in force.
+    let is_there = |good: &Good| folder.path().join(&good.content).is_file();
+    Ok(record.map(|record| Record { good: record.good.filter(is_there), ..record }))
+}

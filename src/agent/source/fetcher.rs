@@ -1,0 +1,201 @@
+//! The thread that asks one source.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use rustix::process::geteuid;
+use sha2::{Digest, Sha256};
+
+use super::{
+    Answer, FetchError, Opening, Source, Version,
+    waker::{Call, Waker},
+};
+use crate::{
+    agent::{chance, mailbox::Sender},
+    host::files::{TempFile, hex},
+};
+
+/// How far a change that a whole fleet is told of in one moment is spread.
+pub(crate) const SPREAD: Duration = Duration::from_secs(2);
+
+/// Asks one source from a thread of its own, until it is dropped.
+pub(crate) struct Fetcher {
+    waker: Waker,
+}
+
+/// What a fetcher has to tell.
+pub(crate) enum News {
+    /// The source has what is known.
+    Same,
+    /// The source has something that was not seen before.
+    Arrived(Arrival),
+    /// There is no answer that can be used.
+    Failed(FetchError),
+}
+
+/// Content that was fetched and that nobody has judged yet.
+pub(crate) struct Arrival {
+    /// The file, under a temporary name beside the place it is meant for.
+    pub(crate) draft: TempFile,
+    /// The name that it will have in the folder of the source.
+    pub(crate) name: String,
+    pub(crate) version: Option<Version>,
+    /// The SHA-256 of the content.
+    pub(crate) digest: String,
+    /// The signature beside it, if that is asked for.
+    pub(crate) signature: Option<Result<Vec<u8>, FetchError>>,
+}
+
+/// What a fetcher knows and how it works.
+pub(crate) struct Orders {
+    /// The folder of the source in the cache.
+    pub(crate) folder: PathBuf,
+    /// The version and digest of what is in force, or of what was refused.
+    pub(crate) seen: Seen,
+    pub(crate) poll: Duration,
+    /// How far changes from far away are spread.
+    pub(crate) spread: Duration,
+    pub(crate) signatures: Signatures,
+}
+
+/// Whether signatures are fetched with the content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signatures {
+    Wanted,
+    Unwanted,
+}
+
+/// What was seen last of a source.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) version: Option<Version>,
+    pub(crate) digest: Option<String>,
+    /// The SHA-256 of the signature that did not fit, if that is why the content was refused.
+    pub(crate) signature: Option<String>,
+}
+
+impl Fetcher {
+    /// Starts the thread. `tell` carries what it finds.
+    pub(crate) fn start(opening: Opening, orders: Orders, tell: Sender<News>) -> io::Result<Self> {
+        let waker = Waker::default();
+        let own = waker.clone();
+        thread::Builder::new().name("source".to_owned()).stack_size(512 * 1024).spawn(move || {
+            let source = opening(own.clone());
+            Asking { source, orders, waker: own, tell }.go_on();
+        })?;
+        Ok(Self { waker })
+    }
+
+    /// Asks the source now.
+    pub(crate) fn ask(&self) {
+        self.waker.ask();
+    }
+}
+
+impl Drop for Fetcher {
+    fn drop(&mut self) {
+        self.waker.end();
+    }
+}
+
+struct Asking {
+    source: Box<dyn Source>,
+    orders: Orders,
+    waker: Waker,
+    tell: Sender<News>,
+}
+
+impl Asking {
+    /// Asks until nobody listens any more.
+    fn go_on(mut self) {
+        loop {
+            let news = self.ask().unwrap_or_else(News::Failed);
+            let is_over = matches!(news, News::Failed(FetchError::Interrupted));
+            if self.tell.send(news).is_err() || is_over {
+                return;
+            }
+            // Agents that were started in one moment do not ask in one moment for ever.
+            match self.waker.wait(chance::jittered(self.orders.poll)) {
+                Call::Ended => return,
+                Call::Changed => {
+                    if self.waker.wait(chance::up_to(self.orders.spread)) == Call::Ended {
+                        return;
+                    }
+                }
+                Call::Time | Call::Asked => {}
+            }
+        }
+    }
+
+    fn ask(&mut self) -> Result<News, FetchError> {
+        let signature_changed = self.signature_changed()?;
+        let seen = &self.orders.seen;
+        let known = seen.version.as_ref().filter(|_| !signature_changed);
+        let (draft, name) = begin(&self.orders.folder)?;
+        let mut out = Hashing { file: draft.file(), hash: Sha256::new() };
+        let version = match self.source.fetch(known, &mut out)? {
+            Answer::Same => return Ok(News::Same),
+            Answer::New(version) => version,
+        };
+        let digest = hex(&out.hash.finalize());
+        if seen.digest.as_ref() == Some(&digest) && !signature_changed {
+            self.orders.seen.version = version;
+            return Ok(News::Same);
+        }
+        let wants_signature = self.orders.signatures == Signatures::Wanted;
+        let signature = wants_signature.then(|| self.source.signature());
+        let told = signature.as_ref().and_then(|signature| signature.as_ref().ok());
+        self.orders.seen = Seen {
+            version: version.clone(),
+            digest: Some(digest.clone()),
+            signature: wants_signature.then(|| hash_of(told.map(Vec::as_slice).unwrap_or_default())),
+        };
+        Ok(News::Arrived(Arrival { draft, name, version, digest, signature }))
+    }
+
+    /// Whether there is another signature beside content that was refused for its signature.
+    fn signature_changed(&mut self) -> Result<bool, FetchError> {
+        let Some(refused) = self.orders.seen.signature.clone() else { return Ok(false) };
+        match self.source.signature() {
+            Ok(signature) => Ok(hash_of(&signature) != refused),
+            Err(FetchError::Interrupted) => Err(FetchError::Interrupted),
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+fn hash_of(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Begins a file in the folder of a source, under a name that no other has.
+pub(super) fn begin(folder: &Path) -> Result<(TempFile, String), FetchError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let name = format!("content-{now}");
+    let draft = TempFile::new(&folder.join(&name), geteuid().as_raw());
+    draft
+        .map(|draft| (draft, name))
+        .map_err(|error| FetchError::Unwritten(io::Error::other(error.to_string())))
+}
+
+/// A file that is hashed while it is written.
+struct Hashing<'f> {
+    file: &'f std::fs::File,
+    hash: Sha256,
+}
+
+impl Write for Hashing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
