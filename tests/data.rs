@@ -816,3 +816,101 @@ fn a_rule_passes_over_what_has_no_value_and_one_in_a_list_is_refused() {
         data(list).exits(2).complains("a rule inside a list is not checked").complains("put it on `a`");
     }
 }
+
+/// A document with a folder of data beside it.
+fn with_folder(merge: &str) -> World {
+    let document = "
+data: { port: 80, from: base, modules: [base] }
+hierarchy:
+  folder: data
+  order: [\"role:${ lookup('facts.role') }\", \"os:${ lookup('facts.kin') }\", default]
+  merge: MERGE
+overrides:
+  os:debian: { from: overrides }
+";
+    World::new()
+        .beside("data.yaml", document.replace("MERGE", merge))
+        .beside("data/role/web.yaml", "port: 8080\nmodules: [web]\nname: \"${ lookup('facts.role') }-1\"\n")
+        .beside("data/os/debian.yaml", "from: file\nmodules: [deb]\n")
+        .beside("data/default.yaml", "from: default\nrest: true\n")
+        .beside("secret.yaml", "port: 666\n")
+}
+
+#[test]
+fn entries_of_the_order_are_also_files_of_a_folder() {
+    for (merge, facts, expected) in [
+        (
+            "first",
+            vec!["role=web"],
+            json!({ "port": 8080, "from": "base", "modules": ["web"], "name": "web-1" }),
+        ),
+        ("first", vec!["kin=debian"], json!({ "port": 80, "from": "overrides", "modules": ["deb"] })),
+        (
+            "deep",
+            vec!["role=web", "kin=debian"],
+            json!({ "port": 8080, "from": "default", "modules": ["base", "web", "deb"], "name": "web-1", "rest": true }),
+        ),
+        (
+            "keys",
+            vec!["role=web", "kin=debian"],
+            json!({ "port": 8080, "from": "overrides", "modules": ["web"], "name": "web-1", "rest": true }),
+        ),
+        (
+            "first",
+            vec!["role=../secret"],
+            json!({ "port": 80, "from": "default", "modules": ["base"], "rest": true }),
+        ),
+        (
+            "first",
+            vec!["role=none"],
+            json!({ "port": 80, "from": "default", "modules": ["base"], "rest": true }),
+        ),
+    ] {
+        let world = with_folder(merge);
+        let outcome = world.ccm(["hiera", "parse", "data.yaml"].iter().chain(&facts)).run();
+        outcome.exits(0);
+        assert_eq!(outcome.json(), expected, "{merge} {facts:?}");
+    }
+}
+
+#[test]
+fn the_folder_of_a_hierarchy_lies_beside_its_manifest() {
+    let world = World::new().beside("site/data/role/web.yaml", "port: 8080\n").beside(
+        "site/manifest.yaml",
+        "data: { port: 80 }\nhierarchy: { folder: data, order: [\"role:web\"] }\nccm: { resources: [] }\n",
+    );
+    world.ccm(["eval", "Data.port", "--manifest", "site"]).run().exits(0).says("8080");
+    world.ccm(["validate", "site"]).run().exits(0);
+}
+
+#[test]
+fn what_is_wrong_with_a_folder_or_a_file_in_it_is_told_at_its_place() {
+    for (files, document, said) in [
+        (vec![], "hierarchy: { folder: nowhere }", vec!["data.yaml:1:22", "there is no folder", "nowhere"]),
+        (vec![], "hierarchy: { folder: [a] }", vec!["`folder` must be the path of a folder, not a list"]),
+        (
+            vec![("data/default.yaml", "- a\n")],
+            "hierarchy: { folder: data }",
+            vec!["data/default.yaml:1:1", "the data of an entry is a map, not a list"],
+        ),
+        (
+            vec![("data/default.yaml", "a: 1\na: 2\n")],
+            "hierarchy: { folder: data }",
+            vec!["data/default.yaml:2:1"],
+        ),
+        (
+            vec![("data/default.yaml", "a: 1\nb: \"${ lookup('facts.nope') }\"\n")],
+            "hierarchy: { folder: data }",
+            vec!["data/default.yaml:2:", "nope"],
+        ),
+    ] {
+        let world = files
+            .iter()
+            .fold(World::new().beside("data.yaml", document), |world, (name, text)| world.beside(name, text));
+        let outcome = world.ccm(["hiera", "parse", "data.yaml"]).run();
+        outcome.exits(2);
+        said.iter().for_each(|said| {
+            outcome.complains(said);
+        });
+    }
+}

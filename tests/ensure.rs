@@ -177,6 +177,7 @@ fn the_schema_of_manifests_accepts_what_the_program_accepts_and_refuses_what_it_
         ("{}", false),
         ("null", false),
         (r#"{"ccm": {"resources": []}}"#, true),
+        (r#"[{"file": [{"/a": {"content": "x", "owner": "root", "group": 0, "mode": 420}}]}]"#, false),
         (r#"{"ccm": null, "data": {"a": 1}, "hierarchy": {}, "overrides": {}}"#, false),
         (
             r#"{"ccm": {"fail_on_error": true, "pre_message": "a", "post_message": "b", "resources": []}}"#,

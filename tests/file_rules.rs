@@ -231,9 +231,28 @@ fn with_force_a_directory_is_removed_without_following_links() {
     // Root removes what is in directories without rights; others cannot.
     let world = if rustix::process::geteuid().is_root() { world } else { world.mode("x/a/b", 0o755) };
     let world = one(world, "ensure: absent, force: true");
-    changes(&world).says("removed the directory");
+    if rustix::process::geteuid().is_root() {
+        world
+            .apply_with(&["--noop"])
+            .exits(0)
+            .says("Would have recursively removed the directory with 5 files and 2 directories in it");
+    }
+    changes(&world).says("recursively removed the directory");
     assert_eq!(world.tree().names(), ["outside", "outside/file"]);
     assert_eq!(world.read("outside/file"), "kept");
+}
+
+#[test]
+fn a_dry_run_tells_how_much_it_would_remove() {
+    for (world, said) in [
+        (World::new().file("x/a", ""), "recursively removed the directory with 1 file in it"),
+        (World::new().dir("x/a"), "recursively removed the directory with 1 directory in it"),
+        (World::new().dir("x"), "Would have removed the directory"),
+    ] {
+        let world = one(world, "ensure: absent, force: true");
+        world.apply_with(&["--noop"]).exits(0).says(said);
+        assert!(world.path("x").exists());
+    }
 }
 
 #[test]

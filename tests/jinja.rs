@@ -9,7 +9,7 @@ fn render(template: &str) -> (Option<String>, Outcome) {
         .beside("part.j2", "[{{ Data.port }}]\n{{ Data.gone }}\n")
         .beside("plain.txt", "plain")
         .manifest(
-            "data: { port: 8080, on: true, none: null, sites: [a, b], map: { k: [1, 2] } }\nccm:\n  resources:\n    - file:\n        \
+            "data: { port: 8080, on: true, none: null, sites: [a, b], version: 1.10, versions: [1.20, 3], plain: 2.5, map: { k: [1, 2] } }\nccm:\n  resources:\n    - file:\n        \
              - $W/page: { $OWN, mode: \"0644\", content: \"${ jinja('page.j2') }\" }\n",
         );
     let outcome = world.apply();
@@ -33,6 +33,11 @@ fn blocks_values_filters_and_functions_work() {
         ("{{ 'a-b' | trimPrefix('a-') }} {{ repeat('x', 3) }} {{ hasSuffix('abc', 'c') }}", "b xxx true"),
         ("{{ Data.gone | default('-') }}{% if Data.gone is defined %}!{% endif %}", "-"),
         ("{% set x = 1 %}{{ x }}{% macro m(a) %}({{ a }}){% endmacro %}{{ m(2) }}", "1(2)"),
+        (
+            "{{ Data.version }} {{ Data.version * 2 }} {{ Data.versions }} {{ lookup('data.version') }} {{ 1.5 }} {{ Data.plain }}",
+            "1.10 2.2 [1.20,3] 1.10 1.5 2.5",
+        ),
+        ("{% for v in Data.versions %}{{ v }};{% endfor %}{{ Data.version > 1.05 }}", "1.20;3;true"),
         ("two lines\n\n", "two lines\n\n"),
         ("{{ Facts.os is string }}{{ facts.os == Facts.os }}", "truetrue"),
     ] {

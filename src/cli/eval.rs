@@ -16,6 +16,7 @@ use super::{
 use crate::{
     document::{Diagnostic, Source, Span},
     manifest::{self, Location},
+    template::functions_help,
 };
 
 pub(super) fn command() -> Command {
@@ -34,6 +35,7 @@ pub(super) fn command() -> Command {
                 .value_name("MANIFEST")
                 .help("A manifest whose data the expression can see"),
         )
+        .defer(|command| command.after_long_help(functions_help()))
 }
 
 /// What `ccm eval` is asked.

@@ -32,6 +32,7 @@ pub(super) fn command() -> Command {
         .arg(Arg::new("query").value_name("QUERY").help("A GJSON path such as `host.info.platformFamily`"))
         .arg(switch("yaml", "Print YAML instead of JSON"))
         .args(arguments())
+        .defer(|command| command.after_long_help(facts::help()))
 }
 
 /// The flags that add facts.

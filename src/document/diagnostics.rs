@@ -12,7 +12,7 @@ use super::{Diagnostic, Severity, Source};
 pub(crate) struct Diagnostics(Vec<Diagnostic>);
 
 /// A document, and what was found in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Review {
     pub(crate) source: Source,
     pub(crate) diagnostics: Diagnostics,

@@ -15,7 +15,13 @@ pub(super) fn section(machine: &Arc<Machine>) -> Value {
         &[
             ("virtual", |machine| Amounts::read(machine.memory()).memory()),
             ("swap", |machine| {
-                Lazy::of(machine, &[("info", |machine| Amounts::read(machine.memory()).swap())])
+                Lazy::of(
+                    machine,
+                    &[
+                        ("info", |machine| Amounts::read(machine.memory()).swap(machine)),
+                        ("devices", |machine| swap_devices(machine)),
+                    ],
+                )
             }),
         ],
     )
@@ -86,7 +92,7 @@ impl<'a> Amounts<'a> {
         own.into_iter().chain(kernel).map(|(name, value)| (Arc::from(name), value)).collect::<Map>().into()
     }
 
-    fn swap(&self) -> Value {
+    fn swap(&self, machine: &Machine) -> Value {
         let (total, free) = (self.of("SwapTotal"), self.of("SwapFree"));
         let used = total.saturating_sub(free);
         map([
@@ -94,8 +100,36 @@ impl<'a> Amounts<'a> {
             ("used", used.into()),
             ("free", free.into()),
             ("usedPercent", percent(used, total).into()),
+            ("sin", swapped(machine, "pswpin").into()),
+            ("sout", swapped(machine, "pswpout").into()),
         ])
     }
+}
+
+/// Pages are counted in this size, whatever the processor's own is, as other tools do.
+const PAGE: u64 = 4096;
+
+/// Bytes moved from or to swap space, by a line of /proc/vmstat.
+fn swapped(machine: &Machine, name: &str) -> u64 {
+    let text = machine.text("proc/vmstat").unwrap_or_default();
+    let count = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    count.unwrap_or(0).saturating_mul(PAGE)
+}
+
+/// The lines of /proc/swaps: a path, in which the kernel writes blanks in octal, the kind, and amounts in KiB.
+fn swap_devices(machine: &Machine) -> Value {
+    let text = machine.text("proc/swaps").unwrap_or_default();
+    let device = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [name, _, size, used, ..] = words[..] else { return None };
+        let (size, used): (u64, u64) = (size.parse().ok()?, used.parse().ok()?);
+        Some(map([
+            ("name", name.replace("\\040", " ").into()),
+            ("usedBytes", used.saturating_mul(1024).into()),
+            ("freeBytes", size.saturating_sub(used).saturating_mul(1024).into()),
+        ]))
+    };
+    text.lines().skip(1).filter_map(device).collect()
 }
 
 /// `MemTotal:  16 kB` is 16,384 bytes; without a unit it is a number of things.

@@ -14,6 +14,7 @@ mod cpu;
 mod host;
 mod lazy;
 mod machine;
+mod manual;
 mod memory;
 mod network;
 mod overlay;
@@ -32,11 +33,16 @@ use std::{
 
 use ccm_expr::{Map, Object, Value};
 
-pub(crate) use self::own::{FactsError, in_file};
+#[cfg(test)]
+pub(crate) use self::manual::FACTS;
 use self::{
     lazy::{Fact, Lazy},
     machine::Machine,
     overlay::{merge, overlay},
+};
+pub(crate) use self::{
+    manual::help,
+    own::{FactsError, in_file},
 };
 use crate::{document::Review, host::interrupt::Interrupt};
 

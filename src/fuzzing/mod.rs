@@ -8,21 +8,21 @@ use std::{path::PathBuf, sync::Arc};
 
 pub use archives::unpack;
 
-use ccm_expr::{Map, Memory, Value};
+use ccm_expr::{Map, Memory as ExpressionMemory, Value};
 
 use crate::{
     cli,
     document::{Colour, Review, render},
     facts::{Facts, Options},
     host::{Host, input::Limits},
-    manifest::{self, LoadError, LoadInputs, Location},
+    manifest::{self, LoadError, LoadInputs, Loaded, Location},
     state::{Memory, StateDirectory},
 };
 
 /// A manifest, as `ccm validate` and `ccm apply --render` read it.
 pub fn manifest(text: &[u8]) {
     with_host(|host, memory| match manifest::load(&location(text), &load_inputs(), host, memory) {
-        Ok(manifest) => {
+        Ok(Loaded { value: manifest, .. }) => {
             for resource in &manifest.resources {
                 let late = resource.wanted_now(&manifest.scope, &manifest.source);
                 let wanted = late.ok().flatten();
@@ -37,7 +37,7 @@ pub fn manifest(text: &[u8]) {
 pub fn hiera(text: &[u8]) {
     with_host(|host, memory| {
         let data = load_inputs().data_of(&location(text), &folder(), host, memory);
-        data.as_ref().map_or_else(tell, |data| drop(data.to_text()));
+        data.as_ref().map_or_else(tell, |data| drop(data.value.to_text()));
     });
 }
 
@@ -71,7 +71,7 @@ fn load_inputs() -> LoadInputs {
         hiera: Vec::new(),
         data: Vec::new(),
         limits: Limits::default(),
-        expression_memory: Memory::default(),
+        expression_memory: ExpressionMemory::default(),
     }
 }
 

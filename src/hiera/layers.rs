@@ -1,14 +1,17 @@
-//! The layers of a document: `data`, and the `overrides` that its `hierarchy` selects on this machine.
+//! The layers of a document: `data`, and the `overrides` and files that its `hierarchy` selects on this machine.
+
+use std::path::Path;
 
 use ccm_expr::{Map, Template, Value};
 
 use super::{
+    files::{Folder, LayerFile},
     merge::{self, Lists},
     rules,
 };
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, closest, to_value},
-    template::{self, Missing, Scope, expand, holds_template, template_problem},
+    template::{self, Missing, Provenance, Scope, expand, holds_template, template_problem},
 };
 
 /// How overrides go over the data.
@@ -27,15 +30,40 @@ struct Hierarchy {
     /// The names to look for in `overrides`.
     order: Vec<String>,
     mode: Mode,
+    /// Where files with the same names are.
+    folder: Option<Folder>,
+}
+
+impl Default for Hierarchy {
+    fn default() -> Self {
+        Self { order: vec!["default".to_owned()], mode: Mode::First, folder: None }
+    }
+}
+
+/// Where a document comes from.
+pub(crate) struct Origin<'a> {
+    pub(crate) source: &'a Source,
+    /// The folder that its files lie in; `None` where it came alone, from an address.
+    pub(crate) folder: Option<&'a Path>,
+    pub(crate) provenance: Provenance,
+    /// How large a file with data may be.
+    pub(crate) limit: u64,
+}
+
+/// The data of a document, and the files that went into it.
+pub(crate) struct Resolved {
+    pub(crate) data: Value,
+    pub(crate) files: Vec<LayerFile>,
 }
 
 /// The data of a document on this machine.
 pub(crate) fn resolve(
     root: &[Entry],
     scope: &Scope,
-    source: &Source,
+    origin: &Origin,
     diagnostics: &mut Diagnostics,
-) -> Value {
+) -> Resolved {
+    let source = origin.source;
     let section = |name: &str| root.iter().find(|entry| entry.key == name);
     let expanded = |mut node: Node, diagnostics: &mut Diagnostics| {
         expand(&mut node, scope, source, diagnostics);
@@ -43,10 +71,9 @@ pub(crate) fn resolve(
     };
     let data = section("data").map(|entry| &entry.value).filter(|node| !node.is_null());
     let merged = data.map_or_else(|| Map::new().into(), |data| expanded(data.clone(), diagnostics));
-    let Hierarchy { order, mode } = section("hierarchy").map_or_else(
-        || Hierarchy { order: vec!["default".to_owned()], mode: Mode::First },
-        |hierarchy| hierarchy_of(hierarchy, scope, source, diagnostics),
-    );
+    let Hierarchy { order, mode, folder } = section("hierarchy")
+        .map(|hierarchy| hierarchy_of(hierarchy, scope, origin, diagnostics))
+        .unwrap_or_default();
     let overrides =
         section("overrides").and_then(|entry| overrides_of(entry, diagnostics)).unwrap_or_default();
     let chosen = |entry: &&Entry| order.contains(&entry.key);
@@ -54,14 +81,35 @@ pub(crate) fn resolve(
         // What this machine does not use, another one will.
         template::check(&other.value, scope, source, diagnostics);
     }
-    let found = order.iter().filter_map(|name| overrides.iter().find(|entry| entry.key == *name));
-    let mut found = found.map(|entry| expanded(entry.value.clone(), diagnostics));
-    match mode {
+    let mut files = Vec::new();
+    let mut found = order.iter().filter_map(|name| {
+        let file = folder.as_ref().and_then(|folder| folder.find(name, origin, scope, diagnostics));
+        let below = file.as_ref().map(|file| file.data.clone());
+        files.extend(file);
+        let inline = overrides.iter().find(|entry| entry.key == *name);
+        let above = inline.map(|entry| expanded(entry.value.clone(), diagnostics));
+        match (below, above) {
+            (Some(below), Some(above)) => Some(mode.merge(below, &above)),
+            (below, above) => above.or(below),
+        }
+    });
+    let data = match mode {
         Mode::First => found.next().map_or(merged.clone(), |over| merge::shallow(merged, &over)),
-        Mode::Deep(lists) => found.fold(merged, |merged, over| merge::deep_with(merged, &over, lists)),
+        Mode::Deep(_) => found.fold(merged, |merged, over| mode.merge(merged, &over)),
         Mode::Keys => {
             let found: Vec<_> = found.collect();
             found.iter().rev().fold(merged, merge::shallow)
+        }
+    };
+    Resolved { data, files }
+}
+
+impl Mode {
+    /// Puts one layer over another.
+    fn merge(self, below: Value, above: &Value) -> Value {
+        match self {
+            Self::First | Self::Keys => merge::shallow(below, above),
+            Self::Deep(lists) => merge::deep_with(below, above, lists),
         }
     }
 }
@@ -97,14 +145,14 @@ fn overrides_of<'a>(entry: &'a Entry, diagnostics: &mut Diagnostics) -> Option<&
 }
 
 /// Reads what the hierarchy says.
-fn hierarchy_of(entry: &Entry, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) -> Hierarchy {
-    let mut order = vec!["default".to_owned()];
-    let mut mode = Mode::First;
+fn hierarchy_of(entry: &Entry, scope: &Scope, origin: &Origin, diagnostics: &mut Diagnostics) -> Hierarchy {
+    let source = origin.source;
+    let Hierarchy { mut order, mut mode, mut folder } = Hierarchy::default();
     let mut lists: Option<(Lists, Span)> = None;
     let Some(entries) = entry.value.as_map() else {
         let message = format!("`hierarchy` must be a map with order and merge, not {}", entry.value.kind());
         diagnostics.push(Diagnostic::error("invalid-hierarchy", message).at(entry.key_span));
-        return Hierarchy { order, mode };
+        return Hierarchy { order, mode, folder };
     };
     for Entry { key, key_span, value } in entries {
         match (key.as_str(), value.as_seq(), value.as_str()) {
@@ -140,14 +188,18 @@ fn hierarchy_of(entry: &Entry, scope: &Scope, source: &Source, diagnostics: &mut
                 let message = "`lists` must be `append`, `replace` or `unique`";
                 diagnostics.push(Diagnostic::error("invalid-hierarchy", message).at(value.span));
             }
+            ("folder", ..) => match Folder::of(value, origin) {
+                Ok(found) => folder = Some(found),
+                Err(problem) => diagnostics.push(problem),
+            },
             _ => {
                 let problem =
                     Diagnostic::error("unknown-hierarchy-key", format!("unknown key `hierarchy.{key}`"))
                         .at(*key_span);
-                let near = closest(key, ["order", "merge", "lists"]);
+                let near = closest(key, ["order", "merge", "lists", "folder"]);
                 diagnostics.push(match near {
                     Some(near) => problem.with_help(format!("did you mean `{near}`?")),
-                    None => problem.with_help("a hierarchy has order, merge and lists"),
+                    None => problem.with_help("a hierarchy has order, merge, lists and folder"),
                 });
             }
         }
@@ -160,7 +212,7 @@ fn hierarchy_of(entry: &Entry, scope: &Scope, source: &Source, diagnostics: &mut
         }
         (None, _) => {}
     }
-    Hierarchy { order, mode }
+    Hierarchy { order, mode, folder }
 }
 
 /// One name of the order. It is passed over when it has expressions and all of them came out empty or missing; one that

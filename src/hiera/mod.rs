@@ -1,8 +1,10 @@
 //! Hierarchical data: a base, and overrides for some machines merged into it.
 
+mod files;
 mod layers;
 mod merge;
 mod rules;
 
-pub(crate) use layers::{check, resolve};
+pub(crate) use files::LayerFile;
+pub(crate) use layers::{Origin, Resolved, check, resolve};
 pub(crate) use merge::{deep, set};

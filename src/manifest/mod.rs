@@ -30,7 +30,7 @@ use crate::{
         closest, from_node,
     },
     facts::Facts,
-    hiera::{self, deep, set},
+    hiera::{self, LayerFile, Resolved, deep, set},
     host::{Host, input::Limits},
     resource::{Declaration, Resource},
     state::Memory,
@@ -133,11 +133,11 @@ pub(crate) fn load(
     let first = reading.file(origin, &way)?;
     reading.check_references();
     let resources = reading.resolve(first);
-    let mut reviews: Vec<Review> = reading.files.iter_mut().filter_map(File::review).collect();
+    let mut reviews: Vec<Review> = reading.files.iter_mut().flat_map(File::reviews).collect();
     let bundles = reading.files.iter_mut().filter_map(|file| file.bundle.take()).collect();
     let File { source, folder, content, .. } = reading.files.swap_remove(first);
     let scope = content.as_ref().map(|content: &Content| &content.scope);
-    let broken = scope.into_iter().flat_map(|scope| external.iter().map(move |one| one.review(scope)));
+    let broken = scope.into_iter().flat_map(|scope| external.iter().map(move |one| one.reviews(scope)));
     reviews.extend(broken.flatten());
     reviews.extend(load_inputs.facts.take_reviews());
     let manifest = content.map(|content| Manifest {
@@ -172,7 +172,7 @@ impl LoadInputs {
         let scope = self.scope(working_directory);
         let external = self.external_data(&scope, host, memory)?;
         let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), &external)?);
-        let reviews: Vec<_> = external.iter().filter_map(|external| external.review(&scope)).collect();
+        let reviews: Vec<_> = external.iter().flat_map(|external| external.reviews(&scope)).collect();
         Loaded::of(Some(scope.for_turns()), reviews.into_iter().chain(self.facts.take_reviews()))
     }
 
@@ -190,7 +190,7 @@ impl LoadInputs {
         let data = self.over(own.data.clone(), &external)?;
         let scope = scope.with_data(data.clone());
         let documents = std::iter::once(&own).chain(&external);
-        let reviews: Vec<_> = documents.filter_map(|document| document.review(&scope)).collect();
+        let reviews: Vec<_> = documents.flat_map(|document| document.reviews(&scope)).collect();
         Loaded::of(Some(data), reviews.into_iter().chain(self.facts.take_reviews()))
     }
 
@@ -214,6 +214,8 @@ struct External {
     data: ccm_expr::Value,
     /// Warnings about the document itself.
     diagnostics: Diagnostics,
+    /// Warnings about the files of its hierarchy.
+    files: Vec<Review>,
 }
 
 impl External {
@@ -224,7 +226,7 @@ impl External {
         memory: &Memory,
         limit: u64,
     ) -> Result<Self, LoadError> {
-        let Origin { source, provenance, folder: _, bundle: _bundle } =
+        let Origin { source, provenance, folder, bundle: _bundle, stands_alone } =
             location.read(host, memory, limit).map_err(LoadError::Unreadable)?;
         let parsed = match document::read(&source) {
             Ok(parsed) => parsed,
@@ -235,6 +237,7 @@ impl External {
         };
         let root = &parsed.root;
         let mut diagnostics = Diagnostics::default();
+        let mut files = Vec::new();
         let data = if root.is_null() && provenance == Provenance::Remote {
             // A server that answers with nothing most probably does not have what was asked for.
             diagnostics.push(Diagnostic::error("no-data", "the address answers without any data"));
@@ -243,28 +246,46 @@ impl External {
             ccm_expr::Map::new().into()
         } else if let Some(entries) = root.as_map() {
             check_sections(entries, &mut diagnostics);
-            hiera::resolve(entries, &scope.for_data(provenance), &source, &mut diagnostics)
+            let folder = Some(folder.as_path()).filter(|_| !stands_alone);
+            let origin = hiera::Origin { source: &source, folder, provenance, limit };
+            let scope = scope.for_data(provenance);
+            let Resolved { data, files: read } = hiera::resolve(entries, &scope, &origin, &mut diagnostics);
+            files = read.into_iter().filter_map(review_of).collect();
+            data
         } else {
             let message = format!("data is a map with a section `data`, not {}", root.kind());
             diagnostics.push(Diagnostic::error("data-not-a-map", message).at(root.span));
             ccm_expr::Value::Null
         };
         combine(&mut diagnostics, &parsed, &source);
-        if diagnostics.has_errors() {
-            return Err(LoadError::Invalid(vec![Review { source, diagnostics }]));
+        if diagnostics.has_errors() || files.iter().any(|file| file.diagnostics.has_errors()) {
+            return Err(LoadError::Invalid(diagnostics.review(&source).into_iter().chain(files).collect()));
         }
-        Ok(Self { source, root: parsed.root, provenance, data, diagnostics })
+        Ok(Self { source, root: parsed.root, provenance, data, diagnostics, files })
     }
 
-    /// Returns what was found in the document, and the rules of it that the merged data breaks.
-    fn review(&self, scope: &Scope) -> Option<Review> {
+    /// Returns what was found in the document and in the files of its hierarchy, and the rules of it that the merged data
+    /// breaks.
+    fn reviews(&self, scope: &Scope) -> Vec<Review> {
         let mut diagnostics = self.diagnostics.clone();
         let entries = self.root.as_map().unwrap_or_default();
         let scope = scope.for_data(self.provenance);
         hiera::check(entries, scope.data(), &scope, &self.source, &mut diagnostics);
         secret::hide(&mut diagnostics, &self.root, &self.source.text);
-        diagnostics.review(&self.source)
+        diagnostics.review(&self.source).into_iter().chain(self.files.iter().cloned()).collect()
     }
+}
+
+/// Returns what was found in a file of a hierarchy.
+fn review_of(LayerFile { source, parsed, mut diagnostics, .. }: LayerFile) -> Option<Review> {
+    match parsed {
+        Ok(parsed) => combine(&mut diagnostics, &parsed, &source),
+        Err(found) => {
+            diagnostics = found;
+            secret::hide_all(&mut diagnostics, &source.text);
+        }
+    }
+    diagnostics.review(&source)
 }
 
 /// Joins what is wrong with a document as such and what is wrong with what it says, in the written order.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     document::{self, Diagnostic, Diagnostics, Node, Parsed, Review, Source, Value, from_node, to_value},
-    hiera::{self, deep},
+    hiera::{self, Resolved, deep},
     host::Host,
     resource::{Child, Completeness, Declaration, Resource, RunMode},
     state::Memory,
@@ -46,6 +46,8 @@ pub(super) struct File {
     pub(super) bundle: Option<Bundle>,
     parsed: Option<Parsed>,
     pub(super) content: Option<Content>,
+    /// What was found in the files of its hierarchy.
+    layers: Vec<Review>,
 }
 
 /// What a manifest says, as far as it can be told in spite of its problems.
@@ -90,10 +92,10 @@ impl Way {
 impl Reading<'_> {
     /// Reads a manifest and those inside it, and returns its place among the files.
     pub(super) fn file(&mut self, origin: Origin, way: &Way) -> Result<usize, LoadError> {
-        let Origin { source, folder, provenance, bundle } = origin;
+        let Origin { source, folder, provenance, bundle, stands_alone } = origin;
         let place = self.files.len();
-        let (diagnostics, parsed, content) = (Diagnostics::default(), None, None);
-        self.files.push(File { source, folder, diagnostics, bundle, parsed, content });
+        let (diagnostics, parsed, content, layers) = (Diagnostics::default(), None, None, Vec::new());
+        self.files.push(File { source, folder, diagnostics, bundle, parsed, content, layers });
         let file = &self.files[place];
         let mut diagnostics = Diagnostics::default();
         let mut parsed = match document::read(&file.source) {
@@ -105,8 +107,15 @@ impl Reading<'_> {
             }
         };
         let source = file.source.clone();
-        let scope = self.load_inputs.scope(&file.folder);
-        let read = self.tree(&mut parsed.root, &source, &scope, provenance, way, &mut diagnostics)?;
+        let folder = file.folder.clone();
+        let scope = self.load_inputs.scope(&folder);
+        let origin = hiera::Origin {
+            source: &source,
+            folder: Some(folder.as_path()).filter(|_| !stands_alone),
+            provenance,
+            limit: self.load_inputs.limits.data,
+        };
+        let read = self.tree(place, &mut parsed.root, &origin, &scope, way, &mut diagnostics)?;
         let content = match read {
             Some((scope, settings, Read { declared, told, findings })) => {
                 let mut content = Content { scope, settings, items: Vec::new(), told, findings };
@@ -124,19 +133,22 @@ impl Reading<'_> {
     }
 
     fn tree(
-        &self,
+        &mut self,
+        place: usize,
         root: &mut Node,
-        source: &Source,
+        origin: &hiera::Origin,
         scope: &Scope,
-        provenance: Provenance,
         way: &Way,
         diagnostics: &mut Diagnostics,
     ) -> Result<Option<(Scope, Settings, Read)>, LoadError> {
-        let for_data = scope.for_data(provenance);
+        let source = origin.source;
+        let for_data = scope.for_data(origin.provenance);
         let own = match root.as_map() {
             Some(entries) => {
                 check_sections(entries, diagnostics);
-                hiera::resolve(entries, &for_data, source, diagnostics)
+                let Resolved { data, files } = hiera::resolve(entries, &for_data, origin, diagnostics);
+                self.files[place].layers = files.into_iter().filter_map(super::review_of).collect();
+                data
             }
             None if root.as_seq().is_some() => ccm_expr::Map::new().into(),
             None => {
@@ -304,12 +316,13 @@ impl Reading<'_> {
 }
 
 impl File {
-    /// Returns what was found in it, in the written order.
-    pub(super) fn review(&mut self) -> Option<Review> {
+    /// Returns what was found in it, in the written order, and in the files of its hierarchy.
+    pub(super) fn reviews(&mut self) -> Vec<Review> {
         if let Some(parsed) = &self.parsed {
             combine(&mut self.diagnostics, parsed, &self.source);
         }
-        std::mem::take(&mut self.diagnostics).review(&self.source)
+        let own = std::mem::take(&mut self.diagnostics).review(&self.source);
+        own.into_iter().chain(std::mem::take(&mut self.layers)).collect()
     }
 }
 

@@ -70,6 +70,10 @@ fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<
                         "order": { "type": "array", "items": { "type": "string" } },
                         "merge": { "enum": ["first", "deep", "keys"] },
                         "lists": { "enum": ["append", "replace", "unique"] },
+                        "folder": {
+                            "type": "string",
+                            "description": "Where files with more data are: the entry `role:web` of the order is `role/web.yaml` there.",
+                        },
                     },
                 },
                 "overrides": {

@@ -59,6 +59,8 @@ pub(super) struct Origin {
     pub(super) provenance: Provenance,
     /// Keeps the files of a bundle for as long as they are needed.
     pub(super) bundle: Option<Bundle>,
+    /// Whether no files came with it, as from an address that is not a bundle's.
+    pub(super) stands_alone: bool,
 }
 
 impl Location {
@@ -105,6 +107,7 @@ impl Location {
                         let bytes =
                             host.http.fetch_small(&Request::of(url), limit).map_err(Unreadable::Http)?;
                         origin(url.to_string(), bytes, Path::new("."))
+                            .map(|origin| Origin { stands_alone: true, ..origin })
                     }
                 };
                 origin.map(|origin| Origin { provenance: Provenance::Remote, ..origin })
@@ -132,5 +135,5 @@ fn file(path: &Path, name: String, read: Result<Vec<u8>, InputError>) -> Result<
 fn origin(name: String, bytes: Vec<u8>, folder: &Path) -> Result<Origin, Unreadable> {
     let source = Source::read(name, bytes).map_err(Unreadable::NotText)?;
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    Ok(Origin { source, folder, provenance: Provenance::Local, bundle: None })
+    Ok(Origin { source, folder, provenance: Provenance::Local, bundle: None, stands_alone: false })
 }

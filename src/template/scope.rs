@@ -107,7 +107,7 @@ pub(crate) enum Provenance {
 /// What only resources can use.
 const READERS: &[&str] = &["file", "readFile", "template", "jinja"];
 const FOR_DATA: &[&str] = &["lookup", "versionCompare"];
-const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template", "jinja", "versionCompare"];
+pub(super) const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template", "jinja", "versionCompare"];
 
 impl Scope {
     /// A scope without data.

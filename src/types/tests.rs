@@ -194,6 +194,29 @@ fn the_reference_pages_are_current() {
     }
 }
 
+const GENERATED: &str =
+    "<!-- Generated from the source: change it there, then run `UPDATE=1 cargo test`. -->";
+
+#[test]
+fn the_lists_of_facts_and_functions_are_current() {
+    let mut facts = format!("# Facts\n\n{GENERATED}\n\n");
+    facts.push_str("What `ccm facts` shows of a machine. `#` stands for each item of a list: `cpu.info.0.mhz` is that of the first, \
+                    `cpu.info.#.mhz` a list of all.\n\n| fact | meaning |\n|---|---|\n");
+    for (path, meaning) in crate::facts::FACTS {
+        facts += &format!("| `{path}` | {meaning} |\n");
+    }
+    assert_current("docs/reference/facts.md", &facts);
+    let mut functions =
+        format!("# Functions\n\n{GENERATED}\n\nThe functions of expressions. Try them with `ccm eval`.\n");
+    for (title, group) in crate::template::FUNCTION_GROUPS {
+        functions += &format!("\n## {title}\n\n| function | gives |\n|---|---|\n");
+        for (call, meaning) in *group {
+            functions += &format!("| `{call}` | {meaning} |\n");
+        }
+    }
+    assert_current("docs/reference/functions.md", &functions);
+}
+
 #[test]
 fn the_schemas_are_current() {
     let schemas = [
@@ -210,11 +233,12 @@ fn the_schemas_are_current() {
 }
 
 #[test]
-fn every_file_of_the_reference_belongs_to_a_type() {
+fn every_file_of_the_reference_belongs_to_a_type_or_is_a_list() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference");
     for entry in fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let page = name.strip_suffix(".md").unwrap();
-        assert!(super::find(page).is_some(), "docs/reference/{name} is about no type");
+        let is_list = ["facts", "functions"].contains(&page);
+        assert!(is_list || super::find(page).is_some(), "docs/reference/{name} is about no type");
     }
 }

@@ -59,6 +59,7 @@ mod template;
 mod value;
 
 pub use budget::{Exhausted, Memory};
+pub use builtins::names as function_names;
 pub use environment::{Arguments, CallError, Environment, MissingMember};
 pub use error::{Error, ErrorKind};
 pub use path::{Missing, Path};

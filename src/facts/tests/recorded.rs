@@ -92,7 +92,11 @@ fn memory_is_in_bytes() {
     assert_eq!(known.number("memory.virtual.hugePageSize"), 2048 * 1024);
     assert_eq!(
         known.json("memory.swap.info"),
-        r#"{"total":2048000000,"used":512000000,"free":1536000000,"usedPercent":25}"#
+        r#"{"total":2048000000,"used":512000000,"free":1536000000,"usedPercent":25,"sin":40960,"sout":81920}"#
+    );
+    assert_eq!(
+        known.json("memory.swap.devices"),
+        r#"[{"name":"/dev/sda2","usedBytes":512000000,"freeBytes":512000000},{"name":"/var/swap file","usedBytes":0,"freeBytes":1024000000}]"#
     );
 }
 

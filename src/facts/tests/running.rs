@@ -1,8 +1,10 @@
 //! The machine that runs the tests, compared with what its own programs say. Those that are not installed say nothing.
 
-use std::process::Command;
+use std::{collections::BTreeSet, process::Command};
 
-use super::Known;
+use ccm_expr::Value;
+
+use super::{super::FACTS, Known};
 
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).env("LC_ALL", "C").output().ok()?;
@@ -107,4 +109,34 @@ fn the_time_since_the_start_is_that_of_the_kernel() {
     let found = known.number("host.info.uptime");
     assert!((found - expected).abs() <= 5, "{found} and {expected}");
     assert!(known.number("host.info.procs") > 0);
+}
+
+/// The path of everything in a value that is neither a map nor a list of them, `#` standing for each item.
+fn paths(at: &str, value: &Value, found: &mut BTreeSet<String>) {
+    let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+    match value {
+        Value::Map(_) | Value::Object(_) => {
+            for name in value.member_names() {
+                paths(&below(&name), &value.member(&name).unwrap(), found);
+            }
+        }
+        Value::List(items) if items.iter().all(|item| item.as_map().is_some()) => {
+            items.iter().for_each(|item| paths(&below("#"), item, found));
+        }
+        _ => {
+            found.insert(at.to_owned());
+        }
+    }
+}
+
+#[test]
+fn every_fact_is_listed_and_every_one_that_is_listed_exists() {
+    let mut found = BTreeSet::new();
+    for name in ["debian", "ubuntu", "rocky", "alpine"] {
+        paths("", &Known::recorded(name).facts, &mut found);
+    }
+    paths("", &Known::running().facts, &mut found);
+    let listed: BTreeSet<String> = FACTS.iter().map(|(path, _)| (*path).to_owned()).collect();
+    assert_eq!(listed.len(), FACTS.len(), "a fact is listed twice");
+    assert_eq!(listed, found);
 }

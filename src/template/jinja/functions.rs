@@ -11,7 +11,7 @@ use minijinja::{
     value::{Rest, Value as JinjaValue},
 };
 
-use super::values::{from_jinja, to_jinja};
+use super::values::Spellings;
 
 /// The expression language's functions on text.
 const STRINGS: &[&str] = &[
@@ -74,17 +74,21 @@ pub(super) fn add(
     environment: &mut Environment,
     root: impl Fn(&str) -> Value + Send + Sync + 'static,
     files: &Files,
+    spellings: &Spellings,
 ) {
+    let found = spellings.clone();
     environment.add_function("lookup", move |path: String, default: Option<JinjaValue>| {
-        lookup(&path, default, &root(&path))
+        lookup(&path, default, &root(&path), &found)
     });
     for name in ["file", "readFile"] {
         let files = files.clone();
         environment.add_function(name, move |path: String| files.get(&path));
     }
     for name in STRINGS {
-        let call = move |arguments: &[JinjaValue]| call(name, arguments);
-        environment.add_function(*name, move |arguments: Rest<JinjaValue>| call(&arguments));
+        let given = spellings.clone();
+        let call = move |arguments: &[JinjaValue]| call(name, arguments, &given);
+        let own = call.clone();
+        environment.add_function(*name, move |arguments: Rest<JinjaValue>| own(&arguments));
         if !OWN_FILTERS.contains(name) {
             environment.add_filter(*name, move |value: JinjaValue, arguments: Rest<JinjaValue>| {
                 call(&[&[value], &arguments[..]].concat())
@@ -93,7 +97,12 @@ pub(super) fn add(
     }
 }
 
-fn lookup(path: &str, default: Option<JinjaValue>, root: &Value) -> Result<JinjaValue, Error> {
+fn lookup(
+    path: &str,
+    default: Option<JinjaValue>,
+    root: &Value,
+    spellings: &Spellings,
+) -> Result<JinjaValue, Error> {
     let path = Path::parse(path).map_err(|error| failed(error.to_string()))?;
     let found = match default {
         Some(default) => match path.find(root) {
@@ -103,20 +112,21 @@ fn lookup(path: &str, default: Option<JinjaValue>, root: &Value) -> Result<Jinja
         },
         None => path.require(root),
     };
-    found.map(|found| to_jinja(&found)).map_err(|error| match &error.help {
+    found.map(|found| spellings.to_jinja(&found)).map_err(|error| match &error.help {
         Some(help) => failed(format!("{}; {help}", error.kind)),
         None => failed(error.kind.to_string()),
     })
 }
 
 /// Calls a function of the expression language.
-fn call(name: &str, arguments: &[JinjaValue]) -> Result<JinjaValue, Error> {
+fn call(name: &str, arguments: &[JinjaValue], spellings: &Spellings) -> Result<JinjaValue, Error> {
     let names: Vec<String> = (0..arguments.len()).map(|place| format!("argument{place}")).collect();
+    let values = names.iter().zip(arguments);
     let values: Map =
-        names.iter().zip(arguments).map(|(name, value)| (name.as_str().into(), from_jinja(value))).collect();
+        values.map(|(name, value)| (name.as_str().into(), spellings.from_jinja(value))).collect();
     let program = Program::compile(&format!("{name}({})", names.join(", ")));
     let value = program.and_then(|program| program.evaluate(&values));
-    value.map(|value| to_jinja(&value)).map_err(|error| failed(format!("{name}: {}", error.kind)))
+    value.map(|value| spellings.to_jinja(&value)).map_err(|error| failed(format!("{name}: {}", error.kind)))
 }
 
 pub(super) fn failed(message: String) -> Error {

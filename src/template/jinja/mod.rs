@@ -16,7 +16,7 @@ use minijinja::{
 
 use self::{
     functions::{Files, failed},
-    values::{from_jinja, to_jinja},
+    values::Spellings,
 };
 use super::Scope;
 use crate::document::closest;
@@ -102,16 +102,18 @@ impl JinjaTemplate<'_> {
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_fuel(Some(MOST_STEPS));
-        environment.set_formatter(format);
+        let spellings = Spellings::default();
+        let written = spellings.clone();
+        environment.set_formatter(move |out, _: &mut State, value| format(out, value, &written));
         let Delimiters { left, right } = self.delimiters;
         let mut syntax = SyntaxConfig::builder();
         syntax.keep_trailing_newline(true).variable_delimiters(left.to_owned(), right.to_owned());
         environment.set_syntax(syntax.build()?);
         for (name, value) in scope.variables() {
-            environment.add_global(name, to_jinja(&value));
+            environment.add_global(name, spellings.to_jinja(&value));
         }
         let roots = scope.roots();
-        functions::add(&mut environment, move |path| roots.of(path), files);
+        functions::add(&mut environment, move |path| roots.of(path), files, &spellings);
         let included = files.clone();
         environment.set_loader(move |path| included.get(path).map(Some));
         Ok(environment)
@@ -162,14 +164,14 @@ fn nearest(name: &str, known: &[&str]) -> Option<String> {
 }
 
 /// Prints a value as expressions do.
-fn format(out: &mut Output, _: &mut State, value: &JinjaValue) -> Result<(), Error> {
+fn format(out: &mut Output, value: &JinjaValue, spellings: &Spellings) -> Result<(), Error> {
     let text = match value.kind() {
         ValueKind::None => {
             return Err(failed("none has no text: give a default with `| default('')`".to_owned()));
         }
         ValueKind::Undefined => String::new(),
         ValueKind::String => return out.write_str(value.as_str().unwrap_or_default()).map_err(Error::from),
-        _ => from_jinja(value).to_text(),
+        _ => spellings.from_jinja(value).to_text(),
     };
     out.write_str(&text).map_err(Error::from)
 }

@@ -21,6 +21,10 @@ pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Chan
                 .on("ensure")
                 .with_help("set `force: true` to remove it with everything in it"))
         }
+        (Ensure::Absent, Found::Directory { contents: Contents::Some }) => kind(Action::RemoveTree(None)),
+        (Ensure::Absent, Found::Directory { contents: Contents::Counted(amount) }) => {
+            kind(Action::RemoveTree(Some(*amount)))
+        }
         (Ensure::Absent, Found::Directory { .. }) => kind(Action::RemoveDirectory),
         (Ensure::Absent, _) => kind(Action::RemoveFile),
 

@@ -1,5 +1,6 @@
 //! The `file` type: files, directories and links with their content and attributes.
 
+mod contents;
 mod decision;
 mod diff;
 mod edit;
@@ -16,7 +17,7 @@ use std::fmt;
 use self::{
     posix::Posix,
     properties::{Ensure, Properties},
-    state::FileState,
+    state::{Amount, FileState},
 };
 use crate::{
     resource::{
@@ -50,6 +51,8 @@ pub(crate) enum Action {
     Purge,
     RemoveFile,
     RemoveDirectory,
+    /// With everything in it; how much that is, only a dry run counts.
+    RemoveTree(Option<Amount>),
 }
 
 impl Action {
@@ -82,6 +85,10 @@ impl fmt::Display for Action {
             Self::SetDirectoryAttributes | Self::Purge => "updated directory",
             Self::RemoveFile => "removed the file",
             Self::RemoveDirectory => "removed the directory",
+            Self::RemoveTree(None) => "recursively removed the directory",
+            Self::RemoveTree(Some(amount)) => {
+                return write!(f, "recursively removed the directory with {amount} in it");
+            }
         })
     }
 }

@@ -10,12 +10,14 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Action, Ensure, Properties, decision,
+    Action, Ensure, Properties,
+    contents::contents,
+    decision,
     editing::{self, Edited},
     purge,
     remote::{self, Downloads},
     source,
-    state::{Contents, FileState, Found, Metadata, Target, special},
+    state::{FileState, Found, Metadata, Target, special},
 };
 use crate::{
     host::files::{
@@ -132,15 +134,6 @@ fn foreseen_as(predicted: Predicted, want: &Properties, cx: &Context) -> Option<
         (Ensure::Link, Some(target)) => FileKind::Symlink { target: target.into() },
         _ => FileKind::File,
     })
-}
-
-/// Whether anything is in the directory, which matters only to who wants it gone.
-fn contents(want: &Properties, cx: &Context) -> Result<Contents, Error> {
-    if want.ensure != Ensure::Absent || want.force {
-        return Ok(Contents::NotAsked);
-    }
-    let is_empty = cx.prediction.borrow().files.is_empty(want.name.as_path())?;
-    Ok(if is_empty { Contents::None } else { Contents::Some })
 }
 
 fn target(
@@ -328,8 +321,10 @@ impl Posix {
         let path = want.name.as_path();
         note(path, action, cx);
         let done = match (action, have.attributes_wanted(), &have.entry) {
-            (Action::RemoveDirectory, ..) if want.force => files::remove_tree(path, &mut || stop(cx)),
-            (Action::RemoveFile | Action::RemoveDirectory, ..) => files::remove(path),
+            (Action::RemoveDirectory | Action::RemoveTree(_), ..) if want.force => {
+                files::remove_tree(path, &mut || stop(cx))
+            }
+            (Action::RemoveFile | Action::RemoveDirectory | Action::RemoveTree(_), ..) => files::remove(path),
             (action, ..) if action.links() => {
                 let target = want.target.as_deref().unwrap_or_default();
                 let in_the_way = if want.force { InTheWay::Goes } else { InTheWay::Stays };
@@ -405,7 +400,11 @@ fn plan<'w>(want: &'w Properties, cx: &Context) -> Option<Plan<'w>> {
 fn note(path: &Path, action: Action, cx: &Context) {
     if matches!(
         action,
-        Action::RemoveFile | Action::RemoveDirectory | Action::SetDirectoryAttributes | Action::Purge
+        Action::RemoveFile
+            | Action::RemoveDirectory
+            | Action::RemoveTree(_)
+            | Action::SetDirectoryAttributes
+            | Action::Purge
     ) {
         return;
     }
@@ -430,7 +429,7 @@ fn intent(want: &Properties, have: &FileState, action: Action) -> Option<Intent>
     match action {
         Action::RemoveFile => Some(Intent::Remove),
         // Whether it has to be empty was decided on what is predicted in it.
-        Action::RemoveDirectory => Some(Intent::RemoveTree),
+        Action::RemoveDirectory | Action::RemoveTree(_) => Some(Intent::RemoveTree),
         Action::CreateFile | Action::UpdateFile | Action::ReplaceLink => attributes.map(Intent::Write),
         Action::SetFileAttributes | Action::SetDirectoryAttributes | Action::Purge => {
             let found = have.entry.as_ref().filter(|entry| entry.kind == FileKind::File);

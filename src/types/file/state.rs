@@ -1,6 +1,6 @@
 //! What is observed of a file.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,8 +110,31 @@ pub(super) enum Found {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     Some,
+    /// That much, which a dry run tells before all of it is removed.
+    Counted(Amount),
     None,
     NotAsked,
+}
+
+/// How much is in a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    /// What is not a directory.
+    pub(super) files: usize,
+    pub(super) directories: usize,
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let counted = |count: usize, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        let parts =
+            [counted(self.files, "file", "files"), counted(self.directories, "directory", "directories")];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(" and "))
+    }
 }
 
 /// What became of comparing the content.

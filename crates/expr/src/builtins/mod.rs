@@ -60,7 +60,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Builtin> {
 }
 
 /// The names of all functions of the language.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     let plain = TABLES.iter().copied().flatten().map(|builtin| builtin.name);
     plain.chain(Predicate::NAMES.iter().map(|(name, _)| *name))
 }

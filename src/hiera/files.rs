@@ -1,0 +1,142 @@
+//! The files of `hierarchy.folder`: an entry `role:web` of the order is `role/web.yaml` in it.
+
+use std::path::{Component, Path, PathBuf};
+
+use ccm_expr::{Map, Value};
+
+use super::layers::Origin;
+use crate::{
+    document::{self, Diagnostic, Diagnostics, Node, Parsed, Source, Span, to_value},
+    host::input::{self, InputError},
+    template::{Provenance, Scope, expand},
+};
+
+/// The folder that a hierarchy names.
+pub(super) struct Folder {
+    path: PathBuf,
+    /// How it is written, for messages.
+    shown: String,
+    /// Where it is written.
+    span: Span,
+}
+
+/// A file that an entry of the order led to.
+pub(crate) struct LayerFile {
+    pub(crate) source: Source,
+    /// What it holds; `Err` with what is wrong where that cannot be read as YAML.
+    pub(crate) parsed: Result<Parsed, Diagnostics>,
+    /// What is wrong with what it says.
+    pub(crate) diagnostics: Diagnostics,
+    pub(super) data: Value,
+}
+
+impl Folder {
+    pub(super) fn of(value: &Node, origin: &Origin) -> Result<Self, Diagnostic> {
+        let invalid = |message: String| Diagnostic::error("invalid-hierarchy", message).at(value.span);
+        let Some(written) = value.as_str().filter(|text| !text.is_empty()) else {
+            return Err(invalid(format!("`folder` must be the path of a folder, not {}", value.kind())));
+        };
+        let Some(beside) = origin.folder else {
+            return Err(invalid(
+                "`folder` is for data that has one: this came alone, from an address".to_owned(),
+            )
+            .with_help("serve it as a bundle (.tar.gz) together with its folder"));
+        };
+        let is_inside = Path::new(written)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if origin.provenance == Provenance::Remote && !is_inside {
+            return Err(invalid(format!("`folder: {written}` leads out of the bundle")));
+        }
+        let path = beside.join(written);
+        if !path.is_dir() {
+            return Err(invalid(format!("there is no folder {}", path.display()))
+                .with_help("a relative path starts at the folder of this file"));
+        }
+        Ok(Self { path, shown: written.to_owned(), span: value.span })
+    }
+
+    /// Returns the file of an entry, if there is one. What could not be read is told at the place of the folder.
+    pub(super) fn find(
+        &self,
+        entry: &str,
+        origin: &Origin,
+        scope: &Scope,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<LayerFile> {
+        let below = file_of(entry)?;
+        let path = self.path.join(&below);
+        let failed = |reason: String| {
+            Diagnostic::error("invalid-hierarchy", format!("cannot read {}: {reason}", path.display()))
+        };
+        let bytes = match input::read_file(&path, origin.limit) {
+            Ok(bytes) => bytes,
+            Err(InputError::Missing) => return None,
+            Err(error) => {
+                diagnostics.push(failed(error.to_string()).at(self.span));
+                return None;
+            }
+        };
+        let beside = Path::new(&origin.source.name).parent().unwrap_or(Path::new(""));
+        let shown = beside.join(&self.shown).join(below).display().to_string();
+        match Source::read(shown, bytes) {
+            Ok(source) => Some(LayerFile::read(source, scope)),
+            Err(error) => {
+                diagnostics.push(error.at(self.span));
+                None
+            }
+        }
+    }
+}
+
+impl LayerFile {
+    fn read(source: Source, scope: &Scope) -> Self {
+        let mut diagnostics = Diagnostics::default();
+        let parsed = document::read(&source);
+        let mut data = Map::new().into();
+        if let Ok(Parsed { root, .. }) = &parsed {
+            if root.as_map().is_some() {
+                let mut root = root.clone();
+                expand(&mut root, scope, &source, &mut diagnostics);
+                data = to_value(&root);
+            } else if !root.is_null() {
+                let message = format!("the data of an entry is a map, not {}", root.kind());
+                diagnostics.push(Diagnostic::error("data-not-a-map", message).at(root.span));
+            }
+        }
+        Self { source, parsed, diagnostics, data }
+    }
+}
+
+/// Returns the path of an entry's file: each part between colons is a name. What is no name, such as `..` or something
+/// with a slash in it, has no file: entries are made from facts, and those do not choose what is opened.
+fn file_of(entry: &str) -> Option<PathBuf> {
+    let is_name = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['/', '\0']);
+    let parts: Vec<&str> = entry.split(':').collect();
+    parts.iter().all(|part| is_name(part)).then(|| PathBuf::from(parts.join("/") + ".yaml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_a_file_below_the_folder_or_none() {
+        for (entry, file) in [
+            ("default", Some("default.yaml")),
+            ("role:web", Some("role/web.yaml")),
+            ("os:debian:12", Some("os/debian/12.yaml")),
+            ("host:a.example.net", Some("host/a.example.net.yaml")),
+            ("role:../../etc/passwd", None),
+            ("role:..", None),
+            ("role:a/b", None),
+            ("role:", None),
+            (":web", None),
+            ("/etc/passwd", None),
+            (".hidden", None),
+            ("", None),
+        ] {
+            assert_eq!(file_of(entry), file.map(PathBuf::from), "{entry}");
+        }
+    }
+}
