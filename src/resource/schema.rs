@@ -133,7 +133,7 @@ pub(super) fn expandables(kind: &dyn AnyType) -> Vec<Expandable> {
                 key,
                 late: has("x-late"),
                 source: has("x-source"),
-                numbers: types.any(|of| of == "integer"),
+                numbers: has("x-digits") || types.any(|of| of == "integer"),
                 kind: shape(schema),
             })
         })

@@ -66,7 +66,7 @@ impl JsonSchema for Digits {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
+        json_schema!({ "type": "string", "x-digits": true })
     }
 
     fn inline_schema() -> bool {
