@@ -84,15 +84,15 @@ impl Shelf {
         &self.record
     }
 
-    /// Returns what was seen last, good or not: it is not fetched again.
+    /// Returns what need not be fetched again. What was refused is fetched once more after a restart: what it is loaded with
+    /// may have changed.
     pub(crate) fn seen(&self) -> Seen {
-        let Record { good, refused, .. } = &self.record;
-        let (version, digest) = match (refused, good) {
-            (Some(refused), _) => (refused.version.clone(), Some(refused.digest.clone())),
-            (None, Some(good)) => (good.version.clone(), Some(good.digest.clone())),
-            (None, None) => (None, None),
-        };
-        Seen { version, digest, signature: None }
+        let good = self.record.good.as_ref();
+        Seen {
+            version: good.and_then(|good| good.version.clone()),
+            digest: good.map(|good| good.digest.clone()),
+            signature: None,
+        }
     }
 
     /// Returns the file of the content that is in force.

@@ -1,8 +1,56 @@
 //! The agent: keeps a machine as its manifests say, for as long as it runs.
-#![allow(dead_code, unused_imports, reason = "the callers follow")]
+//!
+//! Threads ask the sources ([`source`]) and answer callers ([`control`], [`exporter`]); everything that changes the machine
+//! or decides about it happens in the one main thread, which waits for all of them in one `poll` ([`waiting`]) and then
+//! runs what is due ([`due`]). What sources send is judged and put in force by [`intake`]; [`round`] loads and applies it
+//! through the same `Engine` as `ccm apply`. Drift is noticed by [`watching`], and fights over a resource by [`pauses`].
+//!
+//! With local sources and nothing to do, the only thing that wakes it is the service manager's watchdog.
 
 mod cache;
 mod chance;
 mod config;
+mod content;
+mod control;
+mod due;
+mod exporter;
+mod intake;
+mod log;
 mod mailbox;
+mod metrics;
+mod opening;
+mod pauses;
+mod round;
+mod running;
 mod source;
+mod status;
+mod waiting;
+mod watching;
+
+pub(crate) use self::{
+    config::{Config, LogLevel, PLACES},
+    control::{Command, call},
+    log::Log,
+    opening::Openings,
+    running::{Agent, Once, Setting},
+};
+
+use crate::{
+    host::{Host, input::Limits},
+    manifest::{LoadInputs, Location},
+    state::Memory,
+};
+
+/// What the agent is given by the program around it.
+pub(crate) trait Surroundings {
+    /// Returns the machine, of which nothing is remembered from earlier runs.
+    fn host(&self) -> Host;
+    /// Returns what manifests are loaded with, with facts that are fresh.
+    fn inputs(&self, host: &Host, hiera: Vec<Location>) -> Result<LoadInputs, String>;
+    /// Returns how large documents may be.
+    fn limits(&self) -> Limits;
+    /// Cleans up after runs that were killed.
+    fn recover(&self, host: &Host, memory: &Memory);
+    /// Reads the configuration again, or says what is wrong with it.
+    fn configuration(&self) -> Result<Config, String>;
+}

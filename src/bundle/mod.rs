@@ -5,8 +5,6 @@
 //! signature is the one that `ssh-keygen -Y sign -n ccm` makes ([`sshsig`]); who may sign is written in an allowed-signers
 //! file ([`signers`]).
 
-#![allow(dead_code, unused_imports, reason = "the callers follow")]
-
 mod building;
 mod key;
 mod label;
@@ -16,10 +14,10 @@ mod sshsig;
 mod wire;
 
 pub(crate) use self::{
-    building::{BuildError, build},
-    label::{Label, LabelError},
+    building::build,
+    label::Label,
     signers::AllowedSigners,
-    signing::{SignError, SigningKey},
+    signing::SigningKey,
     sshsig::{Signature, VerifyError},
 };
 

@@ -73,6 +73,11 @@ impl FactFlags {
         })
     }
 
+    /// Adds nothing to the facts of the machine.
+    pub(super) fn none() -> Self {
+        Self { files: Vec::new(), facts: Vec::new(), limits: Limits::default() }
+    }
+
     /// Adds facts over all others.
     pub(super) fn extend(&mut self, facts: Vec<Pair>) {
         self.facts.extend(facts);

@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::OsString,
+    fmt,
     io::{self, Write},
     process::ExitCode,
 };
@@ -50,6 +51,21 @@ impl Failure {
         show(&self.reviews);
         warn(&self.message);
         Exit::NotAttempted
+    }
+}
+
+impl fmt::Display for Failure {
+    /// Writes it in one line, with the place of every problem.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)?;
+        for Review { source, diagnostics } in &self.reviews {
+            for problem in diagnostics.errors() {
+                let place = problem.span.map(|span| source.line_column(span.start));
+                let (line, column) = place.unwrap_or((1, 1));
+                write!(f, "; {}:{line}:{column}: {}", source.name, problem.message)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,8 +2,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "the environment is read here and nowhere else")]
 
+mod agent;
 mod api;
 mod apply;
+mod bundle;
 mod completions;
 mod ensure;
 mod eval;
@@ -76,6 +78,8 @@ enum Invocation {
     Validate(validate::Arguments),
     Ensure(ensure::Arguments),
     Api(api::Arguments),
+    Agent(agent::Arguments),
+    Bundle(bundle::Arguments),
     Status(status::Arguments),
     Eval(eval::Arguments),
     Hiera(hiera::Arguments),
@@ -97,6 +101,8 @@ impl Invocation {
                 Some((kind, matches)) => Self::Ensure(ensure::Arguments::from_matches(kind, matches)?),
                 None => return Err(no_command()),
             },
+            "agent" => Self::Agent(agent::Arguments::from_matches(matches)?),
+            "bundle" => Self::Bundle(bundle::Arguments::from_matches(matches)?),
             "status" => Self::Status(status::Arguments::from_matches(matches)?),
             "eval" => Self::Eval(eval::Arguments::from_matches(matches)?),
             "hiera" => Self::Hiera(hiera::Arguments::from_matches(matches)?),
@@ -115,6 +121,8 @@ impl Invocation {
             Self::Validate(arguments) => validate::run(arguments, output),
             Self::Ensure(arguments) => ensure::run(arguments, output),
             Self::Api(arguments) => api::run(arguments, output),
+            Self::Agent(arguments) => agent::run(arguments, output),
+            Self::Bundle(arguments) => bundle::run(arguments, output),
             Self::Status(arguments) => status::run(&arguments, output),
             Self::Eval(arguments) => eval::run(arguments, output),
             Self::Hiera(arguments) => hiera::run(arguments, output),
@@ -192,6 +200,8 @@ fn command() -> Command {
             apply::command(),
             validate::command(),
             ensure::command(),
+            agent::command(),
+            bundle::command(),
             status::command(),
             eval::command(),
             hiera::command(),

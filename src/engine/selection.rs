@@ -86,6 +86,15 @@ fn parents(resources: &[&Resource]) -> HashMap<Reference, Reference> {
     parents
 }
 
+/// Adds what the selected resources are part of: a resource runs within that, and with it nothing else of it.
+fn surround(selected: &mut HashSet<Reference>, parents: &HashMap<Reference, Reference>) {
+    let mut around: Vec<Reference> = selected.iter().filter_map(|name| parents.get(name).cloned()).collect();
+    while let Some(parent) = around.pop() {
+        around.extend(parents.get(&parent).cloned());
+        selected.insert(parent);
+    }
+}
+
 /// What a user wants of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
@@ -100,6 +109,31 @@ pub(crate) struct Selection {
 pub(crate) struct Selected(Option<HashSet<Reference>>);
 
 impl Selected {
+    /// Selects resources by their names, with those that are refreshed on their account and what they are part of.
+    pub(crate) fn with_refreshes(mut selected: HashSet<Reference>, resources: &[Resource]) -> Self {
+        let resources = &flattened(resources);
+        loop {
+            let subscribers = resources.iter().filter(|resource| {
+                let own = resource.reference();
+                !selected.contains(&own)
+                    && resource.common.subscribe.iter().any(|cause| {
+                        selected.contains(cause)
+                            || resources.iter().any(|other| {
+                                other.common.alias.as_ref() == Some(&cause.name)
+                                    && selected.contains(&other.reference())
+                            })
+                    })
+            });
+            let more: Vec<Reference> = subscribers.map(|resource| resource.reference()).collect();
+            if more.is_empty() {
+                break;
+            }
+            selected.extend(more);
+        }
+        surround(&mut selected, &parents(resources));
+        Self(Some(selected))
+    }
+
     pub(crate) fn contains(&self, resource: &Resource) -> bool {
         self.0.as_ref().is_none_or(|selected| selected.contains(&resource.reference()))
     }
@@ -134,13 +168,7 @@ impl Selection {
                 wanted.extend(resource.child.iter().flat_map(|child| &child.resources));
             }
         }
-        // A resource runs within what it is part of, and with that nothing else of it.
-        let mut around: Vec<Reference> =
-            selected.iter().filter_map(|name| parents.get(name).cloned()).collect();
-        while let Some(parent) = around.pop() {
-            around.extend(parents.get(&parent).cloned());
-            selected.insert(parent);
-        }
+        surround(&mut selected, &parents);
         let skipped = resources.iter().filter(|resource| names_one(&self.skip, resource));
         for resource in skipped.flat_map(|resource| flattened(std::slice::from_ref(*resource))) {
             selected.remove(&resource.reference());

@@ -4,9 +4,11 @@
 
 pub(crate) mod files;
 pub(crate) mod http;
+pub(crate) mod inotify;
 pub(crate) mod input;
 pub(crate) mod interrupt;
 pub(crate) mod process;
+pub(crate) mod service_manager;
 pub(crate) mod system_file;
 pub(crate) mod unpack;
 pub(crate) mod users;

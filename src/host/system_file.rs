@@ -6,3 +6,8 @@ use std::{fs, io};
 pub(crate) fn read(path: &str) -> io::Result<String> {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
+
+/// Counts the names in a folder of the system.
+pub(crate) fn count(path: &str) -> usize {
+    std::fs::read_dir(path).map(Iterator::count).unwrap_or_default()
+}

@@ -171,6 +171,8 @@ impl History {
 pub(crate) struct Watches {
     /// Relative paths start at the folder of the manifest.
     pub(crate) paths: Vec<PathBuf>,
+    /// Directories of which it matters what is in them.
+    pub(crate) folders: Vec<PathBuf>,
     pub(crate) units: Vec<String>,
     pub(crate) packages: Vec<String>,
     pub(crate) users: Vec<String>,

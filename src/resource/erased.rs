@@ -68,7 +68,6 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
         cx: &Context,
     ) -> Result<(), Error>;
     fn effects(&self, have: &AnyState, pending: &PlannedChange, cx: &Context) -> Effects;
-    #[expect(dead_code, reason = "reading ahead and the agent will ask")]
     fn watches(&self) -> Watches;
     fn manages(&self) -> Vec<Managed>;
     fn prepare<'w>(

@@ -22,6 +22,7 @@ pub(crate) use write_journal::WriteJournal;
 
 use std::{
     ffi::OsString,
+    fs::{File, TryLockError},
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -45,6 +46,13 @@ impl Memory {
     pub(crate) fn at(directory: StateDirectory) -> Self {
         Self { write_journal: directory.write_journal(), directory }
     }
+}
+
+/// Held by the one agent that uses a state directory.
+pub(crate) struct AgentLock {
+    _file: File,
+    /// Where it listens.
+    pub(crate) socket: PathBuf,
 }
 
 /// Why the state directory cannot be used.
@@ -113,6 +121,28 @@ impl StateDirectory {
         self.make()?.make_folder(name).map_err(|error| self.refused(error))
     }
 
+    /// Keeps other agents out of the directory for as long as what this returns lives; `None` if there is one.
+    pub(crate) fn lock_agent(&self) -> Result<Option<AgentLock>, StateError> {
+        let folder = self.make()?;
+        let file = folder.make_to_append(AGENT_LOCK)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // What an agent that was killed left behind.
+                folder.remove(AGENT_SOCKET.as_ref())?;
+                Ok(Some(AgentLock { _file: file, socket: folder.path().join(AGENT_SOCKET) }))
+            }
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => {
+                Err(StateError::Io { path: folder.path().join(AGENT_LOCK), error })
+            }
+        }
+    }
+
+    /// Returns where an agent that uses this directory listens.
+    pub(crate) fn agent_socket(&self) -> PathBuf {
+        self.0.join(AGENT_SOCKET)
+    }
+
     /// Refuses a folder that is not the user's own, or that others may read and that holds what the program never put
     /// there: it is somebody's, and stays as it is.
     fn judge(&self, folder: PrivateFolder) -> Result<PrivateFolder, StateError> {
@@ -156,5 +186,19 @@ fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Vec<u8>>, StateErro
 const NOWHERE: &str = "/nonexistent/ccm";
 
 /// What the program itself puts into its state directory, and put there earlier.
-const NAMES: [&str; 8] =
-    ["lock", "refreshes.jsonl", "unfinished", "commands", "archives", "bundles", "debts.json", "debts.lock"];
+const NAMES: [&str; 11] = [
+    "lock",
+    "refreshes.jsonl",
+    "unfinished",
+    "commands",
+    "archives",
+    "bundles",
+    "debts.json",
+    "debts.lock",
+    "sources",
+    AGENT_LOCK,
+    AGENT_SOCKET,
+];
+
+const AGENT_LOCK: &str = "agent.lock";
+const AGENT_SOCKET: &str = "agent.sock";

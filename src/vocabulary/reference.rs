@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::NotAWord;
 
 /// A resource as `type#name`, where the name may also be the other resource's alias.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^[a-z]+#.+$"))]
 pub(crate) struct Reference {

@@ -3,6 +3,10 @@
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -11,7 +15,7 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Answer, FetchError, Opening, Source, Version,
+    Answer, FetchError, LocalSource, Opening, Source, Version,
     waker::{Call, Waker},
 };
 use crate::{
@@ -25,6 +29,7 @@ pub(crate) const SPREAD: Duration = Duration::from_secs(2);
 /// Asks one source from a thread of its own, until it is dropped.
 pub(crate) struct Fetcher {
     waker: Waker,
+    forgets: Arc<AtomicBool>,
 }
 
 /// What a fetcher has to tell.
@@ -82,17 +87,23 @@ impl Fetcher {
     /// Starts the thread. `tell` carries what it finds.
     pub(crate) fn start(opening: Opening, orders: Orders, tell: Sender<News>) -> io::Result<Self> {
         let waker = Waker::default();
-        let own = waker.clone();
+        let (own, forgets) = (waker.clone(), Arc::new(AtomicBool::new(false)));
+        let is_forgotten = Arc::clone(&forgets);
         thread::Builder::new().name("source".to_owned()).stack_size(512 * 1024).spawn(move || {
             let source = opening(own.clone());
-            Asking { source, orders, waker: own, tell }.go_on();
+            Asking { source, orders, waker: own, tell, is_forgotten }.go_on();
         })?;
-        Ok(Self { waker })
+        Ok(Self { waker, forgets })
     }
 
     /// Asks the source now.
     pub(crate) fn ask(&self) {
         self.waker.ask();
+    }
+
+    /// Takes what was fetched last for never seen: it is fetched again at the next poll.
+    pub(crate) fn forget(&self) {
+        self.forgets.store(true, Ordering::Relaxed);
     }
 }
 
@@ -107,6 +118,7 @@ struct Asking {
     orders: Orders,
     waker: Waker,
     tell: Sender<News>,
+    is_forgotten: Arc<AtomicBool>,
 }
 
 impl Asking {
@@ -132,6 +144,9 @@ impl Asking {
     }
 
     fn ask(&mut self) -> Result<News, FetchError> {
+        if self.is_forgotten.swap(false, Ordering::Relaxed) {
+            self.orders.seen = Seen::default();
+        }
         let signature_changed = self.signature_changed()?;
         let seen = &self.orders.seen;
         let known = seen.version.as_ref().filter(|_| !signature_changed);
@@ -182,6 +197,24 @@ pub(super) fn begin(folder: &Path) -> Result<(TempFile, String), FetchError> {
         .map_err(|error| FetchError::Unwritten(io::Error::other(error.to_string())))
 }
 
+/// Reads a file of this machine, unless it is the one that is known.
+pub(crate) fn fetch_local(path: PathBuf, folder: &Path, known: Option<&str>) -> News {
+    let mut source = LocalSource(path);
+    let mut read = || {
+        let mut hash = HashOnly(Sha256::new());
+        source.fetch(None, &mut hash)?;
+        if known == Some(&hex(&hash.0.finalize())) {
+            return Ok(News::Same);
+        }
+        let (draft, name) = begin(folder)?;
+        let mut out = Hashing { file: draft.file(), hash: Sha256::new() };
+        source.fetch(None, &mut out)?;
+        let digest = hex(&out.hash.finalize());
+        Ok(News::Arrived(Arrival { draft, name, version: None, digest, signature: None }))
+    };
+    read().unwrap_or_else(News::Failed)
+}
+
 /// A file that is hashed while it is written.
 struct Hashing<'f> {
     file: &'f std::fs::File,
@@ -197,5 +230,19 @@ impl Write for Hashing<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+/// Hashes what is written and keeps nothing.
+struct HashOnly(Sha256);
+
+impl Write for HashOnly {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 pub(crate) use self::{
     address::{Address, Purpose},
-    fetcher::{Arrival, Fetcher, News, Orders, Seen, Signatures},
+    fetcher::{Arrival, Fetcher, News, Orders, SPREAD, Seen, Signatures, fetch_local},
     http::HttpSource,
     local::LocalSource,
     waker::Waker,
@@ -62,4 +62,17 @@ pub(crate) enum FetchError {
     /// The program is asked to end.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// A source that this program cannot ask.
+pub(crate) struct Unsupported;
+
+impl Source for Unsupported {
+    fn fetch(&mut self, _: Option<&Version>, _: &mut dyn Write) -> Result<Answer, FetchError> {
+        Err(FetchError::Away("this program was built without NATS".to_owned()))
+    }
+
+    fn signature(&mut self) -> Result<Vec<u8>, FetchError> {
+        Err(FetchError::Away("this program was built without NATS".to_owned()))
+    }
 }

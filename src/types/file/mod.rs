@@ -211,6 +211,7 @@ impl ResourceType for File {
             paths: std::iter::once(want.name.as_path().to_owned()).chain(source).collect(),
             users: names(&want.owner),
             groups: names(&want.group),
+            folders: want.purge.then(|| want.name.as_path().to_owned()).into_iter().collect(),
             ..Watches::default()
         }
     }

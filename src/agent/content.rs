@@ -1,0 +1,124 @@
+//! What a source sent, ready to be loaded.
+
+use std::{
+    fs::File,
+    io::{Read, Seek},
+    path::{Path, PathBuf},
+};
+
+use super::source::{Address, LocalSource, Purpose};
+use crate::{
+    host::{
+        Host,
+        input::{self, UnreadableInput},
+        unpack::{ArchiveFormat, Compression},
+    },
+    manifest::{Bundle, IN_A_FOLDER, Location, Unreadable},
+    state::Memory,
+};
+
+/// What a source sent: a document, or a bundle that was unpacked where nobody else can look.
+pub(crate) struct Content {
+    kind: Kind,
+}
+
+enum Kind {
+    /// A document from far away.
+    Document {
+        name: String,
+        file: PathBuf,
+    },
+    /// A copy of a document of this machine, whose relative paths start where it was found.
+    Copy {
+        name: String,
+        file: PathBuf,
+        folder: PathBuf,
+    },
+    Bundle {
+        location: Location,
+        _unpacked: Bundle,
+    },
+}
+
+impl Content {
+    /// Makes content of a file that was fetched from an address.
+    pub(crate) fn open(
+        address: &Address,
+        purpose: Purpose,
+        file: &Path,
+        host: &Host,
+        memory: &Memory,
+    ) -> Result<Self, Unreadable> {
+        if let Some(kind) = archive_format(address, purpose, file)? {
+            return Self::unpack(address, kind, file, host, memory);
+        }
+        let name = address.to_string();
+        let file = file.to_owned();
+        let kind = match address {
+            Address::Path(path) => {
+                let found = LocalSource(path.clone()).file();
+                let folder = found.parent().unwrap_or(Path::new("/")).to_owned();
+                Kind::Copy { name: found.display().to_string(), file, folder }
+            }
+            _ => Kind::Document { name, file },
+        };
+        Ok(Self { kind })
+    }
+
+    fn unpack(
+        address: &Address,
+        kind: ArchiveFormat,
+        file: &Path,
+        host: &Host,
+        memory: &Memory,
+    ) -> Result<Self, Unreadable> {
+        let name = address.to_string();
+        let unpacked = Bundle::unpack(&opened(file)?, kind, &name, host, memory)?;
+        let folder = unpacked.folder();
+        let folder =
+            folder.map_err(|error| Unreadable::Bundle { name: name.clone(), reason: error.to_string() })?;
+        let Some(folder) = folder else { return Err(Unreadable::NoManifest { name }) };
+        let location = match address {
+            Address::Path(_) => Location::Path(folder),
+            _ => Location::Fetched { name: format!("{name}/{IN_A_FOLDER}"), file: folder.join(IN_A_FOLDER) },
+        };
+        Ok(Self { kind: Kind::Bundle { location, _unpacked: unpacked } })
+    }
+
+    /// Returns where it can be loaded from.
+    pub(crate) fn location(&self, limit: u64) -> Result<Location, Unreadable> {
+        Ok(match &self.kind {
+            Kind::Document { name, file } => Location::Fetched { name: name.clone(), file: file.clone() },
+            Kind::Bundle { location, .. } => location.clone(),
+            Kind::Copy { name, file, folder } => {
+                let bytes = input::read_file(file, limit);
+                let bytes = bytes.map_err(|error| UnreadableInput { path: file.clone(), error })?;
+                Location::Open { name: name.clone(), folder: folder.clone(), bytes }
+            }
+        })
+    }
+}
+
+fn opened(file: &Path) -> Result<File, Unreadable> {
+    Ok(input::open_file(file).map_err(|error| UnreadableInput { path: file.to_owned(), error })?)
+}
+
+/// Returns what kind of bundle a file is: its name tells, or the first bytes of a name that does not.
+pub(crate) fn archive_format(
+    address: &Address,
+    purpose: Purpose,
+    file: &Path,
+) -> Result<Option<ArchiveFormat>, Unreadable> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    if purpose == Purpose::Data {
+        return Ok(None);
+    }
+    if let Some(kind) = address.archive_format() {
+        return Ok(Some(kind));
+    }
+    let mut start = [0; 2];
+    let mut file = opened(file)?;
+    let is_gzip = file.read_exact(&mut start).is_ok() && start == GZIP;
+    let _ = file.rewind();
+    Ok(is_gzip.then_some(ArchiveFormat::Tar(Compression::Gzip)))
+}

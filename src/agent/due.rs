@@ -1,0 +1,149 @@
+//! What is to be run next, and why.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    fmt,
+    time::Instant,
+};
+
+use super::{pauses::Pauses, round::Extent, watching::Subject};
+
+/// Why something runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    /// Something on the machine was changed.
+    Drift,
+    /// The time has come.
+    Interval,
+    /// A source has something new.
+    Changed,
+    /// Somebody asked for it.
+    Asked,
+    /// The configuration was read again.
+    Hangup,
+    /// The agent was started.
+    Start,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Drift => "drift",
+            Self::Interval => "interval",
+            Self::Changed => "changed",
+            Self::Asked => "asked",
+            Self::Hangup => "hangup",
+            Self::Start => "start",
+        })
+    }
+}
+
+/// What is to be run.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    /// Everything, and why.
+    pub(crate) everything: Option<Cause>,
+    /// Manifests whose content is new.
+    pub(crate) manifests: BTreeSet<usize>,
+    /// Resources that may have drifted.
+    pub(crate) subjects: BTreeSet<Subject>,
+    /// When drift was noticed.
+    pub(crate) noticed: Option<Instant>,
+}
+
+/// A run that is due.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) cause: Cause,
+    pub(crate) extents: Vec<(usize, Extent)>,
+}
+
+impl Due {
+    /// Asks for everything. The weightier cause is the one that is told.
+    pub(crate) fn all(&mut self, cause: Cause) {
+        self.everything = self.everything.max(Some(cause));
+    }
+
+    /// Returns what to run, and leaves what has to wait: resources that are left alone for a while. Of `count` manifests,
+    /// each is applied once, as a whole if anything asks for that.
+    pub(crate) fn plan(&mut self, count: usize, pauses: &Pauses, now: Instant) -> Option<Plan> {
+        if let Some(cause) = self.everything.take() {
+            *self = Self::default();
+            return Some(Plan { cause, extents: (0..count).map(|number| (number, Extent::Whole)).collect() });
+        }
+        let mut extents: BTreeMap<usize, Extent> = BTreeMap::new();
+        let is_changed = !self.manifests.is_empty();
+        extents.extend(std::mem::take(&mut self.manifests).into_iter().map(|number| (number, Extent::Whole)));
+        let (waiting, ready): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut self.subjects)
+            .into_iter()
+            .partition(|subject| pauses.of(subject, now).is_some());
+        self.subjects = waiting;
+        for Subject { manifest, resource } in ready {
+            if let Extent::Only(names) =
+                extents.entry(manifest).or_insert_with(|| Extent::Only(HashSet::new()))
+            {
+                names.insert(resource);
+            }
+        }
+        let cause = if is_changed { Cause::Changed } else { Cause::Drift };
+        (!extents.is_empty()).then(|| Plan { cause, extents: extents.into_iter().collect() })
+    }
+
+    /// Whether something can run now.
+    pub(crate) fn is_anything(&self, pauses: &Pauses, now: Instant) -> bool {
+        self.everything.is_some()
+            || !self.manifests.is_empty()
+            || self.subjects.iter().any(|subject| pauses.of(subject, now).is_none())
+    }
+
+    /// When the first of the resources that are left alone is looked at again.
+    pub(crate) fn next(&self, pauses: &Pauses, now: Instant) -> Option<Instant> {
+        self.subjects.iter().filter_map(|subject| pauses.of(subject, now)).map(|pause| pause.until).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::vocabulary::Reference;
+
+    fn subject(manifest: usize, name: &str) -> Subject {
+        Subject { manifest, resource: Reference { kind: "file".to_owned(), name: name.to_owned() } }
+    }
+
+    #[test]
+    fn everything_swallows_the_rest_and_the_weightier_cause_is_told() {
+        let mut due = Due::default();
+        due.subjects.insert(subject(0, "/a"));
+        due.all(Cause::Interval);
+        due.all(Cause::Asked);
+        let plan = due.plan(2, &Pauses::default(), Instant::now()).unwrap();
+        assert_eq!(plan, Plan { cause: Cause::Asked, extents: vec![(0, Extent::Whole), (1, Extent::Whole)] });
+        assert_eq!(due.plan(2, &Pauses::default(), Instant::now()), None);
+    }
+
+    #[test]
+    fn drift_runs_only_what_it_concerns_in_the_written_order() {
+        let mut due = Due::default();
+        due.subjects.extend([subject(2, "/c"), subject(0, "/a"), subject(0, "/b")]);
+        due.manifests.insert(2);
+        let plan = due.plan(3, &Pauses::default(), Instant::now()).unwrap();
+        assert_eq!(plan.cause, Cause::Changed);
+        let names = |names: &[&str]| names.iter().map(|name| subject(0, name).resource).collect();
+        assert_eq!(plan.extents, [(0, Extent::Only(names(&["/a", "/b"]))), (2, Extent::Whole)]);
+    }
+
+    #[test]
+    fn what_is_left_alone_waits_and_is_not_forgotten() {
+        let (mut due, mut pauses, now) = (Due::default(), Pauses::default(), Instant::now());
+        (0..3).for_each(|_| drop(pauses.repaired(&subject(0, "/a"), now)));
+        due.subjects.extend([subject(0, "/a")]);
+        assert!(!due.is_anything(&pauses, now));
+        assert_eq!(due.plan(1, &pauses, now), None);
+        assert_eq!(due.next(&pauses, now), Some(now + Duration::from_mins(1)));
+        let later = now + Duration::from_secs(61);
+        assert!(due.plan(1, &pauses, later).is_some());
+    }
+}

@@ -1,0 +1,161 @@
+//! Serves metrics over HTTP: `/metrics`, `/healthz` and `/readyz`, and nothing else.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+
+use super::metrics::{Metrics, SOURCE_AGE};
+use crate::host::system_file;
+
+/// Connections that send nothing must not keep others out for long, nor all of them.
+const MOST_CALLERS: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST_HEAD: usize = 8 * 1024;
+
+/// What is served.
+pub(crate) struct Exported {
+    pub(crate) metrics: Metrics,
+    /// Whether the first run has ended.
+    pub(crate) is_ready: AtomicBool,
+    /// The sources, and when their content was fetched.
+    pub(crate) sources: Mutex<Vec<(String, Option<Timestamp>)>>,
+}
+
+/// Serves metrics on an address such as `127.0.0.1:9100` or `:9100`, in threads of its own.
+pub(crate) fn serve(address: &str, exported: Arc<Exported>) -> io::Result<()> {
+    let listener = bind(address)?;
+    let callers = Arc::new(AtomicUsize::new(0));
+    thread::Builder::new().name("metrics".to_owned()).stack_size(128 * 1024).spawn(move || {
+        for caller in listener.incoming().flatten() {
+            if callers.fetch_add(1, Ordering::Relaxed) >= MOST_CALLERS {
+                callers.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let (exported, own) = (Arc::clone(&exported), Arc::clone(&callers));
+            let answer = move || {
+                let _ = reply(caller, &exported);
+                own.fetch_sub(1, Ordering::Relaxed);
+            };
+            let started =
+                thread::Builder::new().name("scrape".to_owned()).stack_size(256 * 1024).spawn(answer);
+            if started.is_err() {
+                callers.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    })?;
+    Ok(())
+}
+
+fn bind(address: &str) -> io::Result<TcpListener> {
+    match address.strip_prefix(':').map(str::parse::<u16>) {
+        Some(Ok(port)) => TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))
+            .or_else(|_| TcpListener::bind(("0.0.0.0", port))),
+        _ => TcpListener::bind(address.to_socket_addrs()?.collect::<Vec<_>>().as_slice()),
+    }
+}
+
+fn reply(mut caller: TcpStream, exported: &Exported) -> io::Result<()> {
+    caller.set_write_timeout(Some(PATIENCE))?;
+    let Some(head) = head(&mut caller)? else { return Ok(()) };
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = path.split('?').next().unwrap_or_default();
+    let (status, body) = match (method, path) {
+        ("GET" | "HEAD", "/metrics") => ("200 OK", exported.text()),
+        ("GET" | "HEAD", "/healthz") => ("200 OK", "ok\n".to_owned()),
+        ("GET" | "HEAD", "/readyz") if exported.is_ready.load(Ordering::Relaxed) => {
+            ("200 OK", "ok\n".to_owned())
+        }
+        ("GET" | "HEAD", "/readyz") => {
+            ("503 Service Unavailable", "the first run has not ended\n".to_owned())
+        }
+        ("GET" | "HEAD", _) => ("404 Not Found", "see /metrics\n".to_owned()),
+        _ => ("405 Method Not Allowed", String::new()),
+    };
+    let shown = if method == "HEAD" { "" } else { body.as_str() };
+    write!(
+        caller,
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{shown}",
+        body.len()
+    )
+}
+
+/// Reads the head of a request; `None` if it is too long or does not come in time.
+fn head(caller: &mut TcpStream) -> io::Result<Option<String>> {
+    let end = Instant::now() + PATIENCE;
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 1024];
+    while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() || bytes.len() > LONGEST_HEAD {
+            return Ok(None);
+        }
+        caller.set_read_timeout(Some(left))?;
+        match caller.read(&mut buffer)? {
+            0 => return Ok(None),
+            count => bytes.extend_from_slice(&buffer[..count]),
+        }
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+impl Exported {
+    fn text(&self) -> String {
+        let now = Timestamp::now();
+        for (source, fetched) in self.sources.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            if let Some(fetched) = fetched {
+                self.metrics.set(&SOURCE_AGE, &[source], now.duration_since(*fetched).as_secs_f64());
+            }
+        }
+        let mut text = self.metrics.text();
+        text.push_str(&process());
+        text
+    }
+}
+
+/// Returns what Prometheus wants to know of every process.
+fn process() -> String {
+    let stat = system_file::read("/proc/self/stat").unwrap_or_default();
+    // The name of the program may hold anything, also blanks and brackets.
+    let fields: Vec<f64> = stat
+        .rsplit_once(')')
+        .map(|(_, rest)| rest.split_whitespace().map(|field| field.parse().unwrap_or(0.0)).collect())
+        .unwrap_or_default();
+    let field = |number: usize| fields.get(number - 3).copied().unwrap_or(0.0);
+    // The kernel counts in hundredths of a second, whatever it ticks in.
+    let ticks = 100.0;
+    let boot = system_file::read("/proc/stat").unwrap_or_default();
+    let boot = boot.lines().find_map(|line| line.strip_prefix("btime ")).and_then(|time| time.parse().ok());
+    let page = rustix::param::page_size() as f64;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let open = system_file::count("/proc/self/fd");
+    let mut text = String::new();
+    for (name, kind, help, value) in [
+        ("cpu_seconds_total", "counter", "Time spent on a processor", (field(14) + field(15)) / ticks),
+        ("resident_memory_bytes", "gauge", "Memory in use", field(24) * page),
+        ("virtual_memory_bytes", "gauge", "Memory reserved", field(23)),
+        (
+            "start_time_seconds",
+            "gauge",
+            "When the program was started",
+            boot.unwrap_or(0.0) + field(22) / ticks,
+        ),
+        ("open_fds", "gauge", "Open descriptors", open as f64),
+        ("max_fds", "gauge", "Most open descriptors", limit.map_or(f64::INFINITY, |limit| limit as f64)),
+    ] {
+        text.push_str(&format!(
+            "# HELP process_{name} {help}\n# TYPE process_{name} {kind}\nprocess_{name} {value}\n"
+        ));
+    }
+    text
+}

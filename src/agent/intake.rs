@@ -1,0 +1,458 @@
+//! From what sources send to what is in force.
+//!
+//! What arrives is verified, stored, unpacked and loaded beside what is in force; only then it takes its place. What does
+//! not pass is told once and kept out until something changes that it is loaded with: its own source, or another one.
+//! Data and manifests that fit only each other are taken together.
+
+use std::{collections::BTreeSet, io, path::Path};
+
+use jiff::Timestamp;
+
+use super::{
+    cache::{Refused, Shelf, Stored},
+    config::Config,
+    content::{Content, archive_format},
+    log::Log,
+    mailbox::Sender,
+    opening::Openings,
+    source::{Address, Arrival, FetchError, Fetcher, News, Orders, Purpose, SPREAD, Signatures, fetch_local},
+};
+use crate::{
+    bundle::{AllowedSigners, Label, Signature},
+    host::{Host, files::PrivateFolder, unpack::ArchiveFormat},
+    manifest::Location,
+    state::Memory,
+};
+
+/// All sources, the data first if there is any.
+pub(crate) struct Intake {
+    pub(crate) slots: Vec<Slot>,
+    /// Who may sign, if what comes from far away must be signed.
+    signers: Option<std::path::PathBuf>,
+}
+
+/// One source, and what is in force of it.
+pub(crate) struct Slot {
+    pub(crate) address: Address,
+    pub(crate) purpose: Purpose,
+    shelf: Shelf,
+    in_force: Option<Content>,
+    candidate: Option<Candidate>,
+    fetcher: Option<Fetcher>,
+    /// The digest of what was seen last of a source of this machine.
+    seen: Option<String>,
+    /// Whether the source was asked, whatever came of it.
+    pub(crate) is_asked: bool,
+    /// Why the source has no answer.
+    pub(crate) away: Option<String>,
+    /// Why its newest content is not in force.
+    pub(crate) refused: Option<String>,
+}
+
+/// Content that is not in force yet, or was refused.
+struct Candidate {
+    content: Content,
+    stored: Stored,
+    label: Option<Label>,
+}
+
+/// What is asked whether content can be loaded.
+pub(crate) trait Judge {
+    /// Loads data for itself.
+    fn data(&self, data: &Location) -> Result<(), String>;
+    /// Loads a manifest with data.
+    fn manifest(&self, manifest: &Location, data: Option<&Location>) -> Result<(), String>;
+    /// How large a document may be.
+    fn limit(&self) -> u64;
+}
+
+/// What content is made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Workshop<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) memory: &'a Memory,
+    pub(crate) log: &'a dyn Log,
+}
+
+impl Intake {
+    /// Opens the cache and takes what it holds in force. Sources that are far away are asked from now on.
+    pub(crate) fn open(
+        config: &Config,
+        cache: &PrivateFolder,
+        openings: &Openings,
+        tell: &dyn Fn(usize) -> Sender<News>,
+        workshop: Workshop,
+    ) -> Result<Self, String> {
+        let signers = config.written.require_signature.then(|| config.written.allowed_signers.clone().into());
+        let spread = if config.splay.is_zero() { config.splay } else { SPREAD };
+        let mut slots = Vec::new();
+        for (number, (address, purpose)) in config.sources().enumerate() {
+            let shelf = Shelf::open(cache, address).map_err(|error| error.to_string())?;
+            let mut slot = Slot {
+                address: address.clone(),
+                purpose,
+                in_force: None,
+                candidate: None,
+                fetcher: None,
+                seen: shelf.seen().digest,
+                is_asked: false,
+                away: None,
+                refused: shelf.record().refused.as_ref().map(|refused| refused.reason.clone()),
+                shelf,
+            };
+            slot.restore(workshop);
+            if !address.is_local() {
+                let orders = Orders {
+                    folder: slot.shelf.path().to_owned(),
+                    seen: slot.shelf.seen(),
+                    poll: config.written.poll.as_std(),
+                    spread,
+                    signatures: if signers.is_some() { Signatures::Wanted } else { Signatures::Unwanted },
+                };
+                let started: io::Result<Fetcher> = Fetcher::start(openings.of(address), orders, tell(number));
+                slot.fetcher = Some(started.map_err(|error| format!("cannot start a thread: {error}"))?);
+            }
+            slots.push(slot);
+        }
+        Ok(Self { slots, signers })
+    }
+
+    /// Takes in what a source far away has told.
+    pub(crate) fn news(&mut self, number: usize, news: News, workshop: Workshop) {
+        let signers = self.signers.as_deref();
+        if let Some(slot) = self.slots.get_mut(number) {
+            slot.is_asked = true;
+            slot.news(news, signers, workshop);
+        }
+    }
+
+    /// Reads the sources of this machine.
+    pub(crate) fn look_at_local(&mut self, workshop: Workshop) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.address.is_local()) {
+            slot.is_asked = true;
+            let Address::Path(path) = slot.address.clone() else { continue };
+            let news = fetch_local(path, slot.shelf.path(), slot.seen.as_deref());
+            if let News::Arrived(arrival) = &news {
+                slot.seen = Some(arrival.digest.clone());
+            }
+            slot.news(news, None, workshop);
+        }
+    }
+
+    /// Asks all sources that are far away now.
+    pub(crate) fn ask_all(&self) {
+        self.slots.iter().filter_map(|slot| slot.fetcher.as_ref()).for_each(Fetcher::ask);
+    }
+
+    /// Whether something waits to be judged.
+    pub(crate) fn has_candidates(&self) -> bool {
+        self.slots.iter().any(|slot| slot.candidate.is_some())
+    }
+
+    /// Returns the manifests in their order, each with its number among the manifests.
+    pub(crate) fn manifests(&self) -> impl Iterator<Item = (usize, &Slot)> {
+        self.slots.iter().filter(|slot| slot.purpose == Purpose::Manifest).enumerate()
+    }
+
+    fn data(&self) -> Option<&Slot> {
+        self.slots.first().filter(|slot| slot.purpose == Purpose::Data)
+    }
+
+    /// Whether manifests can be run: data that is asked for and was never fetched is waited for.
+    pub(crate) fn is_data_there(&self) -> bool {
+        self.data().is_none_or(|data| data.in_force.is_some())
+    }
+
+    /// Returns where the data in force is, if there is any.
+    pub(crate) fn data_location(&self, limit: u64) -> Result<Option<Location>, String> {
+        let content = self.data().and_then(|data| data.in_force.as_ref());
+        content.map(|content| content.location(limit)).transpose().map_err(|error| error.to_string())
+    }
+
+    /// Judges everything that waits, and puts in force what passes. Returns the numbers of the manifests that are to be
+    /// run on account of it.
+    pub(crate) fn settle(&mut self, judge: &dyn Judge, log: &dyn Log) -> BTreeSet<usize> {
+        let old_data = self.data_location(judge.limit()).unwrap_or_default();
+        let new_data = self.data().and_then(|slot| slot.candidate_location(judge.limit()));
+        if let Some(new_data) = new_data {
+            match self.fits(&new_data, old_data.as_ref(), judge) {
+                Ok(()) => {
+                    self.slots[0].accept(log);
+                    let taken = self.take_manifests(Some(&new_data), judge, log);
+                    let all = self.manifests().count();
+                    return if self.slots[0].is_in_force() { (0..all).collect() } else { taken };
+                }
+                Err(reason) => self.slots[0].refuse(&reason, log),
+            }
+        }
+        if !self.is_data_there() {
+            return BTreeSet::new();
+        }
+        self.take_manifests(old_data.as_ref(), judge, log)
+    }
+
+    /// Checks that data can be loaded, and that every manifest which loads with the old data loads with the new, in its
+    /// old form or its new one.
+    fn fits(&self, new: &Location, old: Option<&Location>, judge: &dyn Judge) -> Result<(), String> {
+        judge.data(new)?;
+        if old.is_none() {
+            return Ok(());
+        }
+        for (_, slot) in self.manifests() {
+            let Some(in_force) = slot.location(judge.limit()) else { continue };
+            let waiting = slot.candidate_location(judge.limit());
+            if waiting.is_some_and(|waiting| judge.manifest(&waiting, Some(new)).is_ok()) {
+                continue;
+            }
+            if let Err(reason) = judge.manifest(&in_force, Some(new))
+                && judge.manifest(&in_force, old).is_ok()
+            {
+                return Err(format!("with it, {} does not load: {reason}", slot.address));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_manifests(
+        &mut self,
+        data: Option<&Location>,
+        judge: &dyn Judge,
+        log: &dyn Log,
+    ) -> BTreeSet<usize> {
+        let mut taken = BTreeSet::new();
+        let manifests = self.slots.iter_mut().filter(|slot| slot.purpose == Purpose::Manifest);
+        for (number, slot) in manifests.enumerate() {
+            let Some(waiting) = slot.candidate_location(judge.limit()) else { continue };
+            match judge.manifest(&waiting, data) {
+                Ok(()) => {
+                    if slot.accept(log) {
+                        taken.insert(number);
+                    }
+                }
+                Err(reason) => slot.refuse(&reason, log),
+            }
+        }
+        taken
+    }
+}
+
+impl Slot {
+    /// Takes in force what the cache holds.
+    fn restore(&mut self, workshop: Workshop) {
+        let Some((file, _)) = self.shelf.good() else { return };
+        match Content::open(&self.address, self.purpose, &file, workshop.host, workshop.memory) {
+            Ok(content) => self.in_force = Some(content),
+            Err(error) => {
+                workshop.log.error(
+                    "the cached content cannot be used",
+                    &[("source", &self.address), ("error", &error)],
+                );
+            }
+        }
+    }
+
+    pub(crate) fn is_in_force(&self) -> bool {
+        self.in_force.is_some()
+    }
+
+    /// Whether what is in force may be older than what the source has.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.away.is_some() || self.refused.is_some()
+    }
+
+    pub(crate) fn digest(&self) -> Option<&str> {
+        self.shelf.record().good.as_ref().map(|good| good.digest.as_str())
+    }
+
+    pub(crate) fn fetched(&self) -> Option<Timestamp> {
+        self.shelf.record().good.as_ref().map(|good| good.fetched)
+    }
+
+    /// Returns where the content in force can be loaded from.
+    pub(crate) fn location(&self, limit: u64) -> Option<Location> {
+        self.in_force.as_ref()?.location(limit).ok()
+    }
+
+    fn candidate_location(&self, limit: u64) -> Option<Location> {
+        self.candidate.as_ref()?.content.location(limit).ok()
+    }
+
+    fn news(&mut self, news: News, signers: Option<&Path>, workshop: Workshop) {
+        let log = workshop.log;
+        match news {
+            News::Same => {
+                if self.away.take().is_some() {
+                    log.info("the source is back", &[("source", &self.address)]);
+                }
+            }
+            News::Failed(FetchError::Interrupted) => {}
+            News::Failed(error) => {
+                let reason = error.to_string();
+                if self.away.as_ref() != Some(&reason) {
+                    let kept = if self.is_in_force() {
+                        "the last good content stays in force"
+                    } else {
+                        "there is nothing to apply yet"
+                    };
+                    log.warn(
+                        "the source has no answer",
+                        &[("source", &self.address), ("error", &reason), ("effect", &kept)],
+                    );
+                }
+                self.away = Some(reason);
+            }
+            News::Arrived(arrival) => {
+                self.away = None;
+                if self.digest() == Some(&arrival.digest) {
+                    self.forget_refused(log);
+                    return;
+                }
+                let (digest, version) = (arrival.digest.clone(), arrival.version.clone());
+                match self.prepare(arrival, signers, workshop) {
+                    Ok(candidate) => self.candidate = Some(candidate),
+                    Err(Unusable::Bad(reason)) => {
+                        self.candidate = None;
+                        self.remember_refused(Refused { digest, version, reason }, log);
+                    }
+                    Err(Unusable::Unwritten(reason)) => {
+                        log.error(
+                            "cannot keep what was fetched",
+                            &[("source", &self.address), ("error", &reason)],
+                        );
+                        self.away = Some(reason);
+                        // What could not be written is to be fetched again.
+                        self.fetch_again();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Checks whose content it is before anything of it is unpacked, and unpacks it.
+    fn prepare(
+        &self,
+        arrival: Arrival,
+        signers: Option<&Path>,
+        workshop: Workshop,
+    ) -> Result<Candidate, Unusable> {
+        let signature = signers.map(|signers| self.verify(&arrival, signers));
+        signature.transpose().map_err(Unusable::Bad)?;
+        let stored = self.shelf.store(arrival).map_err(|error| Unusable::Unwritten(error.to_string()))?;
+        let kind = archive_format(&self.address, self.purpose, &stored.path).map_err(bad)?;
+        let label = match kind.filter(|_| signers.is_some()) {
+            Some(kind) => Some(self.check_label(&stored.path, kind).map_err(Unusable::Bad)?),
+            None if signers.is_some() && self.purpose == Purpose::Manifest => {
+                let reason = "it is no bundle: with require_signature, manifests come in bundles that `ccm bundle build` made";
+                return Err(Unusable::Bad(reason.to_owned()));
+            }
+            None => None,
+        };
+        let content =
+            Content::open(&self.address, self.purpose, &stored.path, workshop.host, workshop.memory);
+        Ok(Candidate { content: content.map_err(bad)?, stored, label })
+    }
+
+    fn verify(&self, arrival: &Arrival, signers: &Path) -> Result<(), String> {
+        use std::io::Seek;
+        let signature = match &arrival.signature {
+            Some(Ok(signature)) => signature,
+            Some(Err(error)) => return Err(format!("it is not signed: {error}")),
+            None => return Err("it is not signed".to_owned()),
+        };
+        let mut file = arrival.draft.file();
+        file.rewind().map_err(|error| error.to_string())?;
+        let signers = AllowedSigners::read(signers).map_err(|error| error.to_string())?;
+        let signature = Signature::parse(signature).map_err(|error| error.to_string())?;
+        signature.verify(file, &signers, Timestamp::now()).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn check_label(&self, file: &Path, kind: ArchiveFormat) -> Result<Label, String> {
+        let archive = crate::host::input::open_file(file).map_err(|error| error.to_string())?;
+        let label = Label::of(&archive, kind).map_err(|error| error.to_string())?;
+        let name = self.address.expected_name();
+        label.check(Some(&name), Timestamp::now()).map_err(|error| error.to_string())?;
+        let known = self.shelf.record().good.as_ref().and_then(|good| good.label.as_ref());
+        known.map_or(Ok(()), |known| label.check_against(known)).map_err(|error| error.to_string())?;
+        Ok(label)
+    }
+
+    /// Puts what waits in force; says whether that went well.
+    fn accept(&mut self, log: &dyn Log) -> bool {
+        let Some(Candidate { content, stored, label }) = self.candidate.take() else { return false };
+        match self.shelf.accept(&stored, label) {
+            Ok(()) => {
+                log.info(
+                    "new content is in force",
+                    &[("source", &self.address), ("digest", &&stored.digest[..16])],
+                );
+                self.in_force = Some(content);
+                self.refused = None;
+                true
+            }
+            Err(error) => {
+                log.error("cannot keep what was fetched", &[("source", &self.address), ("error", &error)]);
+                self.away = Some(error.to_string());
+                self.fetch_again();
+                false
+            }
+        }
+    }
+
+    /// Takes what was fetched last for never seen.
+    fn fetch_again(&mut self) {
+        self.seen = None;
+        if let Some(fetcher) = &self.fetcher {
+            fetcher.forget();
+        }
+    }
+
+    /// Keeps out what waits. It is judged again when something else changes.
+    fn refuse(&mut self, reason: &str, log: &dyn Log) {
+        let Some(Candidate { stored, .. }) = &self.candidate else { return };
+        let refused = Refused {
+            digest: stored.digest.clone(),
+            version: stored.version.clone(),
+            reason: reason.to_owned(),
+        };
+        let name = stored.name.clone();
+        self.remember_refused(refused, log);
+        let _ = self.shelf.tidy(&[&name]);
+    }
+
+    fn remember_refused(&mut self, refused: Refused, log: &dyn Log) {
+        if self.refused.as_ref() != Some(&refused.reason) {
+            let kept = if self.is_in_force() {
+                "the last good content stays in force"
+            } else {
+                "there is nothing to apply yet"
+            };
+            log.error(
+                "new content is refused",
+                &[("source", &self.address), ("error", &refused.reason), ("effect", &kept)],
+            );
+        }
+        self.refused = Some(refused.reason.clone());
+        // What cannot be remembered is fetched and refused again after a restart.
+        let _ = self.shelf.refuse(refused);
+    }
+
+    fn forget_refused(&mut self, log: &dyn Log) {
+        self.candidate = None;
+        if self.refused.take().is_some() {
+            log.info("the source has again what is in force", &[("source", &self.address)]);
+        }
+        let _ = self.shelf.reconcile().and_then(|()| self.shelf.tidy(&[]));
+    }
+}
+
+/// Why content cannot be used.
+enum Unusable {
+    /// It is no good.
+    Bad(String),
+    /// It cannot be kept, whatever it is.
+    Unwritten(String),
+}
+
+fn bad(error: crate::manifest::Unreadable) -> Unusable {
+    Unusable::Bad(error.to_string())
+}

@@ -1,0 +1,364 @@
+//! One run: manifests are loaded with fresh facts and data, and applied in their order under the run lock.
+
+use std::{collections::HashSet, path::Path, time::Instant};
+
+use super::{
+    Surroundings,
+    intake::{Intake, Judge},
+    log::Log,
+    metrics::{self, Metrics},
+    watching::{OwnWrites, Subject, Watching},
+};
+use crate::{
+    engine::{
+        Detail, Diffs, Engine, Exclusion, Observer, OnFailure, Report, RunMode, Selected, Settings, Site,
+    },
+    host::Host,
+    manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
+    resource::{Resource, Watches, flattened},
+    session::Session,
+    state::{Held, Memory, Patience, RunLock},
+    vocabulary::Reference,
+};
+
+/// How much of a manifest is applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Whole,
+    /// These, and what is refreshed on their account.
+    Only(HashSet<Reference>),
+}
+
+/// What came of a manifest.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) manifest: usize,
+    pub(crate) failed: usize,
+    pub(crate) changed: usize,
+    pub(crate) resources: usize,
+    /// Why it was not applied at all.
+    pub(crate) error: Option<String>,
+    /// The resources that were changed, without those that only acted because others did.
+    pub(crate) repaired: Vec<Subject>,
+}
+
+/// What a run is made with.
+pub(crate) struct Round<'a> {
+    pub(crate) surroundings: &'a dyn Surroundings,
+    pub(crate) host: &'a Host,
+    pub(crate) memory: &'a Memory,
+    pub(crate) log: &'a dyn Log,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) mode: RunMode,
+    pub(crate) cause: &'a str,
+}
+
+/// A manifest that was loaded for a run.
+struct Ready {
+    number: usize,
+    manifest: Manifest,
+    selected: Selected,
+    is_whole: bool,
+}
+
+impl Round<'_> {
+    /// Applies manifests, one after the other.
+    pub(crate) fn run(
+        &self,
+        intake: &Intake,
+        extents: &[(usize, Extent)],
+        mut watching: Option<&mut Watching>,
+        own: &mut OwnWrites,
+    ) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        let ready = match self.load(intake, extents, &mut outcomes) {
+            Ok(ready) => ready,
+            Err(error) => {
+                self.log.error("nothing is applied", &[("cause", &self.cause), ("error", &error)]);
+                let failed = |(number, _): &(usize, Extent)| Outcome::not_applied(*number, error.clone());
+                return extents.iter().map(failed).collect();
+            }
+        };
+        if let Some(watching) = watching.as_deref_mut() {
+            ready.iter().filter(|ready| ready.is_whole).for_each(|ready| watch(watching, ready));
+        }
+        let _lock = match self.lock() {
+            Ok(lock) => lock,
+            Err(error) => {
+                self.log.error("nothing is applied", &[("cause", &self.cause), ("error", &error)]);
+                outcomes.extend(ready.iter().map(|ready| Outcome::not_applied(ready.number, error.clone())));
+                return outcomes;
+            }
+        };
+        if self.mode == RunMode::Real {
+            self.surroundings.recover(self.host, self.memory);
+        }
+        let settings = Settings {
+            mode: self.mode,
+            diffs: Diffs::Unwanted,
+            detail: Detail::Outline,
+            exclusion: Exclusion::WholeRun,
+        };
+        let mut engine = Engine::new(self.host, self.memory, settings, Session::begin());
+        for ready in &ready {
+            if self.host.interrupt.requested().is_some() {
+                break;
+            }
+            outcomes.push(self.apply(&mut engine, ready, intake, watching.as_deref_mut(), own));
+        }
+        outcomes.sort_by_key(|outcome| outcome.manifest);
+        outcomes
+    }
+
+    fn apply(
+        &self,
+        engine: &mut Engine,
+        ready: &Ready,
+        intake: &Intake,
+        watching: Option<&mut Watching>,
+        own: &mut OwnWrites,
+    ) -> Outcome {
+        let Ready { number, manifest, selected, .. } = ready;
+        let site = Site {
+            resources: &manifest.resources,
+            source: &manifest.source,
+            working_directory: &manifest.working_directory,
+            scope: &manifest.scope,
+            on_failure: if manifest.settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue },
+            selected,
+        };
+        let started = Instant::now();
+        let mut witness = Witness {
+            round: self,
+            manifest: *number,
+            folder: &manifest.working_directory,
+            watching,
+            own,
+            looked_at: 0,
+            repaired: Vec::new(),
+        };
+        let store = match self.memory.directory.refresh_store() {
+            Ok(store) => store,
+            Err(error) => {
+                self.log.warn("refreshes that earlier runs owe are not known", &[("error", &error)]);
+                self.memory.directory.empty_refresh_store()
+            }
+        };
+        let finished = engine.apply(site, Some(store), &mut witness);
+        let (looked_at, repaired) = (witness.looked_at, witness.repaired);
+        let took = started.elapsed();
+        let summary = &finished.summary;
+        let source = address(intake, *number);
+        self.log.info(
+            "applied",
+            &[
+                ("source", &source),
+                ("cause", &self.cause),
+                ("resources", &looked_at),
+                ("changed", &summary.changed_resources),
+                ("failed", &summary.failed_resources),
+                ("unmet", &summary.requirements_unmet_count),
+                ("duration", &format_args!("{:.3}s", took.as_secs_f64())),
+            ],
+        );
+        self.metrics.observe(&metrics::MANIFEST_APPLY, &[&source], took);
+        self.metrics.observe(&metrics::AGENT_APPLY, &[&source], took);
+        Outcome {
+            manifest: *number,
+            failed: summary.failed_resources,
+            changed: summary.changed_resources,
+            resources: looked_at,
+            error: finished.unrecorded.map(|error| error.to_string()),
+            repaired,
+        }
+    }
+
+    /// Loads the manifests that can be; of the others the outcome is told.
+    fn load(
+        &self,
+        intake: &Intake,
+        extents: &[(usize, Extent)],
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<Vec<Ready>, String> {
+        let inputs = self.inputs(intake)?;
+        let mut all = Vec::new();
+        for (number, slot) in intake.manifests() {
+            let Some((_, extent)) = extents.iter().find(|(wanted, _)| *wanted == number) else { continue };
+            let location = slot.location(inputs.limits.document);
+            let Some(location) = location else {
+                let reason = slot.refused.as_ref().or(slot.away.as_ref()).cloned();
+                let reason = reason.unwrap_or_else(|| "it was not fetched yet".to_owned());
+                outcomes.push(Outcome::not_applied(number, reason));
+                continue;
+            };
+            let started = Instant::now();
+            match manifest::load(&location, &inputs, self.host, self.memory) {
+                Ok(Loaded { value: manifest, warnings }) => {
+                    for problem in warnings.iter().flat_map(told) {
+                        self.log.debug("warning", &[("source", &slot.address), ("problem", &problem)]);
+                    }
+                    self.metrics.observe(&metrics::DATA_RESOLVE, &[], started.elapsed());
+                    let (selected, is_whole) = match extent {
+                        Extent::Whole => (Selected::default(), true),
+                        Extent::Only(names) => {
+                            (Selected::with_refreshes(names.clone(), &manifest.resources), false)
+                        }
+                    };
+                    all.push(Ready { number, manifest, selected, is_whole });
+                }
+                Err(error) => {
+                    let reason = described(&error);
+                    let source = &slot.address;
+                    self.log.error("the manifest is not applied", &[("source", source), ("error", &reason)]);
+                    outcomes.push(Outcome::not_applied(number, reason));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn inputs(&self, intake: &Intake) -> Result<LoadInputs, String> {
+        let started = Instant::now();
+        let data = intake.data_location(self.surroundings.limits().data)?;
+        let inputs = self.surroundings.inputs(self.host, data.into_iter().collect());
+        self.metrics.observe(&metrics::FACTS_RESOLVE, &[], started.elapsed());
+        if inputs.is_err() {
+            self.metrics.add(&metrics::FACTS_RESOLVE_ERROR, &[], 1);
+        }
+        inputs
+    }
+
+    fn lock(&self) -> Result<Option<RunLock>, String> {
+        if self.mode == RunMode::Noop {
+            return Ok(None);
+        }
+        let waiting = |holder: &str| self.log.info("waiting for another run", &[("holder", &holder)]);
+        match self.memory.directory.lock("ccm agent", Patience::Wait, &self.host.interrupt, waiting) {
+            Ok(Ok(lock)) => Ok(Some(lock)),
+            Ok(Err(Held { who, .. })) => Err(format!("another run is in progress: {who}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Judge for Round<'_> {
+    fn data(&self, data: &Location) -> Result<(), String> {
+        let inputs = self.surroundings.inputs(self.host, Vec::new())?;
+        let judged = inputs.data_of(data, Path::new("/"), self.host, self.memory);
+        judged.map(drop).map_err(|error| described(&error))
+    }
+
+    fn manifest(&self, manifest: &Location, data: Option<&Location>) -> Result<(), String> {
+        let inputs = self.surroundings.inputs(self.host, data.cloned().into_iter().collect())?;
+        let judged = manifest::load(manifest, &inputs, self.host, self.memory);
+        judged.map(drop).map_err(|error| described(&error))
+    }
+
+    fn limit(&self) -> u64 {
+        self.surroundings.limits().data
+    }
+}
+
+impl Outcome {
+    fn not_applied(manifest: usize, error: String) -> Self {
+        let (failed, changed, resources) = (0, 0, 0);
+        Self { manifest, failed, changed, resources, error: Some(error), repaired: Vec::new() }
+    }
+
+    pub(crate) fn is_well(&self) -> bool {
+        self.failed == 0 && self.error.is_none()
+    }
+}
+
+/// Watches what a manifest depends on, its children included.
+fn watch(watching: &mut Watching, ready: &Ready) {
+    let resources = flattened(&ready.manifest.resources);
+    let watches: Vec<Watches> = resources.iter().map(|resource| resource.wanted.watches()).collect();
+    let named = resources.iter().map(|resource| resource.reference()).zip(&watches);
+    watching.set(ready.number, &ready.manifest.working_directory, named);
+}
+
+fn address(intake: &Intake, number: usize) -> String {
+    let found = intake.manifests().find(|(own, _)| *own == number);
+    found.map(|(_, slot)| slot.address.to_string()).unwrap_or_default()
+}
+
+/// Returns what is wrong in one line.
+pub(crate) fn described(error: &LoadError) -> String {
+    match error {
+        LoadError::Unreadable(unreadable) => unreadable.to_string(),
+        LoadError::NotSet(reason) => reason.clone(),
+        LoadError::Invalid(reviews) => {
+            let problems: Vec<String> = reviews.iter().flat_map(told).collect();
+            problems.join("; ")
+        }
+    }
+}
+
+fn told(review: &crate::document::Review) -> Vec<String> {
+    let is_error = review.diagnostics.has_errors();
+    let counts = |found: &&crate::document::Diagnostic| {
+        !is_error || found.severity == crate::document::Severity::Error
+    };
+    let text = |found: &crate::document::Diagnostic| {
+        let place = found.span.map(|span| review.source.line_column(span.start));
+        let place = place.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default();
+        format!("{}{place}: {}", review.source.name, found.message)
+    };
+    review.diagnostics.iter().filter(counts).map(text).collect()
+}
+
+/// Sees what happens in a run.
+struct Witness<'w> {
+    round: &'w Round<'w>,
+    manifest: usize,
+    folder: &'w Path,
+    watching: Option<&'w mut Watching>,
+    own: &'w mut OwnWrites,
+    looked_at: usize,
+    repaired: Vec<Subject>,
+}
+
+/// After so many resources the kernel's events are taken, so that it need not keep more than it can.
+const TAKE_EVENTS_AFTER: usize = 256;
+
+impl Observer for Witness<'_> {
+    fn begun(&mut self, _: &Resource) {}
+
+    fn waiting(&mut self, _: &str) {}
+
+    fn output(&mut self, _: &Resource, _: &str) {}
+
+    fn finished(&mut self, report: &Report) {
+        let Report { resource, event, excluded, errors, summary, warnings, .. } = report;
+        if excluded.is_some() {
+            return;
+        }
+        self.looked_at += 1;
+        let log = self.round.log;
+        for warning in warnings {
+            log.warn("warning", &[("resource", resource), ("problem", warning)]);
+        }
+        if event.failed {
+            let reasons: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            log.error("failed", &[("resource", resource), ("error", &reasons.join("; "))]);
+        } else if event.changed {
+            let what = summary.as_deref().unwrap_or("changed");
+            let message = if event.noop { "would change" } else { "changed" };
+            log.info(message, &[("resource", resource), ("what", &what), ("cause", &self.round.cause)]);
+            if !event.noop {
+                let subject = Subject { manifest: self.manifest, resource: resource.reference() };
+                self.repaired.extend(Some(subject).filter(|_| !event.refreshed));
+                if self.watching.is_some() {
+                    self.own.note(&resource.wanted.watches(), self.folder);
+                }
+            }
+        }
+        self.round.metrics.count_event(event, resource.common.sensitive);
+        if self.looked_at % TAKE_EVENTS_AFTER == 0
+            && let Some(watching) = self.watching.as_deref_mut()
+        {
+            watching.keep();
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Which directories are watched, and which resources an event concerns.
+//!
+//! A file is watched by the directory that it is in, because a new file that is renamed over it ends every watch on the
+//! old one. The directories on the way there are watched too: one of them may be moved away, or come to be. What a run of
+//! the agent itself writes is known by its stamp and wakes nobody.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::io::Errno;
+
+use crate::{
+    host::inotify::{Happening, Inotify, Stamp, Watch, What},
+    resource::Watches,
+    vocabulary::Reference,
+};
+
+/// The books of package managers, and those of accounts.
+const PACKAGES: [&str; 4] = [
+    "/var/lib/dpkg/status",
+    "/var/lib/rpm/rpmdb.sqlite",
+    "/var/lib/rpm/Packages",
+    "/usr/lib/sysimage/rpm/rpmdb.sqlite",
+];
+const ACCOUNTS: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"];
+
+/// A resource of one of the manifests.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Subject {
+    pub(crate) manifest: usize,
+    pub(crate) resource: Reference,
+}
+
+/// What an event concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Target {
+    /// A resource, by its place in the list of its manifest.
+    Resource { manifest: u32, place: u32 },
+    /// A source of this machine, by its number.
+    Source(u32),
+}
+
+/// What has happened.
+#[derive(Debug, Default)]
+pub(crate) struct Drift {
+    pub(crate) subjects: BTreeSet<Subject>,
+    pub(crate) sources: BTreeSet<usize>,
+    /// More happened than could be told: anything may have drifted.
+    pub(crate) anything: bool,
+}
+
+impl Drift {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.subjects.is_empty() && self.sources.is_empty() && !self.anything
+    }
+}
+
+/// What the agent itself left at paths.
+#[derive(Default)]
+pub(crate) struct OwnWrites(HashMap<PathBuf, Stamp>);
+
+impl OwnWrites {
+    /// Notes how the paths are that a resource depends on, after it was changed.
+    pub(crate) fn note(&mut self, watches: &Watches, folder: &Path) {
+        for path in paths(watches, folder) {
+            let stamp = Stamp::of(&path);
+            self.0.insert(path, stamp);
+        }
+    }
+
+    fn explain(&self, path: &Path) -> bool {
+        self.0.get(path).is_some_and(|stamp| *stamp == Stamp::of(path))
+    }
+}
+
+/// A directory that is to be watched.
+#[derive(Default)]
+struct Folder {
+    watch: Option<Watch>,
+    /// Whom a change of this name concerns.
+    names: HashMap<OsString, Vec<Target>>,
+    /// Whom any name concerns.
+    inside: Vec<Target>,
+    /// Names that are on the way to other directories.
+    steps: HashSet<OsString>,
+}
+
+/// Watches directories, where the kernel lets it.
+pub(crate) struct Watching {
+    inotify: Inotify,
+    folders: BTreeMap<PathBuf, Folder>,
+    paths: HashMap<Watch, PathBuf>,
+    /// The resources of each manifest.
+    resources: Vec<Vec<Reference>>,
+    /// What came while a run was in progress.
+    kept: Vec<Happening>,
+    /// Whether the kernel allows no more watches.
+    is_limited: bool,
+}
+
+impl Watching {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            inotify: Inotify::new()?,
+            folders: BTreeMap::new(),
+            paths: HashMap::new(),
+            resources: Vec::new(),
+            kept: Vec::new(),
+            is_limited: false,
+        })
+    }
+
+    pub(crate) fn inotify(&self) -> &Inotify {
+        &self.inotify
+    }
+
+    /// How many directories are watched.
+    pub(crate) fn count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether the kernel allows no more watches: what is not watched is looked at when its time comes.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.is_limited
+    }
+
+    /// Watches a source of this machine.
+    pub(crate) fn add_source(&mut self, number: usize, path: &Path) {
+        let target = Target::Source(u32::try_from(number).unwrap_or(u32::MAX));
+        self.insert(path, target);
+    }
+
+    /// Watches what the resources of a manifest depend on, and no more what they depended on before.
+    pub(crate) fn set<'r>(
+        &mut self,
+        manifest: usize,
+        folder: &Path,
+        resources: impl Iterator<Item = (Reference, &'r Watches)>,
+    ) {
+        let number = u32::try_from(manifest).unwrap_or(u32::MAX);
+        let is_other =
+            |target: &Target| !matches!(target, Target::Resource { manifest, .. } if *manifest == number);
+        for folder in self.folders.values_mut() {
+            folder.inside.retain(is_other);
+            folder.names.retain(|_, targets| {
+                targets.retain(is_other);
+                !targets.is_empty()
+            });
+        }
+        let mut references = Vec::new();
+        for (reference, watches) in resources {
+            let place = u32::try_from(references.len()).unwrap_or(u32::MAX);
+            let target = Target::Resource { manifest: number, place };
+            for path in paths(watches, folder) {
+                self.insert(&path, target);
+            }
+            for path in &watches.folders {
+                let path = resolved(&folder.join(path));
+                self.walk_to(&path);
+                self.folders.entry(path).or_default().inside.push(target);
+            }
+            references.push(reference);
+        }
+        if self.resources.len() <= manifest {
+            self.resources.resize_with(manifest + 1, Vec::new);
+        }
+        self.resources[manifest] = references;
+        self.renew();
+    }
+
+    fn insert(&mut self, path: &Path, target: Target) {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let real = resolved(parent);
+        self.walk_to(&real);
+        // A link on the way may come to lead elsewhere.
+        if real != parent {
+            self.note_links(parent);
+        }
+        let targets = self.folders.entry(real).or_default().names.entry(name.to_owned()).or_default();
+        if targets.last() != Some(&target) {
+            targets.push(target);
+        }
+    }
+
+    /// Remembers the names on the way to a directory.
+    fn walk_to(&mut self, directory: &Path) {
+        let mut below = directory;
+        while let (Some(above), Some(name)) = (below.parent(), below.file_name()) {
+            let is_new = self.folders.entry(above.to_owned()).or_default().steps.insert(name.to_owned());
+            if !is_new {
+                return;
+            }
+            below = above;
+        }
+    }
+
+    /// Remembers the links on the way to a directory.
+    fn note_links(&mut self, directory: &Path) {
+        let mut below = directory;
+        while let (Some(above), Some(name)) = (below.parent(), below.file_name()) {
+            if resolved(above) == above {
+                self.folders.entry(above.to_owned()).or_default().steps.insert(name.to_owned());
+            }
+            below = above;
+        }
+    }
+
+    /// Watches the directories that exist and are not watched yet.
+    fn renew(&mut self) {
+        self.is_limited = false;
+        for (path, folder) in self.folders.iter_mut().filter(|(_, folder)| folder.watch.is_none()) {
+            match self.inotify.watch(path) {
+                Ok(watch) => {
+                    folder.watch = Some(watch);
+                    self.paths.insert(watch, path.clone());
+                }
+                Err(Errno::NOSPC | Errno::NOMEM) => {
+                    self.is_limited = true;
+                    return;
+                }
+                // Of what does not exist, the directory above tells when it comes.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Takes what has happened while a run is in progress, so that the kernel need not keep it.
+    pub(crate) fn keep(&mut self) {
+        self.kept.extend(self.inotify.take());
+    }
+
+    /// Returns whom it concerns what has happened, apart from what the agent itself did.
+    pub(crate) fn drift(&mut self, own: &OwnWrites) -> Drift {
+        let mut found = Found::default();
+        let mut happenings = std::mem::take(&mut self.kept);
+        happenings.extend(self.inotify.take());
+        for happening in happenings {
+            self.judge(&happening, own, &mut found);
+        }
+        if found.is_structure_changed {
+            self.renew();
+        }
+        let mut drift = Drift { anything: found.anything, ..Drift::default() };
+        for target in found.targets {
+            match target {
+                Target::Source(number) => {
+                    drift.sources.insert(number as usize);
+                }
+                Target::Resource { manifest, place } => {
+                    let resource =
+                        self.resources.get(manifest as usize).and_then(|all| all.get(place as usize));
+                    let manifest = manifest as usize;
+                    drift.subjects.extend(resource.map(|one| Subject { manifest, resource: one.clone() }));
+                }
+            }
+        }
+        drift
+    }
+
+    fn judge(&mut self, happening: &Happening, own: &OwnWrites, found: &mut Found) {
+        if happening.what == What::Overflow {
+            found.anything = true;
+            return;
+        }
+        let Some(path) = self.paths.get(&happening.watch).cloned() else { return };
+        if happening.what == What::Lost {
+            self.paths.remove(&happening.watch);
+            if let Some(folder) = self.folders.get_mut(&path) {
+                folder.watch = None;
+            }
+            found.is_structure_changed = true;
+            self.all_below(&path, found);
+            return;
+        }
+        let Some(folder) = self.folders.get(&path) else { return };
+        let at = path.join(&happening.name);
+        let is_step = happening.what != What::Changed && folder.steps.contains(&happening.name);
+        found.is_structure_changed |= is_step;
+        if own.explain(&at) {
+            return;
+        }
+        found.targets.extend(folder.names.get(&happening.name).into_iter().flatten());
+        found.targets.extend(&folder.inside);
+        if is_step {
+            self.all_below(&at, found);
+        }
+    }
+
+    fn all_below(&self, path: &Path, found: &mut Found) {
+        let below = self.folders.range(path.to_owned()..).take_while(|(folder, _)| folder.starts_with(path));
+        for (_, folder) in below {
+            found.targets.extend(folder.names.values().flatten().chain(&folder.inside));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    targets: BTreeSet<Target>,
+    anything: bool,
+    is_structure_changed: bool,
+}
+
+/// Returns the paths that somebody depends on, the books of packages and accounts among them.
+fn paths(watches: &Watches, folder: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = watches.paths.iter().map(|path| folder.join(path)).collect();
+    if !watches.packages.is_empty() {
+        all.extend(PACKAGES.iter().map(PathBuf::from));
+    }
+    if !watches.users.is_empty() || !watches.groups.is_empty() {
+        all.extend(ACCOUNTS.iter().map(PathBuf::from));
+    }
+    all
+}
+
+/// Returns where a directory really is, as far as it exists.
+fn resolved(directory: &Path) -> PathBuf {
+    let mut missing = Vec::new();
+    let mut existing = directory;
+    loop {
+        if let Ok(real) = std::fs::canonicalize(existing) {
+            return missing.iter().rev().fold(real, |path, name| path.join(name));
+        }
+        match (existing.parent(), existing.file_name()) {
+            (Some(parent), Some(name)) => {
+                missing.push(name);
+                existing = parent;
+            }
+            _ => return directory.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    struct Trial {
+        folder: PathBuf,
+        watching: Watching,
+    }
+
+    impl Trial {
+        fn new(name: &str, files: &[&str]) -> Self {
+            let folder = std::env::temp_dir().join(format!("ccm-watching-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).unwrap();
+            let mut watching = Watching::new().unwrap();
+            let watches: Vec<_> = files
+                .iter()
+                .map(|file| Watches { paths: vec![PathBuf::from(file)], ..Watches::default() })
+                .collect();
+            let named = files.iter().zip(&watches).map(|(file, watches)| {
+                (Reference { kind: "file".to_owned(), name: (*file).to_owned() }, watches)
+            });
+            watching.set(0, &folder, named);
+            Self { folder, watching }
+        }
+
+        fn drifted(&mut self, own: &OwnWrites) -> Vec<String> {
+            let drift = self.watching.drift(own);
+            assert!(!drift.anything);
+            drift.subjects.into_iter().map(|subject| subject.resource.name).collect()
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.join(name)
+        }
+    }
+
+    impl Drop for Trial {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    #[test]
+    fn only_what_depends_on_an_event_is_named() {
+        let mut trial = Trial::new("named", &["a", "b"]);
+        let none = OwnWrites::default();
+        assert!(trial.drifted(&none).is_empty());
+        fs::write(trial.path("other"), "").unwrap();
+        assert!(trial.drifted(&none).is_empty());
+        fs::write(trial.path("a"), "").unwrap();
+        assert_eq!(trial.drifted(&none), ["a"]);
+        fs::write(trial.path("new"), "").unwrap();
+        fs::rename(trial.path("new"), trial.path("b")).unwrap();
+        assert_eq!(trial.drifted(&none), ["b"]);
+        fs::remove_file(trial.path("a")).unwrap();
+        assert_eq!(trial.drifted(&none), ["a"]);
+    }
+
+    #[test]
+    fn directories_that_come_and_go_are_followed() {
+        let mut trial = Trial::new("moved", &["d/e/file", "f"]);
+        let none = OwnWrites::default();
+        fs::create_dir_all(trial.path("d/e")).unwrap();
+        assert_eq!(trial.drifted(&none), ["d/e/file"]);
+        // What comes with a directory is seen as well.
+        trial.drifted(&none);
+        fs::write(trial.path("d/e/file"), "").unwrap();
+        assert_eq!(trial.drifted(&none), ["d/e/file"]);
+        fs::rename(trial.path("d"), trial.path("away")).unwrap();
+        assert_eq!(trial.drifted(&none), ["d/e/file"]);
+        fs::create_dir_all(trial.path("d/e")).unwrap();
+        assert_eq!(trial.drifted(&none), ["d/e/file"]);
+        trial.drifted(&none);
+        fs::write(trial.path("d/e/file"), "again").unwrap();
+        assert_eq!(trial.drifted(&none), ["d/e/file"]);
+    }
+
+    #[test]
+    fn own_writes_wake_nobody_and_others_after_them_do() {
+        let mut trial = Trial::new("own", &["a"]);
+        fs::write(trial.path("a"), "ours").unwrap();
+        let mut own = OwnWrites::default();
+        own.note(&Watches { paths: vec!["a".into()], ..Watches::default() }, &trial.folder);
+        assert!(trial.drifted(&own).is_empty());
+        fs::write(trial.path("a"), "somebody else's").unwrap();
+        assert_eq!(trial.drifted(&own), ["a"]);
+        fs::remove_file(trial.path("a")).unwrap();
+        own.note(&Watches { paths: vec!["a".into()], ..Watches::default() }, &trial.folder);
+        assert!(trial.drifted(&own).is_empty());
+    }
+}

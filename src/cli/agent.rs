@@ -1,0 +1,257 @@
+//! `ccm agent`
+
+mod log;
+mod remote;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use self::log::{LogFormat, StderrLog};
+use super::{
+    Exit,
+    facts::FactFlags,
+    failure::{Failure, show},
+    load_inputs::{environ, expression_memory},
+    output::Output,
+    progress::Progress,
+    recover,
+    state::{self, StateFolder},
+    switch,
+};
+use crate::{
+    agent::{Agent, Config, Log, Once, Openings, PLACES, Setting, Surroundings},
+    document::{Review, Source},
+    host::{
+        Host,
+        http::{Client, Proxies},
+        input::{self, Limits, UnreadableInput},
+        interrupt::Interrupt,
+        process::{Runner, close_inherited},
+        service_manager::ServiceManager,
+        users::Users,
+    },
+    manifest::{LoadInputs, Location},
+    state::Memory,
+};
+
+/// How long a command that is running may go on after the agent is asked to end.
+const GRACE: Duration = Duration::from_secs(30);
+
+const LARGEST: u64 = 1 << 20;
+
+pub(super) fn command() -> Command {
+    Command::new("agent")
+        .about("Keeps this machine as its manifests say")
+        .long_about(
+            "Keeps this machine as its manifests say: applies them when it starts, at an interval, when a source has \
+             something new, and when something on the machine is changed. Its configuration is a YAML file; \
+             docs/reference/agent.md has the keys.",
+        )
+        .args_conflicts_with_subcommands(true)
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help(format!("The configuration [default: the first of {}]", PLACES.join(", "))),
+        )
+        .arg(switch("check", "Check the configuration, say what the agent would do, and end").conflicts_with("once"))
+        .arg(switch("once", "Fetch and apply everything once, and end"))
+        .arg(
+            Arg::new("log-format")
+                .long("log-format")
+                .value_name("FORMAT")
+                .value_parser(["logfmt", "json"])
+                .default_value("logfmt")
+                .help("How log lines are written"),
+        )
+        .arg(state::argument())
+        .subcommands([remote::status_command(), remote::run_command()])
+}
+
+/// What `ccm agent` is asked.
+pub(super) enum Arguments {
+    Work(Work),
+    Remote(remote::Arguments),
+}
+
+/// An agent that is to be started, or checked.
+pub(super) struct Work {
+    config: Option<PathBuf>,
+    task: Task,
+    format: LogFormat,
+    state: StateFolder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Check,
+    Once,
+    Run,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        if let Some((name, matches)) = matches.subcommand() {
+            return remote::Arguments::from_matches(name, matches).map(Self::Remote);
+        }
+        let task = match (matches.get_flag("check"), matches.get_flag("once")) {
+            (true, _) => Task::Check,
+            (_, true) => Task::Once,
+            _ => Task::Run,
+        };
+        Ok(Self::Work(Work {
+            config: matches.get_one("config").cloned(),
+            task,
+            format: LogFormat::from_matches(matches),
+            state: StateFolder::from_matches(matches),
+        }))
+    }
+}
+
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    match arguments {
+        Arguments::Remote(arguments) => remote::run(&arguments, output),
+        Arguments::Work(work) => work.start(output),
+    }
+}
+
+impl Work {
+    fn start(self, output: &mut Output) -> Result<Exit, Failure> {
+        let path = match &self.config {
+            Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+            None => find().ok_or_else(no_configuration)?,
+        };
+        let (config, warnings) = read(&path)?;
+        show(&warnings);
+        if self.task == Task::Check {
+            describe(&config, output);
+            return Ok(Exit::Success);
+        }
+        close_inherited();
+        let (interrupt, hangups) = Interrupt::install_for_service(GRACE)
+            .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+        let memory = self.state.memory()?;
+        let proxies = Proxies::from_environment(|name| env::var(name).ok());
+        let surroundings = Machine { interrupt: interrupt.clone(), proxies: proxies.clone(), config: path };
+        let setting = Setting {
+            surroundings: &surroundings,
+            memory: &memory,
+            log: Arc::new(StderrLog::new(self.format)) as Arc<dyn Log>,
+            openings: Openings { proxies, interrupt: interrupt.clone() },
+            interrupt,
+            service_manager: service_manager()?,
+        };
+        let agent = Agent::new(setting, config).map_err(Failure::new)?;
+        if self.task == Task::Once {
+            return Ok(match agent.once() {
+                Once::Well => Exit::Success,
+                Once::Failed => Exit::Failed,
+            });
+        }
+        agent.run(hangups).map_err(Failure::new)?;
+        Ok(Exit::Success)
+    }
+}
+
+fn find() -> Option<PathBuf> {
+    PLACES.iter().map(PathBuf::from).find(|path| path.is_file())
+}
+
+fn no_configuration() -> Failure {
+    Failure::new(format!(
+        "there is no configuration: write {}, or name another file with --config",
+        PLACES[0]
+    ))
+}
+
+fn read(path: &Path) -> Result<(Config, Vec<Review>), Failure> {
+    let bytes = input::read_file(path, LARGEST)
+        .map_err(|error| Failure::new(UnreadableInput { path: path.to_owned(), error }.to_string()))?;
+    let source =
+        Source::read(path.display().to_string(), bytes).map_err(|problem| Failure::new(problem.message))?;
+    match Config::read(&source, path) {
+        Ok((config, warnings)) => Ok((config, warnings.review(&source).into_iter().collect())),
+        Err(problems) => Err(Failure::problems(source, problems)),
+    }
+}
+
+/// Says what an agent with this configuration would do.
+fn describe(config: &Config, output: &mut Output) {
+    let written = &config.written;
+    output.line(&format!("configuration: {}", config.path.display()));
+    for manifest in &config.manifests {
+        output.line(&format!("manifest: {manifest}"));
+    }
+    if let Some(data) = &config.data {
+        output.line(&format!("data: {data}"));
+    }
+    let splay = crate::vocabulary::Duration::from(config.splay);
+    output.line(&format!("applied every {} and up to {splay} more", written.interval));
+    let watch = if written.watch { "repaired when it happens" } else { "repaired at the next run" };
+    output.line(&format!("drift: {watch}"));
+    if written.noop {
+        output.line("noop: nothing is changed");
+    }
+    if let Some(interval) = written.health_check_interval {
+        output.line(&format!("health checks every {interval}"));
+    }
+    if written.require_signature {
+        output.line(&format!("signed by the keys in {}", written.allowed_signers));
+    }
+    if let Some(address) = &config.metrics {
+        output.line(&format!("metrics: {address}"));
+    }
+}
+
+/// Connects to the service manager, if one started this process.
+fn service_manager() -> Result<ServiceManager, Failure> {
+    let number = |name| env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    let is_for_us = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+    let watchdog = number("WATCHDOG_USEC").filter(|_| is_for_us).map(Duration::from_micros);
+    ServiceManager::connect(env::var_os("NOTIFY_SOCKET").as_deref(), watchdog)
+        .map_err(|error| Failure::new(format!("cannot reach the service manager (NOTIFY_SOCKET): {error}")))
+}
+
+/// This machine, as the agent sees it.
+struct Machine {
+    interrupt: Interrupt,
+    proxies: Proxies,
+    config: PathBuf,
+}
+
+impl Surroundings for Machine {
+    fn host(&self) -> Host {
+        let interrupt = self.interrupt.clone();
+        let http = Client::new(self.proxies.clone(), interrupt.clone(), Rc::new(Progress::new()) as Rc<_>);
+        Host { interrupt, runner: Runner::default(), users: Users::default(), http }
+    }
+
+    fn inputs(&self, _: &Host, hiera: Vec<Location>) -> Result<LoadInputs, String> {
+        let facts = FactFlags::none().value(&self.interrupt).map_err(|failure| failure.to_string())?;
+        let expression_memory = expression_memory().map_err(|failure| failure.to_string())?;
+        let (environ, limits) = (environ(), self.limits());
+        Ok(LoadInputs { facts, environ, hiera, data: Vec::new(), limits, expression_memory })
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+
+    fn recover(&self, host: &Host, memory: &Memory) {
+        recover(host, memory);
+    }
+
+    fn configuration(&self) -> Result<Config, String> {
+        let (config, warnings) = read(&self.config).map_err(|failure| failure.to_string())?;
+        show(&warnings);
+        Ok(config)
+    }
+}

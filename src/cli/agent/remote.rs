@@ -1,0 +1,132 @@
+//! `ccm agent status` and `ccm agent run`: what a running agent is asked.
+
+use std::io;
+
+use clap::{ArgMatches, Command};
+use serde_json::Value;
+
+use crate::{
+    agent,
+    cli::{
+        Exit,
+        failure::Failure,
+        output::Output,
+        state::{self, StateFolder},
+        switch,
+    },
+};
+
+pub(super) fn status_command() -> Command {
+    Command::new("status")
+        .about("Shows how the running agent is doing")
+        .arg(switch("json", "Print JSON"))
+        .arg(state::argument())
+}
+
+pub(super) fn run_command() -> Command {
+    Command::new("run")
+        .about("Has the running agent apply everything now, and waits for the end")
+        .arg(switch("json", "Print JSON"))
+        .arg(state::argument())
+}
+
+/// What a running agent is asked.
+pub(in crate::cli) struct Arguments {
+    command: agent::Command,
+    json: bool,
+    state: StateFolder,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(name: &str, matches: &ArgMatches) -> Result<Self, Failure> {
+        let command = match name {
+            "status" => agent::Command::Status,
+            "run" => agent::Command::Run,
+            _ => return Err(Failure::new("no command was given; see `ccm agent --help`")),
+        };
+        let (json, state) = (matches.get_flag("json"), StateFolder::from_matches(matches));
+        Ok(Self { command, json, state })
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let socket = arguments.state.directory()?.agent_socket();
+    let answer = agent::call(&socket, arguments.command).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            Failure::new(format!("no agent is running: nobody listens at {}", socket.display()))
+        }
+        io::ErrorKind::PermissionDenied => Failure::new(format!(
+            "permission denied: only the user of the agent can talk to it ({})",
+            socket.display()
+        )),
+        _ => Failure::new(format!("the agent does not answer at {}: {error}", socket.display())),
+    })?;
+    if let Some(error) = answer["error"].as_str() {
+        return Err(Failure::new(error));
+    }
+    let failed = match arguments.command {
+        agent::Command::Status => false,
+        agent::Command::Run => answer["failed"] != 0 || answer["not_applied"] != 0,
+    };
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&answer).map_err(|error| Failure::new(error.to_string()))?;
+        output.line(&text);
+    } else {
+        match arguments.command {
+            agent::Command::Status => status(&answer, output),
+            agent::Command::Run => outcome(&answer, output),
+        }
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Success })
+}
+
+fn outcome(answer: &Value, output: &mut Output) {
+    let count = |key: &str| answer[key].as_u64().unwrap_or_default();
+    output.line(&format!(
+        "{} resources: {} changed, {} failed; {} manifests not applied",
+        count("resources"),
+        count("changed"),
+        count("failed"),
+        count("not_applied")
+    ));
+}
+
+fn status(answer: &Value, output: &mut Output) {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    output.line(&format!(
+        "agent {} (process {}), since {}",
+        text(&answer["version"]),
+        answer["pid"],
+        text(&answer["started"])
+    ));
+    output.line(&format!("configuration {}", text(&answer["config"])));
+    for (kind, source) in sources(answer) {
+        let digest = source["digest"].as_str().map_or("-", |digest| &digest[..digest.len().min(12)]);
+        output.line(&format!("{kind} {} {digest}", text(&source["source"])));
+        output.line(&format!(
+            "  fetched {}, last run {}, {} failed",
+            text(&source["fetched"]),
+            text(&source["last_run"]),
+            source["failed"]
+        ));
+        for (what, key) in [("stale", "problem"), ("not applied", "error")] {
+            if let Some(problem) = source[key].as_str() {
+                output.line(&format!("  {what}: {problem}"));
+            }
+        }
+    }
+    for pause in answer["pauses"].as_array().into_iter().flatten() {
+        output.line(&format!("left alone until {}: {}", text(&pause["until"]), text(&pause["resource"])));
+    }
+    output.line(&format!(
+        "{} directories watched, next run {}",
+        answer["watching"],
+        text(&answer["next_run"])
+    ));
+}
+
+fn sources(answer: &Value) -> Vec<(&'static str, &Value)> {
+    let data = answer.get("data").into_iter().map(|data| ("data", data));
+    let manifests = answer["manifests"].as_array().into_iter().flatten();
+    data.chain(manifests.map(|manifest| ("manifest", manifest))).collect()
+}
