@@ -462,7 +462,12 @@ fn data_that_is_wrong_stops_everything_before_it_begins() {
         ("hierarchy: { order: ['${ Fact.x }'] }", "1:26", "unknown variable `Fact`", "did you mean `Facts`?"),
         ("hierarchy: { order: ['${ 1 % 0 }'] }", "1:30", "division by zero", ""),
         ("hierarchy: { oder: [a] }", "1:14", "unknown key `hierarchy.oder`", "did you mean `order`?"),
-        ("hierarchy: { levels: [a] }", "1:14", "unknown key `hierarchy.levels`", "order, merge, lists and folder"),
+        (
+            "hierarchy: { levels: [a] }",
+            "1:14",
+            "unknown key `hierarchy.levels`",
+            "order, merge, lists and folder",
+        ),
         ("override: {}", "1:1", "unknown section `override`", "did you mean `overrides`?"),
         ("data: { a: '${ nope }' }", "1:16", "unknown variable `nope`", ""),
         ("data: { a: \"${ lookup('facts.nope') }\" }", "1:23", "facts.nope", ""),

@@ -12,6 +12,7 @@
 )]
 
 mod accounts;
+mod agent;
 mod architecture;
 mod archive;
 mod attacker;

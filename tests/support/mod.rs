@@ -1,5 +1,6 @@
 //! What whole-program tests are made of: a world of their own to run the program in, and what came of a run.
 
+mod agent;
 pub(crate) mod http;
 mod mount;
 mod outcome;
@@ -8,6 +9,7 @@ mod strace;
 mod tree;
 mod world;
 
+pub(crate) use agent::Agent;
 use mount::Mount;
 pub(crate) use outcome::Outcome;
 pub(crate) use skip::skip;

@@ -1,0 +1,288 @@
+//! The agent with sources of this machine: when it runs, what it repairs, how it ends.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt,
+    time::Duration,
+};
+
+use rustix::process::Signal;
+
+use crate::support::{Agent, NOBODY, World, is_root};
+
+const TWO_FILES: &str = "
+- $W/a: { content: \"one\\n\" }
+- $W/b: { content: \"two\\n\" }
+";
+
+fn world(items: &str, config: &str) -> World {
+    World::new().files(items).beside("agent.yaml", format!("manifests: [site.yaml]\n{config}"))
+}
+
+#[test]
+fn a_configuration_is_checked_with_line_and_hint() {
+    let world = world(TWO_FILES, "interval: 10m\nhealth_check_interval: 10s\n");
+    let check = |world: &World| world.ccm(["agent", "--check", "--config", "agent.yaml"]).run();
+    check(&world).exits(0).says("site.yaml").says("every 10m").says("repaired when it happens");
+    for (config, expected) in [
+        ("manifests: [a.yaml]\nintervall: 5m\n", "agent.yaml:2:1"),
+        ("manifests: [a.yaml]\ninterval: 5s\n", "give at least 30s"),
+        ("interval: 5m\n", "no manifests"),
+        ("manifests: [a.yaml\n", "agent.yaml"),
+    ] {
+        let world = World::new().beside("agent.yaml", config);
+        check(&world).exits(2).complains(expected);
+        world.ccm(["agent", "--config", "agent.yaml"]).run().exits(2).complains(expected);
+    }
+    World::new().ccm(["agent", "--config", "nowhere.yaml"]).run().exits(2).complains("nowhere.yaml");
+}
+
+#[test]
+fn once_applies_everything_and_tells_what_failed() {
+    let world = world(TWO_FILES, "");
+    let once = |world: &World| world.ccm(["agent", "--once", "--config", "agent.yaml"]).run();
+    once(&world).exits(0).complains("cause=start resources=2 changed=2");
+    assert_eq!(world.read("a"), "one\n");
+    once(&world).exits(0).complains("changed=0");
+    let world = self::world("- $W/no/where: { content: x }\n", "");
+    once(&world).exits(1).complains("failed=1").complains("level=error");
+    let world = World::new().beside("agent.yaml", "manifests: [missing.yaml]\n");
+    once(&world).exits(1).complains("missing.yaml");
+}
+
+#[test]
+fn an_edit_is_repaired_when_it_happens_and_only_what_depends_on_it_is_looked_at() {
+    let world = World::new()
+        .manifest(
+            "
+- file:
+    - defaults: { $OWN, mode: '0644' }
+    - $W/a: { content: \"one\\n\" }
+    - $W/b: { content: \"two\\n\" }
+    - $W/d/c: { content: \"three\\n\" }
+- exec:
+    - tell: { command: \"sh -c 'echo told >>$W/told'\", refresh_only: true, subscribe: ['file#$W/a'] }
+",
+        )
+        .dir("d")
+        .beside("agent.yaml", "manifests: [site.yaml]\n");
+    let agent = Agent::start(&world);
+    agent.says("cause=start", 1);
+    agent.says("msg=applied", 1);
+    fs::write(world.path("a"), "drift").unwrap();
+    agent.makes("a", "one\n");
+    agent.makes("told", "told\ntold\n");
+    agent.says("cause=drift resources=2 changed=2", 1);
+    fs::remove_file(world.path("b")).unwrap();
+    agent.makes("b", "two\n");
+    fs::set_permissions(world.path("b"), fs::Permissions::from_mode(0o600)).unwrap();
+    agent.until("the mode", || world.path("b").metadata().unwrap().permissions().mode() & 0o777 == 0o644);
+    // A directory that is moved away is missed, and one that comes is watched.
+    fs::rename(world.path("d"), world.path("moved")).unwrap();
+    fs::create_dir(world.path("d")).unwrap();
+    agent.makes("d/c", "three\n");
+    fs::write(world.path("d/c"), "drift").unwrap();
+    agent.makes("d/c", "three\n");
+    let (code, log) = agent.end();
+    assert_eq!(code, Some(0), "{log}");
+}
+
+#[test]
+fn own_writes_do_not_wake_it_and_nothing_else_does() {
+    let items: String = (0..300).map(|n| format!("- $W/f{n}: {{ content: x }}\n")).collect();
+    let world = world(&items, "");
+    let agent = Agent::start(&world);
+    agent.says("resources=300 changed=300", 1);
+    // Whoever has nothing to do is not woken: the kernel counts how often a thread was.
+    let switches = || -> u64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", agent.pid())).unwrap();
+        let count = |task: fs::DirEntry| {
+            let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            let line =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).map(str::trim);
+            line.and_then(|count| count.parse::<u64>().ok()).unwrap_or_default()
+        };
+        tasks.flatten().map(count).sum()
+    };
+    agent.until("silence", || {
+        let before = switches();
+        std::thread::sleep(Duration::from_secs(1));
+        switches() == before
+    });
+    let before = switches();
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(switches(), before, "{}", agent.log());
+    assert_eq!(agent.count("msg=applied"), 1, "{}", agent.log());
+}
+
+#[test]
+fn what_fights_back_is_left_alone_by_name_until_somebody_asks() {
+    let world = world(TWO_FILES, "");
+    let agent = Agent::start(&world);
+    agent.says("msg=applied", 1);
+    for repair in 1..=3 {
+        fs::write(world.path("a"), "drift").unwrap();
+        agent.says("cause=drift resources=1 changed=1", repair);
+    }
+    agent.says("it is left alone for a while", 1);
+    assert!(agent.log().contains(&world.fill("resource=file#$W/a pause=1m")), "{}", agent.log());
+    fs::write(world.path("a"), "drift").unwrap();
+    // Others are repaired meanwhile.
+    fs::write(world.path("b"), "drift").unwrap();
+    agent.makes("b", "two\n");
+    assert_eq!(world.read("a"), "drift");
+    assert_eq!(agent.status()["pauses"][0]["resource"], world.fill("file#$W/a"));
+    world.ccm(["agent", "run"]).run().exits(0).says("2 resources: 1 changed, 0 failed");
+    assert_eq!(world.read("a"), "one\n");
+}
+
+#[test]
+fn a_changed_manifest_is_applied_and_a_broken_one_is_kept_out() {
+    let world = world(TWO_FILES, "");
+    let agent = Agent::start(&world);
+    agent.makes("b", "two\n");
+    let manifest = fs::read_to_string(world.base().join("site.yaml")).unwrap();
+    fs::write(world.base().join("site.yaml"), "- file: [").unwrap();
+    agent.says("new content is refused", 1);
+    // What was good stays in force, also after a restart.
+    fs::write(world.path("a"), "drift").unwrap();
+    agent.makes("a", "one\n");
+    assert_eq!(agent.status()["manifests"][0]["stale"], true);
+    agent.end();
+    fs::remove_file(world.path("a")).unwrap();
+    let agent = Agent::start(&world);
+    agent.makes("a", "one\n");
+    fs::write(world.base().join("site.yaml"), manifest.replace("one", "new")).unwrap();
+    agent.makes("a", "new\n");
+    // One that is gone stays in force, too.
+    fs::remove_file(world.base().join("site.yaml")).unwrap();
+    agent.says("the source has no answer", 1);
+    fs::write(world.path("a"), "drift").unwrap();
+    agent.makes("a", "new\n");
+}
+
+#[test]
+fn a_hangup_reads_the_configuration_again_and_a_bad_one_changes_nothing() {
+    let world = world(TWO_FILES, "");
+    let agent = Agent::start(&world);
+    agent.says("cause=start", 1);
+    fs::write(world.base().join("agent.yaml"), "manifests: 5\n").unwrap();
+    agent.signal(Signal::HUP);
+    agent.says("the new configuration is not used", 1);
+    agent.says("msg=applied", 2);
+    let other = world.fill("- file:\n    - $W/c: { content: x, $OWN, mode: '0644' }\n");
+    fs::write(world.base().join("other.yaml"), other).unwrap();
+    fs::write(world.base().join("agent.yaml"), "manifests: [site.yaml, other.yaml]\n").unwrap();
+    agent.signal(Signal::HUP);
+    agent.makes("c", "x");
+    assert_eq!(agent.status()["manifests"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn asked_to_end_it_gives_a_command_its_time_and_starts_nothing_any_more() {
+    let world = World::new()
+        .manifest(
+            "
+- exec:
+    - slow: { command: \"sh -c 'touch $W/begun; while [ ! -e $W/go ]; do sleep 0.05; done; touch $W/done'\" }
+    - never: { command: touch $W/never }
+",
+        )
+        .beside("agent.yaml", "manifests: [site.yaml]\n");
+    let agent = Agent::start(&world);
+    agent.until("the command", || world.path("begun").exists());
+    agent.signal(Signal::TERM);
+    std::thread::sleep(Duration::from_millis(300));
+    fs::write(world.path("go"), "").unwrap();
+    let (code, log) = agent.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(world.path("done").exists() && !world.path("never").exists(), "{log}");
+}
+
+#[test]
+fn one_agent_at_a_time_uses_a_state_directory_and_only_its_user_talks_to_it() {
+    let world = world(TWO_FILES, "");
+    world.ccm(["agent", "status"]).run().exits(2).complains("no agent is running");
+    let agent = Agent::start(&world);
+    agent.says("msg=applied", 1);
+    let second = world.ccm(["agent", "--config", "agent.yaml"]).run();
+    second.exits(2).complains("another agent uses the same state directory");
+    let status = agent.status();
+    assert_eq!(status["protocol"], "io.choria.ccm.v1.agent.status");
+    assert_eq!(status["pid"], agent.pid());
+    assert_eq!(status["manifests"][0]["failed"], 0);
+    let socket = world.state().join("agent.sock");
+    assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    if is_root() {
+        let script = format!(
+            "socat - UNIX-CONNECT:{} </dev/null 2>&1; ls {}",
+            socket.display(),
+            world.state().display()
+        );
+        let output = std::process::Command::new("setpriv")
+            .args([&format!("--reuid={NOBODY}"), "--clear-groups", "sh", "-c", &script])
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{output:?}");
+    }
+    // Killed, it leaves a socket behind that is in nobody's way.
+    drop(agent);
+    let agent = Agent::start(&world);
+    agent.says("msg=applied", 1);
+    agent.status();
+}
+
+#[test]
+fn a_dry_agent_changes_nothing_and_says_what_it_would_do() {
+    let world = world(TWO_FILES, "noop: true\n");
+    let agent = Agent::start(&world);
+    agent.says("msg=\"would change\"", 2);
+    assert!(!world.path("a").exists());
+}
+
+fn get(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn metrics_have_the_names_of_the_original_and_idle_connections_do_not_stall_them() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let items = "- $W/a: { content: x }\n- $W/s: { content: y, sensitive: true }\n";
+    let world = world(items, &format!("metrics: 127.0.0.1:{port}\n"));
+    let agent = Agent::start(&world);
+    agent.says("msg=applied", 1);
+    let idle: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    agent.until("metrics", || {
+        std::panic::catch_unwind(|| get(port, "/metrics")).is_ok_and(|text| text.contains("last_run"))
+    });
+    drop(idle);
+    fs::write(world.path("a"), "drift").unwrap();
+    agent.makes("a", "x");
+    agent.says("cause=drift", 1);
+    let text = get(port, "/metrics");
+    for expected in [
+        "choria_ccm_manifest_apply_duration_seconds_count{source=",
+        "choria_ccm_agent_apply_duration_seconds_sum{manifest=",
+        &world.fill("choria_ccm_resource_state_changed_count{type=\"file\",name=\"$W/a\"} 2"),
+        &world.fill("choria_ccm_resource_apply_duration_seconds_count{type=\"file\",provider=\"posix\",name=\"$W/a\"} 2"),
+        "choria_ccm_resource_state_total_count{type=\"file\",name=\"hidden\"} 1",
+        "choria_ccm_agent_repair_latency_seconds_count 1",
+        "choria_ccm_agent_source_stale{source=",
+        "choria_ccm_agent_source_age_seconds{source=",
+        "choria_ccm_build_info{version=",
+        "process_resident_memory_bytes ",
+        "process_start_time_seconds ",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    assert!(!text.contains("/w/s\""), "{text}");
+    assert!(get(port, "/healthz").starts_with("HTTP/1.1 200"));
+    assert!(get(port, "/readyz").starts_with("HTTP/1.1 200"));
+    assert!(get(port, "/").starts_with("HTTP/1.1 404"));
+}

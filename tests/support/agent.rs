@@ -1,0 +1,120 @@
+//! An agent that runs while a test looks on.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Child,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::World;
+
+/// What takes longer than this does not come.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A running agent; killed when the test is over.
+pub(crate) struct Agent<'w> {
+    world: &'w World,
+    child: Child,
+    log: Arc<Mutex<String>>,
+}
+
+impl<'w> Agent<'w> {
+    /// Starts an agent with the configuration in `agent.yaml`.
+    pub(crate) fn start(world: &'w World) -> Self {
+        Self::start_with(world, &[])
+    }
+
+    pub(crate) fn start_with(world: &'w World, environment: &[(&str, &str)]) -> Self {
+        let mut call = world.ccm(["agent", "--config", "agent.yaml"]);
+        for (name, value) in environment {
+            call = call.env(name, *value);
+        }
+        let mut child = call.start();
+        let stderr = child.stderr.take().expect("a pipe");
+        let log = Arc::new(Mutex::new(String::new()));
+        let kept = Arc::clone(&log);
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let mut log = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
+        Self { world, child, log }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything that was logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many lines of the log hold this text.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        self.log().lines().filter(|line| line.contains(text)).count()
+    }
+
+    /// Waits until something is so.
+    #[track_caller]
+    pub(crate) fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !holds() {
+            assert!(begun.elapsed() < PATIENCE, "{what} does not come\n{}", self.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until the log holds a text so many times.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str, times: usize) {
+        self.until(text, || self.count(text) >= times);
+    }
+
+    /// Waits until a file in the managed part holds this.
+    #[track_caller]
+    pub(crate) fn makes(&self, name: &str, content: &str) {
+        let path = self.world.path(name);
+        self.until(&format!("{name}: {content:?}"), || {
+            std::fs::read_to_string(&path).is_ok_and(|found| found == content)
+        });
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process");
+        kill_process(pid, signal).expect("a running agent");
+    }
+
+    /// What `ccm agent status --json` prints.
+    pub(crate) fn status(&self) -> Value {
+        self.world.ccm(["agent", "status", "--json"]).run().exits(0).json()
+    }
+
+    /// Asks it to end, and gives its exit code and what it logged.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        self.signal(Signal::TERM);
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return (status.code(), self.log());
+            }
+            assert!(begun.elapsed() < PATIENCE, "it does not end\n{}", self.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Agent<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
