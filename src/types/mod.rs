@@ -3,12 +3,17 @@
 mod account;
 mod apply;
 mod archive;
+mod command_line;
+mod content_diff;
+mod disk;
 mod exec;
 mod file;
+mod ownership;
 mod package;
 mod service;
 #[cfg(test)]
 mod tests;
+mod unmanaged;
 
 pub(crate) use package::debian_order;
 

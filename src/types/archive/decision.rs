@@ -2,9 +2,10 @@
 
 use super::{Action, Ensure, Properties, Step, error::ArchiveError, state::ArchiveState};
 use crate::{
-    host::files::{Entry, FileKind},
+    host::files::{Attributes, Entry, FileKind},
     resource::{Change, Difference, Error},
     state::{ExtractionRecord, Progress},
+    types::ownership::Ownership,
 };
 
 /// Returns the steps that bring what was found to what is wanted.
@@ -159,23 +160,7 @@ fn attribute_differences(want: &Properties, have: &ArchiveState) -> Vec<Differen
     let (Some(target), Some(entry), true) = (&have.target, &have.entry, have.metadata.archive_exists) else {
         return Vec::new();
     };
-    let shown = |value: &Option<String>| value.clone().unwrap_or_default();
-    let account = |account: &Option<crate::vocabulary::Account>| {
-        account.as_ref().map(ToString::to_string).unwrap_or_default()
-    };
-    let mut differences = Vec::new();
-    if entry.uid != target.uid {
-        differences.push(Difference::between("owner", shown(&have.metadata.owner), account(&want.owner)));
-    }
-    if entry.gid != target.gid {
-        differences.push(Difference::between("group", shown(&have.metadata.group), account(&want.group)));
-    }
-    if want.mode.is_some() && entry.mode != target.mode {
-        differences.push(Difference::between(
-            "mode",
-            shown(&have.metadata.mode),
-            format!("{:04o}", target.mode),
-        ));
-    }
-    differences
+    let mode = if want.mode.is_some() { target.mode } else { entry.mode };
+    let wanted = Attributes { mode, ..*target };
+    Ownership::of(&want.owner, &want.group).differences(entry, &have.metadata.permissions, wanted)
 }

@@ -24,7 +24,7 @@ pub(super) fn order<'a, 'c>(
     Ok(DownloadRequest {
         path: want.name.as_path(),
         owner: target.uid,
-        url: want.url.as_ref().ok_or(ArchiveError::Missing { property: "url" })?,
+        url: want.url.as_ref().ok_or_else(|| Error::new("`url` is missing").on("url"))?,
         headers: want.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         login,
         ca_file: want.ca_file.as_ref().map(AbsolutePath::as_path),

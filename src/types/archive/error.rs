@@ -12,8 +12,6 @@ use crate::{
 /// What can go wrong with an archive.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
-    #[error("`{property}` is missing: an archive needs url, owner and group")]
-    Missing { property: &'static str },
     #[error("\"{name}\" does not end like an archive")]
     UnknownEnding { name: AbsolutePath },
     #[error("the path of the URL does not end like an archive: \"{file}\"")]
@@ -50,9 +48,7 @@ impl ArchiveError {
     /// Returns the property to blame.
     fn property(&self) -> Option<&'static str> {
         match self {
-            Self::Missing { property } | Self::Needs { property, .. } | Self::Zero { property } => {
-                Some(property)
-            }
+            Self::Needs { property, .. } | Self::Zero { property } => Some(property),
             Self::UnknownEnding { .. } => Some("name"),
             Self::UnknownUrlEnding { .. } | Self::OtherEnding { .. } => Some("url"),
             Self::TwoChecksums | Self::NotListed { .. } => Some("checksum_url"),
@@ -80,8 +76,7 @@ impl ArchiveError {
                 "name a file that is in the archive; `strip_components` changes where it goes"
             }
             Self::Unrecorded(_) => "make room in the state directory or name another with --state-dir",
-            Self::Missing { .. }
-            | Self::Needs { .. }
+            Self::Needs { .. }
             | Self::Zero { .. }
             | Self::UnknownAttributes
             | Self::NotListed { .. }

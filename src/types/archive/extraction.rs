@@ -11,7 +11,7 @@ use super::{
     Properties,
     creation::{self, Creation},
     error::ArchiveError,
-    state::{below, blame, stop},
+    state::{below, blame},
     verification::is_untouched,
 };
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
     },
     resource::{Context, Error},
     state::{Fetched, Unpacking},
+    types::disk::stop,
     vocabulary::AbsolutePath,
 };
 

@@ -26,6 +26,7 @@ use crate::{
         Trigger, Watches,
     },
     state::{Origin, Unpacking},
+    types::ownership::{Ownership, missing},
     vocabulary::{AbsolutePath, Account, Algorithm, Checksum, Mode, Secret, Size, Url},
 };
 
@@ -149,12 +150,10 @@ impl resource::Properties for Properties {
         let mut problems = Vec::new();
         let given =
             [("url", self.url.is_some()), ("owner", self.owner.is_some()), ("group", self.group.is_some())];
-        for (property, _) in given.into_iter().filter(|(_, given)| !given) {
-            problems.push(ArchiveError::Missing { property });
-        }
         problems.extend(self.kind_problem());
         problems.extend(self.combination_problems());
-        problems.into_iter().map(Error::from).chain(header_problems(&self.headers)).collect()
+        let others = problems.into_iter().map(Error::from).chain(header_problems(&self.headers));
+        missing("an archive", &given).into_iter().chain(others).collect()
     }
 
     fn secrets(&self) -> Vec<Cow<'_, str>> {
@@ -355,15 +354,12 @@ impl ResourceType for Archive {
     }
 
     fn watches(want: &Properties) -> Watches {
-        let names = |account: &Option<Account>| account.iter().map(ToString::to_string).collect();
         let creates = want.creates.iter().chain(want.extract_parent.iter().filter(|_| want.verify));
         Watches {
             paths: std::iter::once(&want.name).chain(creates).map(|path| path.as_path().to_owned()).collect(),
-            users: names(&want.owner),
-            groups: names(&want.group),
             // A directory tells only what comes to it and leaves it.
             completeness: if want.verify { Coverage::Poll } else { Coverage::Whole },
-            ..Watches::default()
+            ..Ownership::of(&want.owner, &want.group).watches()
         }
     }
 

@@ -11,9 +11,13 @@ use serde::Serialize;
 use super::{Ensure, Properties, decision::reason_to_extract_again, hashing::HashedFile};
 use crate::{
     download::local,
-    host::files::{self, Attributes, CopyInterrupted, Digested, Entry, FileError, FileKind},
-    resource::{AccountKind, Context, Error, State},
+    host::files::{self, Attributes, Digested, Entry, FileError, FileKind},
+    resource::{Context, Error, State},
     state::{ExtractionRecord, Fetched, Progress, StateError},
+    types::{
+        disk::modified,
+        ownership::{OwnerAndMode, Ownership},
+    },
     vocabulary::{Checksum, Mode},
 };
 
@@ -55,15 +59,8 @@ pub(crate) struct Metadata {
     pub(super) archive_exists: bool,
     /// Whether what `creates` names exists.
     pub(super) creates_exists: bool,
-    /// The user that owns the archive file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) owner: Option<String>,
-    /// The group that owns the archive file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) group: Option<String>,
-    /// Permissions of the archive file in octal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) mode: Option<String>,
+    #[serde(flatten)]
+    pub(super) permissions: OwnerAndMode,
     /// When the archive file was last changed, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mtime: Option<String>,
@@ -170,14 +167,9 @@ impl Found {
 impl Metadata {
     fn describe(&mut self, entry: &Entry, cx: &Context) {
         self.archive_exists = entry.kind == FileKind::File;
-        self.owner = Some(cx.user_name(entry.uid));
-        self.group = Some(cx.group_name(entry.gid));
-        self.mode = Some(format!("{:04o}", entry.mode));
+        self.permissions = OwnerAndMode::of(entry, cx);
         self.size = Some(entry.size);
-        let modified = i32::try_from(entry.modified.nanoseconds)
-            .ok()
-            .and_then(|nanoseconds| jiff::Timestamp::new(entry.modified.seconds, nanoseconds).ok());
-        self.mtime = modified.map(|time| time.to_string());
+        self.mtime = modified(entry);
     }
 }
 
@@ -192,11 +184,7 @@ fn recall<T>(found: Result<Option<T>, StateError>, cx: &Context) -> Option<T> {
 
 /// Owner, group and mode as numbers; `None` when not all are given, as when only looking.
 fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Error> {
-    let (Some(owner), Some(group)) = (&want.owner, &want.group) else { return Ok(None) };
-    let uid =
-        cx.user_id(owner).ok_or_else(|| Error::unknown_account(AccountKind::User, owner).on("owner"))?;
-    let gid =
-        cx.group_id(group).ok_or_else(|| Error::unknown_account(AccountKind::Group, group).on("group"))?;
+    let (Some(uid), Some(gid)) = Ownership::of(&want.owner, &want.group).ids(cx)? else { return Ok(None) };
     let mode = want.mode.map_or_else(|| 0o644 & !umask(), Mode::bits);
     Ok(Some(Attributes { uid, gid, mode }))
 }
@@ -206,10 +194,6 @@ fn umask() -> u32 {
     let status = crate::host::system_file::read("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
-}
-
-pub(super) fn stop(cx: &Context) -> Result<(), CopyInterrupted> {
-    cx.tick().map_err(|_| CopyInterrupted)
 }
 
 /// Returns the error of a file operation, or why the operation was stopped.

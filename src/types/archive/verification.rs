@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     Properties,
-    state::{ArchiveState, blame, stop},
+    state::{ArchiveState, blame},
 };
 use crate::{
     host::{
@@ -12,6 +12,7 @@ use crate::{
         unpack::{Extracted, What},
     },
     resource::{Context, Error},
+    types::disk::stop,
 };
 
 /// As many tampered files are named.

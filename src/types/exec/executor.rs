@@ -6,26 +6,15 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{
-    Properties,
-    job::{Job, Role},
-    prediction::ExecPrediction,
-    state::ExecState,
-};
+use super::{Properties, state::ExecState};
 use crate::{
     host::{
         files::Predicted,
         process::{Exit, Finished},
     },
     resource::{Context, Error, ErrorKind, RunMode, Trigger},
+    types::command_line::{CommandLine, Readiness, Role, Through},
 };
-
-/// What stands between a command and its program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Through {
-    Nothing,
-    Shell,
-}
 
 /// Runs commands, and remembers which of them failed in this run.
 pub(crate) struct Executor {
@@ -37,6 +26,10 @@ pub(crate) struct Executor {
 impl Executor {
     pub(super) fn new(through: Through) -> Self {
         Self { through, failed: Mutex::default() }
+    }
+
+    fn line<'a>(&self, role: Role, text: &'a str, want: &'a Properties) -> CommandLine<'a> {
+        CommandLine { role, text, through: self.through, settings: want.settings() }
     }
 
     /// Looks for what the command creates, and asks the guards if there is nothing and they have a say.
@@ -68,32 +61,30 @@ impl Executor {
 
     /// The answer of a guard; none when it cannot be asked before earlier resources of a dry run have done their work.
     fn ask(&self, role: Role, text: &str, want: &Properties, cx: &Context) -> Result<Option<bool>, Error> {
-        let job = Job { role, text, want, through: self.through };
+        let line = self.line(role, text, want);
         let follows = cx.mode() == RunMode::Noop && !cx.prediction.borrow().is_empty();
-        if follows
-            && let ExecPrediction::Predicted(error) | ExecPrediction::Open(error) = job.prediction(cx)?
-        {
+        if follows && let Readiness::Predicted(error) | Readiness::Open(error) = line.readiness(cx)? {
             return Ok(unanswered(&error, cx));
         }
-        let finished = job.run(cx)?;
+        let finished = line.run(cx)?;
         match finished.exit {
             Exit::Code(0) => Ok(Some(true)),
             // As `command -v` of some shells says that there is no such program.
             Exit::Code(126 | 127) if self.through == Through::Shell && finished.stderr.is_empty() => {
                 Ok(Some(false))
             }
-            Exit::Code(126 | 127) if follows && job.may_be_brought(cx) => {
-                Ok(unanswered(&job.gave_no_answer(&finished, cx), cx))
+            Exit::Code(126 | 127) if follows && line.may_be_brought(cx) => {
+                Ok(unanswered(&line.gave_no_answer(&finished, cx), cx))
             }
-            Exit::Code(126 | 127) | Exit::Signal(_) => Err(job.gave_no_answer(&finished, cx)),
+            Exit::Code(126 | 127) | Exit::Signal(_) => Err(line.gave_no_answer(&finished, cx)),
             Exit::Code(_) => Ok(Some(false)),
         }
     }
 
     /// Fails as the command would if it certainly could not be started.
     pub(super) fn simulate(&self, want: &Properties, cx: &Context) -> Result<(), Error> {
-        let job = Job { role: Role::Command, text: want.command(), want, through: self.through };
-        if let ExecPrediction::Open(error) = job.prediction(cx)? {
+        let line = self.line(Role::Command, want.command(), want);
+        if let Readiness::Open(error) = line.readiness(cx)? {
             cx.warn(format!("{}; an earlier command of this run may change that", error.message));
         }
         Ok(())
@@ -101,8 +92,8 @@ impl Executor {
 
     /// Runs the command. That it failed is part of the state that it leaves.
     pub(super) fn execute(&self, want: &Properties, have: &ExecState, cx: &Context) -> ExecState {
-        let job = Job { role: Role::Command, text: want.command(), want, through: self.through };
-        let finished = job.run(cx);
+        let line = self.line(Role::Command, want.command(), want);
+        let finished = line.run(cx);
         let exitcode = match finished {
             Ok(Finished { exit: Exit::Code(code), .. }) => Some(code),
             _ => None,
@@ -113,7 +104,7 @@ impl Executor {
         };
         let outcome = finished.and_then(|finished| match exitcode {
             Some(code) if want.accepts(code) => Ok(()),
-            _ => Err(job.failed(&finished, cx)),
+            _ => Err(line.failed(&finished, &want.returns, cx)),
         });
         match outcome {
             Ok(()) => self.failed().remove(&want.name),

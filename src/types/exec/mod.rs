@@ -2,30 +2,22 @@
 
 mod decision;
 mod executor;
-mod failure;
-mod identity;
-mod job;
-mod prediction;
 mod state;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::{
-    executor::{Executor, Through},
-    state::ExecState,
-    words::{Expansion, NotACommand},
-};
+use self::{executor::Executor, state::ExecState};
 use crate::{
     resource::{
         self, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, Makes, Managed,
         PathEffect, ResourceType, Trigger, Unknown, Warning, Watches,
     },
+    types::command_line::{self, Inherited, POSIX, Printing, Settings, Through},
     vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
 };
 
@@ -153,23 +145,14 @@ impl resource::Properties for Properties {
     }
 
     fn problems_with(&self, provider: Option<&str>) -> Vec<Error> {
-        let split = provider.is_none_or(|provider| provider == POSIX);
-        let reason = |text: &str| match words::split(text) {
-            Err(reason) if split || text.trim().is_empty() => Some(reason),
-            Ok(_) if split => words::operator(text),
-            _ => None,
-        };
         let texts = self.texts().into_iter();
-        texts.filter_map(|(property, text)| Some(unusable(property, &reason(text)?))).collect()
+        texts.filter_map(|(property, text)| command_line::problem(property, text, provider)).collect()
     }
 
     fn warnings(&self, common: &Common) -> Vec<Warning> {
-        let is_posix = common.provider.as_deref().is_none_or(|provider| provider == POSIX);
-        let texts = self.texts().into_iter().filter(|_| is_posix);
-        let expanded = texts.filter_map(|(property, text)| {
-            let (word, expansion) = words::expansion(text)?;
-            Some(not_expanded(property, &word, expansion))
-        });
+        let provider = common.provider.as_deref();
+        let texts = self.texts().into_iter();
+        let expanded = texts.filter_map(|(property, text)| command_line::warning(property, text, provider));
         let never = (self.refresh_only && common.subscribe.is_empty()).then(|| Warning {
             id: "never-refreshed",
             message: "`refresh_only` without `subscribe`: the command never runs".to_owned(),
@@ -187,37 +170,25 @@ impl resource::Properties for Properties {
     }
 }
 
-/// The text of a property cannot be run.
-fn unusable(property: &'static str, reason: &NotACommand) -> Error {
-    let error = Error::new(format!("`{property}` {reason}")).on(property);
-    match reason {
-        NotACommand::Operator(_) => error.with_help(FOR_A_SHELL),
-        NotACommand::Unclosed | NotACommand::Empty => error,
-    }
-}
-
-const FOR_A_SHELL: &str = "give `provider: shell`, or quote it if the program is to get it";
-
-/// A word of which only a shell would make something else.
-fn not_expanded(property: &'static str, word: &str, expansion: Expansion) -> Warning {
-    let (what, instead) = match expansion {
-        Expansion::Variable => ("variables are not replaced", "`${ Environ.NAME }` is ccm's own way"),
-        Expansion::Command => ("commands in it are not run", "or give the value as data"),
-        Expansion::Glob => ("names are not matched", "or name each file"),
-        Expansion::Redirection => ("output is not redirected", "or leave it out"),
-    };
-    Warning {
-        id: "not-a-shell",
-        message: format!("`{property}` holds `{word}`, but there is no shell: {what}"),
-        property: Some(property),
-        help: Some(format!("give `provider: shell`; {instead}; or quote it if it is meant as it is")),
-    }
-}
-
 impl Properties {
     /// The command to run.
     fn command(&self) -> &str {
         self.command.as_deref().unwrap_or(&self.name)
+    }
+
+    /// How command and guards are run.
+    fn settings(&self) -> Settings<'_> {
+        Settings {
+            environment: &self.environment,
+            path: self.path.as_ref(),
+            cwd: self.cwd.as_ref(),
+            user: self.user.as_ref(),
+            group: self.group.as_ref(),
+            inherited: if self.inherit_environment { Inherited::Everything } else { Inherited::Login },
+            umask: self.umask,
+            input: self.stdin.as_ref(),
+            printing: if self.logoutput { Printing::Shown } else { Printing::Kept },
+        }
     }
 
     /// The command lines that were given, each with its property.
@@ -253,8 +224,6 @@ impl fmt::Display for Action {
         })
     }
 }
-
-const POSIX: &str = "posix";
 
 /// The `exec` type.
 pub(crate) struct Exec;
@@ -338,7 +307,7 @@ impl ResourceType for Exec {
 
     fn effects(want: &Properties, _: &ExecState, _: &Action, cx: &Context) -> Effects {
         let Some(creates) = &want.creates else { return Effects::anything() };
-        let (uid, gid) = identity::ids(want, cx);
+        let (uid, gid) = command_line::ids(want.settings(), cx);
         let path = creates.as_path().to_owned();
         Effects {
             paths: vec![PathEffect::Appears { path, uid, gid }],

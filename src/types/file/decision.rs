@@ -4,7 +4,10 @@ use super::{
     Action, Ensure, Properties,
     state::{Comparison, Contents, FileState, Found},
 };
-use crate::resource::{Change, Difference, Error};
+use crate::{
+    resource::{Change, Difference, Error},
+    types::ownership::Ownership,
+};
 
 /// The action that brings what was found to what is wanted, or why none can.
 pub(super) fn compare(want: &Properties, have: &FileState) -> Result<Option<Change<Action>>, Error> {
@@ -113,23 +116,8 @@ fn update(action: Action, differences: Vec<Difference>) -> Option<Change<Action>
     (!differences.is_empty()).then_some(Change { action, differences, refreshes: false })
 }
 
-/// Owner, group and mode that differ, in this order. Set-id and sticky bits on disk are differences too.
+/// Returns owner, group and mode that differ.
 fn attribute_differences(want: &Properties, have: &FileState) -> Vec<Difference> {
-    let (Some(target), Some(entry)) = (have.attributes_wanted(), &have.entry) else { return Vec::new() };
-    let metadata = &have.metadata;
-    let shown = |value: &Option<String>| value.clone().unwrap_or_default();
-    let wanted = |account: &Option<crate::vocabulary::Account>| {
-        account.as_ref().map(ToString::to_string).unwrap_or_default()
-    };
-    let mut differences = Vec::new();
-    if entry.uid != target.uid {
-        differences.push(Difference::between("owner", shown(&metadata.owner), wanted(&want.owner)));
-    }
-    if entry.gid != target.gid {
-        differences.push(Difference::between("group", shown(&metadata.group), wanted(&want.group)));
-    }
-    if entry.mode != target.mode {
-        differences.push(Difference::between("mode", shown(&metadata.mode), format!("{:04o}", target.mode)));
-    }
-    differences
+    let (Some(wanted), Some(entry)) = (have.attributes_wanted(), &have.entry) else { return Vec::new() };
+    Ownership::of(&want.owner, &want.group).differences(entry, &have.metadata.permissions, wanted)
 }

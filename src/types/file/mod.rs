@@ -5,12 +5,15 @@ mod decision;
 mod diff;
 mod edit;
 mod editing;
+mod effects;
+mod inspection;
 mod posix;
 mod properties;
 mod purge;
 mod remote;
 mod source;
 mod state;
+mod wanted_content;
 
 use std::fmt;
 
@@ -23,7 +26,7 @@ use crate::{
     resource::{
         Candidate, Change, Context, Effects, Error, Example, Managed, ResourceType, Trigger, Watches,
     },
-    vocabulary::Account,
+    types::ownership::Ownership,
 };
 
 /// What has to happen to a path.
@@ -163,7 +166,7 @@ impl ResourceType for File {
 
     fn inspect(want: &Properties, on: &Posix, cx: &Context) -> Result<FileState, Error> {
         on.turn(want, cx);
-        posix::inspect(want, cx)
+        inspection::inspect(want, cx)
     }
 
     fn compare(want: &Properties, have: &FileState, _: Trigger) -> Result<Option<Change<Action>>, Error> {
@@ -180,7 +183,7 @@ impl ResourceType for File {
         if want.is_edited() {
             return Ok(diff::of_edit(want, have, *action));
         }
-        if want.remote().is_some() || posix::only_foresees(want, have, cx) {
+        if want.remote().is_some() || effects::only_foresees(want, have, cx) {
             return Ok(None);
         }
         diff::preview(want, *action, cx)
@@ -193,11 +196,11 @@ impl ResourceType for File {
         _: &Posix,
         _: &Context,
     ) -> Result<(), Error> {
-        posix::simulate(want, have, *action)
+        effects::simulate(want, have, *action)
     }
 
     fn effects(want: &Properties, have: &FileState, action: &Action, cx: &Context) -> Effects {
-        posix::effects(want, have, *action, cx)
+        effects::effects(want, have, *action, cx)
     }
 
     fn manages(want: &Properties) -> Vec<Managed> {
@@ -205,14 +208,11 @@ impl ResourceType for File {
     }
 
     fn watches(want: &Properties) -> Watches {
-        let names = |account: &Option<Account>| account.iter().map(ToString::to_string).collect();
         let source = want.copied().map(Into::into);
         Watches {
             paths: std::iter::once(want.name.as_path().to_owned()).chain(source).collect(),
-            users: names(&want.owner),
-            groups: names(&want.group),
             folders: want.purge.then(|| want.name.as_path().to_owned()).into_iter().collect(),
-            ..Watches::default()
+            ..Ownership::of(&want.owner, &want.group).watches()
         }
     }
 
@@ -233,6 +233,6 @@ impl ResourceType for File {
         cx: &Context,
     ) -> Result<FileState, Error> {
         on.enact(want, have, action, cx)?;
-        posix::inspect(want, cx)
+        inspection::inspect(want, cx)
     }
 }

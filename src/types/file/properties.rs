@@ -9,6 +9,7 @@ use super::edit::{self, Step};
 use crate::{
     download::header_problems,
     resource::{self, Common, Error, Warning},
+    types::ownership::missing,
     vocabulary::{AbsolutePath, Account, Checksum, Glob, Mode, Secret, Url, has_scheme},
 };
 
@@ -154,13 +155,12 @@ impl resource::Properties for Properties {
             _ => {}
         }
         if self.needs_attributes() {
-            let given = [self.owner.is_some(), self.group.is_some(), self.mode.is_some()];
-            for (property, _) in ["owner", "group", "mode"].into_iter().zip(given).filter(|(_, given)| !given)
-            {
-                let noun = self.ensure.noun();
-                let message = format!("`{property}` is missing: a {noun} needs owner, group and mode");
-                problems.push(Error::new(message).on(property));
-            }
+            let needed = [
+                ("owner", self.owner.is_some()),
+                ("group", self.group.is_some()),
+                ("mode", self.mode.is_some()),
+            ];
+            problems.extend(missing(&format!("a {}", self.ensure.noun()), &needed));
         }
         problems
     }

@@ -8,10 +8,10 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::posix::stop;
 use crate::{
     host::files::{self, Digested, Entry, FileError, Predicted, Problem, UNKNOWN},
     resource::{Context, Error},
+    types::disk::stop,
 };
 
 /// The size of what would be copied by now; `None` where that cannot be told without reading it.

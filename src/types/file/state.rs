@@ -10,6 +10,7 @@ use super::editing::Edited;
 use crate::{
     host::files::{Attributes, Entry, FileKind, UNKNOWN},
     resource::{Context, Error, State},
+    types::{disk::modified, ownership::OwnerAndMode},
 };
 
 /// What is at a path.
@@ -68,15 +69,8 @@ pub(crate) struct Metadata {
     /// SHA-256 of the content in hex; of regular files that can be read, and left out where the content is not managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) checksum: Option<String>,
-    /// The user that owns it: the name, or the number when it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) owner: Option<String>,
-    /// The group that owns it: the name, or the number when it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) group: Option<String>,
-    /// Permissions in octal, with set-id and sticky bits where it has them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) mode: Option<String>,
+    #[serde(flatten)]
+    pub(super) permissions: OwnerAndMode,
     /// The provider that looked.
     pub(super) provider: String,
     /// When the content was last changed, in RFC 3339.
@@ -164,14 +158,9 @@ pub(super) struct Target {
 
 impl Metadata {
     pub(super) fn describe(&mut self, entry: &Entry, cx: &Context) {
-        self.owner = Some(cx.user_name(entry.uid));
-        self.group = Some(cx.group_name(entry.gid));
-        self.mode = Some(format!("{:04o}", entry.mode));
+        self.permissions = OwnerAndMode::of(entry, cx);
         self.size = Some(entry.size);
-        let modified = i32::try_from(entry.modified.nanoseconds)
-            .ok()
-            .and_then(|nanoseconds| jiff::Timestamp::new(entry.modified.seconds, nanoseconds).ok());
-        self.mtime = modified.map(|time| time.to_string());
+        self.mtime = modified(entry);
         match &entry.kind {
             FileKind::File | FileKind::Directory => {}
             FileKind::Symlink { target } => {

@@ -2,11 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{
-    executor::Through,
-    job::{Job, Role},
-    words,
-};
+use super::{CommandLine, Role, Through, words};
 use crate::{
     host::process::{Cause, Exit, Finished, Output, ProcessError, Remains, Stopped},
     resource::{Context, Error, ErrorKind},
@@ -18,17 +14,17 @@ const LINES: usize = 10;
 const COLUMNS: usize = 500;
 const FIRST_COLUMNS: usize = 100;
 
-impl Job<'_> {
+impl CommandLine<'_> {
     /// The command ended in a way that does not count as success.
-    pub(super) fn failed(&self, finished: &Finished, cx: &Context) -> Error {
+    pub(in crate::types) fn failed(&self, finished: &Finished, returns: &[u8], cx: &Context) -> Error {
         let exit = self.exit(finished.exit, cx);
-        let kind = ErrorKind::NotReached { what: format!("{exit}, expected {}", self.expected()) };
+        let kind = ErrorKind::NotReached { what: format!("{exit}, expected {}", expected(returns)) };
         let message = with_output(kind.to_string(), &finished.stderr, &finished.stdout, cx);
         self.error(message, cx).of_kind(kind)
     }
 
     /// The guard ended in a way that says neither yes nor no.
-    pub(super) fn gave_no_answer(&self, finished: &Finished, cx: &Context) -> Error {
+    pub(in crate::types) fn gave_no_answer(&self, finished: &Finished, cx: &Context) -> Error {
         let message = format!("{} gave no answer: {}", self.role.property(), self.exit(finished.exit, cx));
         let message = with_output(message, &finished.stderr, &finished.stdout, cx);
         let error = self.error(message, cx);
@@ -64,7 +60,7 @@ impl Job<'_> {
             error => error.to_string(),
         };
         let message = match self.role {
-            Role::Command => message,
+            Role::Command | Role::Post => message,
             guard => format!("{} gave no answer: {message}", guard.property()),
         };
         self.error(message, cx).of_kind(kind).on(property)
@@ -73,8 +69,8 @@ impl Job<'_> {
     /// How far it came before it was ended.
     fn stopped(&self, stopped: &Stopped, cx: &Context) -> String {
         let mut message = match (self.role, cx.sensitive) {
-            (Role::Command, true) => format!("the command {}", stopped.cause),
-            (Role::Command, false) => format!("the command {stopped}"),
+            (Role::Command | Role::Post, true) => format!("the command {}", stopped.cause),
+            (Role::Command | Role::Post, false) => format!("the command {stopped}"),
             (_, true) => format!("it {}", stopped.cause),
             (_, false) => stopped.to_string(),
         };
@@ -107,17 +103,6 @@ impl Job<'_> {
         }
     }
 
-    fn expected(&self) -> String {
-        match self.want.returns.as_slice() {
-            [] => "0".to_owned(),
-            [one] => one.to_string(),
-            [first @ .., last] => {
-                let first: Vec<String> = first.iter().map(ToString::to_string).collect();
-                format!("{} or {last}", first.join(", "))
-            }
-        }
-    }
-
     /// The error, with a hint where the command seems to have been written for a shell.
     fn error(&self, message: String, cx: &Context) -> Error {
         let error = Error::new(message).on(self.role.property());
@@ -134,13 +119,26 @@ impl Job<'_> {
     }
 }
 
+/// The exit codes that mean success, for a sentence.
+fn expected(returns: &[u8]) -> String {
+    match returns {
+        [] => "0".to_owned(),
+        [one] => one.to_string(),
+        [first @ .., last] => {
+            let first: Vec<String> = first.iter().map(ToString::to_string).collect();
+            format!("{} or {last}", first.join(", "))
+        }
+    }
+}
+
 /// The message, and below it the last lines of what was printed.
 fn with_output(mut message: String, stderr: &Output, stdout: &Output, cx: &Context) -> String {
     if cx.sensitive {
         return message;
     }
     for (name, output) in [("stderr", stderr), ("stdout", stdout)] {
-        let text = output.text();
+        // What is read as a whole was not redacted before.
+        let text = cx.redactor.redact(&output.text()).into_owned();
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let hidden = lines.len().saturating_sub(LINES);
         if lines.is_empty() {

@@ -2,7 +2,7 @@
 
 use rustix::process::{getegid, geteuid, getgroups};
 
-use super::Properties;
+use super::{Inherited, Settings};
 use crate::{
     host::{
         process::{Command, Identity},
@@ -14,13 +14,13 @@ use crate::{
 /// Makes the command run as the user and group that the resource names.
 pub(super) fn assume<'a>(
     command: Command<'a>,
-    want: &Properties,
+    settings: Settings,
     users: &Users,
 ) -> Result<Command<'a>, Error> {
-    let group = want.group.as_ref().map(|group| {
+    let group = settings.group.map(|group| {
         users.group_id(group).ok_or_else(|| Error::unknown_account(AccountKind::Group, group).on("group"))
     });
-    match (&want.user, group.transpose()?) {
+    match (settings.user, group.transpose()?) {
         (None, None) => Ok(command),
         (None, Some(gid)) if gid == getegid().as_raw() => Ok(command),
         (None, Some(gid)) => {
@@ -34,7 +34,7 @@ pub(super) fn assume<'a>(
                 .user_id(account)
                 .ok_or_else(|| Error::unknown_account(AccountKind::User, account).on("user"))?;
             let user = users.user(account);
-            let command = environment(command, want, user.as_ref());
+            let command = environment(command, settings.inherited, user.as_ref());
             if uid == geteuid().as_raw() && gid.is_none_or(|gid| gid == getegid().as_raw()) {
                 return Ok(command);
             }
@@ -44,28 +44,25 @@ pub(super) fn assume<'a>(
 }
 
 /// The user and group that what the command makes belongs to, as far as they are known.
-pub(super) fn ids(want: &Properties, cx: &Context) -> (u32, u32) {
-    let uid = want.user.as_ref().and_then(|user| cx.user_id(user));
-    let gid = want.group.as_ref().and_then(|group| cx.group_id(group));
-    let primary = || want.user.as_ref().and_then(|user| cx.host.users.user(user)).map(|user| user.gid);
+pub(in crate::types) fn ids(settings: Settings, cx: &Context) -> (u32, u32) {
+    let uid = settings.user.and_then(|user| cx.user_id(user));
+    let gid = settings.group.and_then(|group| cx.group_id(group));
+    let primary = || settings.user.and_then(|user| cx.host.users.user(user)).map(|user| user.gid);
     (uid.unwrap_or(geteuid().as_raw()), gid.or_else(primary).unwrap_or(getegid().as_raw()))
 }
 
 /// Gives the command what somebody has who just logged in, unless it is to have all that ccm has. Who is not in the
 /// database of users has no name there.
-fn environment<'a>(command: Command<'a>, want: &Properties, user: Option<&User>) -> Command<'a> {
-    let command = if want.inherit_environment { command } else { command.login_environment() };
+fn environment<'a>(command: Command<'a>, inherited: Inherited, user: Option<&User>) -> Command<'a> {
+    let is_whole = inherited == Inherited::Everything;
+    let command = if is_whole { command } else { command.login_environment() };
     let Some(user) = user else {
-        return if want.inherit_environment {
-            command
-        } else {
-            command.variable("HOME", "/").variable("SHELL", SHELL)
-        };
+        return if is_whole { command } else { command.variable("HOME", "/").variable("SHELL", SHELL) };
     };
     let command =
         command.variable("HOME", &user.home).variable("LOGNAME", &user.name).variable("USER", &user.name);
     let shell = if user.shell.is_empty() { SHELL } else { &user.shell };
-    if want.inherit_environment { command } else { command.variable("SHELL", shell) }
+    if is_whole { command } else { command.variable("SHELL", shell) }
 }
 
 /// Whose shell is not known has this one.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::job::Job;
+use super::CommandLine;
 use crate::{
     host::{
         files::{Entry, FileKind, Predicted},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What a dry run can say of starting a command line that does not certainly fail.
-pub(super) enum ExecPrediction {
+pub(in crate::types) enum Readiness {
     /// It can be started now, and then.
     Clear,
     /// It cannot be started now. Then it can: earlier resources see to that.
@@ -24,9 +24,9 @@ pub(super) enum ExecPrediction {
     Open(Error),
 }
 
-impl Job<'_> {
+impl CommandLine<'_> {
     /// Whether it could be started when its turn comes; an error when it certainly could not.
-    pub(super) fn prediction(&self, cx: &Context) -> Result<ExecPrediction, Error> {
+    pub(in crate::types) fn readiness(&self, cx: &Context) -> Result<Readiness, Error> {
         let may_change = cx.may_differ();
         let is_predicted = |error: &Error| match &error.kind {
             resource::ErrorKind::UnknownAccount { kind, name } => {
@@ -35,9 +35,9 @@ impl Job<'_> {
             _ => false,
         };
         let command = match self.command(cx) {
-            Err(error) if is_predicted(&error) => return Ok(ExecPrediction::Predicted(error)),
+            Err(error) if is_predicted(&error) => return Ok(Readiness::Predicted(error)),
             Err(error) if may_change && matches!(error.kind, resource::ErrorKind::UnknownAccount { .. }) => {
-                return Ok(ExecPrediction::Open(error));
+                return Ok(Readiness::Open(error));
             }
             command => command?,
         };
@@ -52,9 +52,9 @@ impl Job<'_> {
             }
         }
         Ok(match (open, now) {
-            (Some(error), _) => ExecPrediction::Open(told(error)),
-            (None, Some(error)) => ExecPrediction::Predicted(told(error)),
-            (None, None) => ExecPrediction::Clear,
+            (Some(error), _) => Readiness::Open(told(error)),
+            (None, Some(error)) => Readiness::Predicted(told(error)),
+            (None, None) => Readiness::Clear,
         })
     }
 
