@@ -118,13 +118,20 @@ pub(crate) fn all_fit(said: &[String], printed: &str) -> bool {
 }
 
 fn looks_like_a_manifest(block: &Block) -> bool {
-    let resources =
-        ["- file:", "- exec:", "- service:", "- archive:", "- package:", "- user:", "- group:", "- apply:"];
-    block.language == "yaml"
-        && block
-            .text
-            .lines()
-            .any(|line| line == "ccm:" || resources.iter().any(|start| line.starts_with(start)))
+    let resources = [
+        "- file:",
+        "- exec:",
+        "- service:",
+        "- archive:",
+        "- package:",
+        "- user:",
+        "- group:",
+        "- apply:",
+        "- fact:",
+        "- scaffold:",
+    ];
+    let is_resource = |line: &str| resources.iter().any(|start| line.starts_with(start));
+    block.language == "yaml" && block.text.lines().any(|line| line == "ccm:" || is_resource(line))
 }
 
 /// A folder for a page, and a shell in it.

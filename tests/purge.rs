@@ -45,6 +45,18 @@ fn what_any_resource_manages_is_spared_also_when_it_is_off() {
 }
 
 #[test]
+fn what_resources_of_children_manage_is_spared_also_when_it_is_not_selected() {
+    let child = "- file:\n    - $W/d/sub/deep: { $OWN, mode: '0644' }\n";
+    let world = full().manifest(
+        "- file: [{ $W/d: { ensure: directory, purge: true, $OWN, mode: '0755' } }]\n- apply: [{ child.yaml: {} }]\n",
+    );
+    let child = world.fill(child);
+    let world = world.beside("child.yaml", child);
+    world.apply_with(&["--skip", "apply#*"]).exits(0);
+    assert_eq!(world.tree().names(), ["d", "d/sub", "d/sub/deep", "outside", "outside/kept"]);
+}
+
+#[test]
 fn a_directory_of_its_own_in_a_purged_one_keeps_what_is_in_it() {
     let world = full().files(&format!("{PURGED}- $W/d/sub: {{ ensure: directory }}"));
     world.apply().exits(0);

@@ -47,6 +47,29 @@ fn what_is_named_runs_with_what_it_requires_and_the_rest_is_skipped() {
 }
 
 #[test]
+fn events_say_why_a_resource_was_passed_over() {
+    let world = world();
+    let run = world.apply_with(&["--json", "--skip", "file#*"]);
+    for name in ["/a", "/b", "/c"] {
+        let event = run.event(name);
+        assert_eq!(
+            (&event["skipped"], &event["skip_reason"]),
+            (&true.into(), &"not selected".into()),
+            "{event}"
+        );
+    }
+    assert!(run.event("/ran").get("skip_reason").is_none());
+    let child = world.fill("- file:\n    - $W/x: { $OWN, mode: \"0644\" }\n");
+    let world = world.beside("child.yaml", child).manifest(
+        "- apply: [{ child.yaml: {} }]\n- file:\n    - $W/off: { $OWN, mode: \"0644\", control: { if: \"false\" } }\n",
+    );
+    let run = world.apply_with(&["--json", "--skip", "apply#*"]);
+    assert_eq!(run.event("/x")["skip_reason"], "not selected");
+    assert_ne!(run.event("/off")["skip_reason"], "not selected");
+    assert!(run.event("/off")["skip_reason"].is_string());
+}
+
+#[test]
 fn a_name_of_nothing_is_an_error_and_nothing_is_done() {
     for flags in [
         ["--only", "file#$W/d"],

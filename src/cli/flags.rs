@@ -53,7 +53,9 @@ fn flags(field: &Field) -> Vec<Arg> {
             vec![arg.action(ArgAction::Append).value_name("YAML").allow_hyphen_values(true)]
         }
         FieldKind::List(_) => vec![arg.action(ArgAction::Append).value_name(value).allow_hyphen_values(true)],
-        FieldKind::Map | FieldKind::Data => vec![arg.action(ArgAction::Append).value_name("KEY=VALUE")],
+        FieldKind::Map => vec![arg.action(ArgAction::Append).value_name("KEY=VALUE")],
+        // What templates see as data is what `--data` of every command says.
+        FieldKind::Data => Vec::new(),
         FieldKind::Choice(words) => {
             vec![arg.value_name(value).value_parser(PossibleValuesParser::new(words.clone()))]
         }
@@ -147,7 +149,9 @@ impl ResourceFlags {
 impl Property {
     /// Returns the property if anything was given for it.
     fn from_matches(field: Field, matches: &ArgMatches) -> Option<Self> {
-        let given = if field.kind == FieldKind::Boolean {
+        let given = if field.kind == FieldKind::Data {
+            return None;
+        } else if field.kind == FieldKind::Boolean {
             let no = format!("no-{}", flag(&field.name));
             match (matches.get_flag(&field.name), matches.get_flag(&no)) {
                 (true, _) => Given::Switch(true),
@@ -185,7 +189,7 @@ impl Spelled<'_> {
             (Given::Values(values), FieldKind::List(of)) => {
                 Ok(collection(Value::Seq(values.iter().map(|value| self.item(of, &flag, value)).collect())))
             }
-            (Given::Values(values), FieldKind::Map | FieldKind::Data) => {
+            (Given::Values(values), FieldKind::Map) => {
                 let entries: Result<_, Failure> = values.iter().map(|pair| self.pair(&flag, pair)).collect();
                 Ok(collection(Value::Map(entries?)))
             }

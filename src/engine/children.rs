@@ -93,7 +93,10 @@ impl<'a> Run<'a, '_> {
             let mut event = Event::of(resource, place.mode, detail, &mut self.engine.session);
             event.skipped = true;
             let excluded = match why {
-                PassedOver::Excluded(reason) => Some(*reason),
+                PassedOver::Excluded(reason) => {
+                    event.skip_reason = Some((*reason).to_owned());
+                    Some(*reason)
+                }
                 PassedOver::Unmet(unmet) => {
                     event.unmet_requirements.clone_from(unmet);
                     None

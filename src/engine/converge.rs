@@ -155,6 +155,8 @@ impl Attempts<'_> {
     ) -> Result<Step, Error> {
         let common = &self.resource.common;
         let mut listener = |line: &str| observer.output(self.resource, line);
+        let own = self.resource.own_scope(self.scope);
+        let scope = own.as_ref().unwrap_or(self.scope);
         let mut cx = Context::new(
             self.host,
             self.memory,
@@ -165,6 +167,7 @@ impl Attempts<'_> {
         )
         .within(self.settings.mode, self.history)
         .among(self.resources)
+        .seeing(scope)
         .triggered_by(self.trigger());
         cx.sensitive = common.sensitive;
         cx.redactor = outcome.redactor.clone();

@@ -219,6 +219,7 @@ impl<'h> Engine<'h> {
         refresh_store: Option<RefreshStore>,
     ) -> (Run<'a, 'h>, Place<'a>) {
         let prediction = Rc::clone(&self.prediction);
+        site.scope.forget_learned();
         let resources = flattened(site.resources);
         let mode = self.settings.mode;
         let place = Place {
@@ -305,6 +306,7 @@ impl<'a> Run<'a, '_> {
         match gate {
             Gate::Excluded(reason) => {
                 event.skipped = true;
+                event.skip_reason = Some(reason.to_owned());
                 excluded = Some(reason);
                 self.pass_over_child(place, resource, &PassedOver::Excluded(reason), observer);
             }
@@ -410,7 +412,12 @@ impl<'a> Run<'a, '_> {
             within: &place.within,
             prediction: &place.prediction,
         };
-        attempts.make(&mut self.refreshes, &mut self.grouped, observer)
+        let outcome = attempts.make(&mut self.refreshes, &mut self.grouped, observer);
+        let observed = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
+        if let Some(value) = observed.and_then(|have| wanted.learns(have)) {
+            place.scope.learn(&resource.name, value.clone());
+        }
+        outcome
     }
 }
 

@@ -34,7 +34,7 @@ use crate::{
     host::{Host, input::Limits},
     resource::{Declaration, Resource},
     state::Memory,
-    template::{self, Provenance, Scope},
+    template::{self, Learned, Provenance, Scope},
 };
 
 /// A manifest that is valid as a whole.
@@ -129,7 +129,14 @@ pub(crate) fn load(
     let origin = location.read(host, memory, load_inputs.limits.document).map_err(LoadError::Unreadable)?;
     let external = load_inputs.external_data(&load_inputs.scope(&origin.folder), host, memory)?;
     let way = Way::first(&origin.source);
-    let mut reading = Reading { load_inputs, host, memory, external: &external, files: Vec::new() };
+    let mut reading = Reading {
+        load_inputs,
+        host,
+        memory,
+        external: &external,
+        learned: Learned::default(),
+        files: Vec::new(),
+    };
     let first = reading.file(origin, &way)?;
     reading.check_references();
     let resources = reading.resolve(first);

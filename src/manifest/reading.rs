@@ -19,7 +19,7 @@ use crate::{
     host::Host,
     resource::{Child, Completeness, Declaration, Resource, RunMode},
     state::Memory,
-    template::{Provenance, Scope},
+    template::{Learned, Provenance, Scope},
     vocabulary::has_scheme,
 };
 
@@ -35,6 +35,8 @@ pub(super) struct Reading<'a> {
     pub(super) host: &'a Host,
     pub(super) memory: &'a Memory,
     pub(super) external: &'a [External],
+    /// What resources of all of them learn in the run.
+    pub(super) learned: Learned,
     pub(super) files: Vec<File>,
 }
 
@@ -108,7 +110,7 @@ impl Reading<'_> {
         };
         let source = file.source.clone();
         let folder = file.folder.clone();
-        let scope = self.load_inputs.scope(&folder);
+        let scope = self.load_inputs.scope(&folder).with_learned(&self.learned);
         let origin = hiera::Origin {
             source: &source,
             folder: Some(folder.as_path()).filter(|_| !stands_alone),
@@ -281,9 +283,9 @@ impl Reading<'_> {
 
     /// Returns the resources of a file, as far as nothing is wrong with them.
     pub(super) fn resolve(&mut self, file: usize) -> Vec<Resource> {
-        let Some(Content { items, told, findings, .. }) = &mut self.files[file].content else {
-            return Vec::new();
-        };
+        let File { folder, content, .. } = &mut self.files[file];
+        let Some(Content { items, told, findings, scope, .. }) = content else { return Vec::new() };
+        let (folder, scope) = (folder.clone(), scope.before_run());
         let (items, told, mut findings) =
             (std::mem::take(items), std::mem::take(told), std::mem::take(findings));
         let mut resources = Vec::with_capacity(items.len());
@@ -291,6 +293,7 @@ impl Reading<'_> {
             let resource = entries::resolve(&declared, &told, &mut findings);
             let child = child.and_then(|child| self.build(child, &declared.declaration));
             if let Some(mut resource) = resource {
+                findings.extend(&declared, resource.problems_beside(&folder, &scope));
                 resource.child = child.map(Box::new);
                 resources.push(resource);
             }

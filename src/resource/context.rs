@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Error, History, ManagedPaths, Resource, Trigger,
+    Error, History, Managed, ManagedPaths, Resource, Trigger,
     child::flattened,
     effects::AccountLeft,
     prediction::{AccountKind, Prediction},
@@ -16,6 +16,7 @@ use crate::{
     host::{Host, interrupt::Interrupt},
     redaction::Redactor,
     state::Memory,
+    template::Scope,
     vocabulary::Account,
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct Context<'a> {
     history: Option<&'a History>,
     /// The resources of the manifest.
     resources: &'a [Resource],
+    /// What templates can see; nothing outside of a run.
+    scope: Option<&'a Scope>,
     working_directory: &'a Path,
     limit: Cell<Option<(Instant, Duration)>>,
     trigger: Trigger,
@@ -70,6 +73,7 @@ impl<'a> Context<'a> {
             mode: RunMode::Noop,
             history: None,
             resources: &[],
+            scope: None,
             working_directory,
             limit: Cell::new(limit_from_now(timeout)),
             trigger: Trigger::Turn,
@@ -93,11 +97,37 @@ impl<'a> Context<'a> {
         self
     }
 
+    /// Lets the type render templates.
+    pub(crate) fn seeing(mut self, scope: &'a Scope) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// Returns what templates can see; `None` outside of a run.
+    pub(crate) fn scope(&self) -> Option<&'a Scope> {
+        self.scope
+    }
+
     /// Returns what the resources of the manifest and of those inside it manage, also those whose turns do not come.
     pub(crate) fn managed_paths(&self) -> ManagedPaths {
-        ManagedPaths::new(
-            flattened(self.resources).into_iter().flat_map(|resource| resource.wanted.manages()).collect(),
-        )
+        ManagedPaths::new(self.managed())
+    }
+
+    /// As [`Context::managed_paths`], for a resource that manages `own`: in its place it has `instead`.
+    pub(crate) fn managed_besides(
+        &self,
+        own: &Managed,
+        instead: impl Iterator<Item = Managed>,
+    ) -> ManagedPaths {
+        let mut managed: Vec<Managed> = self.managed().collect();
+        if let Some(at) = managed.iter().position(|managed| managed == own) {
+            managed.swap_remove(at);
+        }
+        ManagedPaths::new(managed.into_iter().chain(instead))
+    }
+
+    fn managed(&self) -> impl Iterator<Item = Managed> {
+        flattened(self.resources).into_iter().flat_map(|resource| resource.wanted.manages())
     }
 
     /// Says why the turn of the resource has come.
@@ -118,9 +148,9 @@ impl<'a> Context<'a> {
             listener,
         );
         let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
-        let &Self { mode, history, resources, trigger, sensitive, .. } = self;
+        let &Self { mode, history, resources, scope, trigger, sensitive, .. } = self;
         let redactor = self.redactor.clone();
-        Context { mode, history, resources, trigger, interrupt, sensitive, redactor, ..cx }
+        Context { mode, history, resources, scope, trigger, interrupt, sensitive, redactor, ..cx }
     }
 
     /// What asks the attempt to end before its time.

@@ -1,7 +1,7 @@
 //! The hallway behind the three front doors: a manifest, flags and a JSON request each give a declaration, and this
 //! turns a declaration into a resource or into everything that is wrong with it.
 
-use std::fmt;
+use std::{fmt, path::Path};
 
 use serde_json::{Map, Value as Json};
 
@@ -162,6 +162,18 @@ impl Places {
 }
 
 impl Resource {
+    /// Returns what is wrong with the files beside the manifest that it is made from.
+    pub(crate) fn problems_beside(&self, folder: &Path, of_manifest: &Scope) -> Vec<Diagnostic> {
+        let own = self.own_scope(of_manifest);
+        let errors = self.wanted.problems_beside(folder, own.as_ref().unwrap_or(of_manifest));
+        let mut problems: Vec<Diagnostic> =
+            errors.into_iter().map(|error| self.places.problem(error)).collect();
+        for problem in &mut problems {
+            problem.message = format!("{self}: {}", problem.message);
+        }
+        problems
+    }
+
     /// How others refer to it.
     pub(crate) fn reference(&self) -> Reference {
         Reference { kind: self.kind.name().to_owned(), name: self.name.clone() }

@@ -1,6 +1,6 @@
 //! Types without their type parameters, so that the engine and the command line can hold any of them.
 
-use std::{any::Any, borrow::Cow, marker::PhantomData};
+use std::{any::Any, borrow::Cow, marker::PhantomData, path::Path};
 
 use schemars::Schema;
 use serde_json::{Map, Value};
@@ -12,6 +12,7 @@ use super::{
 use crate::{
     document::{Node, NodeError, from_node},
     host::Host,
+    template::Scope,
 };
 
 /// A resource type, whichever it is.
@@ -21,6 +22,8 @@ pub(crate) trait AnyType: Sync {
     fn refreshes(&self) -> bool;
     /// Whether a resource of it means something outside of a manifest.
     fn stands_alone(&self) -> bool;
+    /// Whether its resources learn facts, each the one that it is called by.
+    fn learns_facts(&self) -> bool;
     /// How many attempts are made when a resource does not say.
     fn tries(&self) -> u32;
     /// Which files a resource may make.
@@ -48,6 +51,7 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
     fn ensure(&self) -> String;
     fn problems(&self) -> Vec<Error>;
     fn problems_with(&self, provider: Option<&str>) -> Vec<Error>;
+    fn problems_beside(&self, folder: &Path, scope: &Scope) -> Vec<Error>;
     fn warnings(&self, common: &Common) -> Vec<Warning>;
     fn secrets(&self) -> Vec<Cow<'_, str>>;
     fn to_json(&self) -> Map<String, Value>;
@@ -70,6 +74,8 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
     fn effects(&self, have: &AnyState, pending: &PlannedChange, cx: &Context) -> Effects;
     fn watches(&self) -> Watches;
     fn manages(&self) -> Vec<Managed>;
+    /// The value of the fact that was learned.
+    fn learns<'s>(&self, have: &'s AnyState) -> Option<&'s Value>;
     fn prepare<'w>(
         &'w self,
         next: &mut dyn Iterator<Item = &'w dyn AnyProperties>,
@@ -144,6 +150,10 @@ impl<T: ResourceType> AnyType for TypeOf<T> {
 
     fn stands_alone(&self) -> bool {
         T::STANDS_ALONE
+    }
+
+    fn learns_facts(&self) -> bool {
+        T::LEARNS_FACTS
     }
 
     fn tries(&self) -> u32 {
@@ -241,6 +251,10 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
         self.0.problems_with(provider)
     }
 
+    fn problems_beside(&self, folder: &Path, scope: &Scope) -> Vec<Error> {
+        self.0.problems_beside(folder, scope)
+    }
+
     fn warnings(&self, common: &Common) -> Vec<Warning> {
         self.0.warnings(common)
     }
@@ -293,6 +307,10 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
 
     fn manages(&self) -> Vec<Managed> {
         T::manages(&self.0)
+    }
+
+    fn learns<'s>(&self, have: &'s AnyState) -> Option<&'s Value> {
+        T::learns(Self::state(have))
     }
 
     fn watches(&self) -> Watches {

@@ -59,6 +59,12 @@ impl<'a> Expansion<'a> {
             }
             Makes::Anything => self.earlier.anything = true,
         }
+        if declaration.kind.learns_facts() && self.scope.promise(&declaration.name).is_err() {
+            let (kind, name) = (declaration.kind.name(), &declaration.name);
+            let message = format!("{kind}#{name}: the machine has a fact of that name");
+            let problem = Diagnostic::error("known-fact", message).at(declaration.name_span);
+            diagnostics.push(problem.with_help(format!("`ccm facts {name}` shows it: choose another name")));
+        }
         completeness
     }
 
@@ -232,7 +238,11 @@ impl<'a> Expansion<'a> {
             diagnostics.extend(errors.into_iter().map(place));
             return None;
         }
-        match condition.evaluate(&scope) {
+        let evaluated = condition.evaluate(&scope);
+        if scope.take_unlearned().is_some() {
+            return None;
+        }
+        match evaluated {
             Ok(value) => {
                 let missing = scope.take_missing_members().into_iter();
                 let warning = |member| template::missing_member(member, scalar, span, self.source);

@@ -1,6 +1,10 @@
 //! What on disk belongs to the resources of a manifest, whether or not their turns come.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    ops::Bound,
+    path::{Path, PathBuf},
+};
 
 /// A part of the file system that a resource is responsible for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +17,10 @@ pub(crate) enum Managed {
 
 /// What nobody may take away who does not own it.
 #[derive(Debug, Default)]
-pub(crate) struct ManagedPaths(Vec<Managed>);
+pub(crate) struct ManagedPaths {
+    paths: BTreeSet<PathBuf>,
+    trees: BTreeSet<PathBuf>,
+}
 
 /// How a path stands to what is managed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,23 +34,27 @@ pub(crate) enum Standing {
 }
 
 impl ManagedPaths {
-    pub(crate) fn new(managed: Vec<Managed>) -> Self {
-        Self(managed)
+    pub(crate) fn new(managed: impl IntoIterator<Item = Managed>) -> Self {
+        let mut all = Self::default();
+        for managed in managed {
+            match managed {
+                Managed::Path(path) => all.paths.insert(path),
+                Managed::Tree(path) => all.trees.insert(path),
+            };
+        }
+        all
     }
 
     /// Returns how a path stands to all that is managed.
     pub(crate) fn standing(&self, path: &Path) -> Standing {
-        let standing = |managed: &Managed| match managed {
-            Managed::Path(own) if own == path => Standing::Managed,
-            Managed::Tree(tree) if path.starts_with(tree) => Standing::Managed,
-            Managed::Path(own) | Managed::Tree(own) if own.starts_with(path) => Standing::Parent,
-            _ => Standing::Unmanaged,
+        // Paths are in the order of their components: what is below one comes right after it.
+        let leads_to = |known: &BTreeSet<PathBuf>| {
+            let after = (Bound::Excluded(path), Bound::Unbounded);
+            known.range::<Path, _>(after).next().is_some_and(|next| next.starts_with(path))
         };
-        let all = || self.0.iter().map(standing);
-        let has = |wanted| all().any(|standing| standing == wanted);
-        if has(Standing::Managed) {
+        if self.paths.contains(path) || path.ancestors().any(|above| self.trees.contains(above)) {
             Standing::Managed
-        } else if has(Standing::Parent) {
+        } else if leads_to(&self.paths) || leads_to(&self.trees) {
             Standing::Parent
         } else {
             Standing::Unmanaged

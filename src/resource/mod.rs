@@ -24,7 +24,7 @@ mod schema;
 mod secrets;
 mod shell_signs;
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -51,7 +51,7 @@ pub(crate) use schema::{
 
 pub(crate) use shell_signs::meant_for_a_shell;
 
-use crate::host::Host;
+use crate::{host::Host, template::Scope};
 
 /// A kind of thing on a machine that can be brought to a desired state.
 pub(crate) trait ResourceType: Sized + 'static {
@@ -70,6 +70,8 @@ pub(crate) trait ResourceType: Sized + 'static {
 
     /// Whether a resource of it means something outside of a manifest.
     const STANDS_ALONE: bool = true;
+    /// Whether its resources learn facts, each the one that it is called by.
+    const LEARNS_FACTS: bool = false;
 
     /// What a user may ask for.
     type Properties: Properties;
@@ -139,6 +141,11 @@ pub(crate) trait ResourceType: Sized + 'static {
         Vec::new()
     }
 
+    /// Returns the value of the fact that was learned.
+    fn learns(_have: &Self::State) -> Option<&serde_json::Value> {
+        None
+    }
+
     /// Begins what is better done for several resources at once, before the first of them is enacted: `next` are those
     /// whose turns follow. Nothing of it may be seen before each is enacted in its turn.
     fn prepare<'w>(
@@ -196,6 +203,10 @@ pub(crate) trait Properties:
     fn problems(&self) -> Vec<Error>;
     /// Values that are wrong for one provider only; `None` is the first of them.
     fn problems_with(&self, _provider: Option<&str>) -> Vec<Error> {
+        Vec::new()
+    }
+    /// What is wrong with the files beside the manifest that it is made from, as far as that can be told before the run.
+    fn problems_beside(&self, _folder: &Path, _scope: &Scope) -> Vec<Error> {
         Vec::new()
     }
     /// What is allowed and was probably not meant, together with the properties that every resource has.

@@ -66,8 +66,12 @@ pub(crate) struct Event {
     pub(crate) refreshed: bool,
     /// Whether the desired state could not be reached.
     pub(crate) failed: bool,
-    /// Whether it was passed over, by its `control` or for an unmet requirement.
+    /// Whether it was passed over: by its `control`, for an unmet requirement, or because it was not selected.
     pub(crate) skipped: bool,
+    /// Why it was passed over other than for an unmet requirement: the condition of its `control`, or `not selected`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(crate) skip_reason: Option<String>,
     /// Whether this was a dry run.
     pub(crate) noop: bool,
     /// The required resources that failed or were skipped.
@@ -97,6 +101,7 @@ impl Event {
             noop_message: self.noop_message.clone(),
             error: self.error.clone(),
             unmet_requirements: self.unmet_requirements.clone(),
+            skip_reason: self.skip_reason.clone(),
             properties: Map::new(),
             status: None,
             diff: None,
@@ -128,6 +133,7 @@ impl Event {
             refreshed: false,
             failed: false,
             skipped: false,
+            skip_reason: None,
             noop: false,
             unmet_requirements: Vec::new(),
         }

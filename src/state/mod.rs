@@ -9,6 +9,7 @@ mod command;
 mod downloads;
 mod lock;
 mod pending_refreshes;
+mod processed;
 mod refresh_store;
 mod run_list;
 mod write_journal;
@@ -17,6 +18,7 @@ pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking
 pub(crate) use downloads::Downloaded;
 pub(crate) use lock::{Held, Patience, RunLock};
 pub(crate) use pending_refreshes::{Change, Entry, PendingRefresh, RefreshRecords, ScriptSession};
+pub(crate) use processed::Processed;
 pub(crate) use refresh_store::RefreshStore;
 pub(crate) use write_journal::WriteJournal;
 

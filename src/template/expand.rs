@@ -55,6 +55,13 @@ fn expand_with(
         }
         let expanded = Template::parse(&scalar.text).and_then(|template| evaluate(&template, scalar, scope));
         let missing = scope.take_missing_members();
+        if let Some(message) = scope.take_asked_too_early() {
+            let problem = Diagnostic::error("not-learned-yet", message).at(span);
+            let help =
+                "use it in `control` and in properties that are worked out when the turn of a resource comes";
+            diagnostics.push(problem.with_help(help));
+            return None;
+        }
         match expanded.and_then(|value| scope.keep(value, &scalar.text)) {
             Ok(value) => {
                 let warning = |member| missing_member(member, scalar, span, source);

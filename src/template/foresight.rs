@@ -69,6 +69,9 @@ impl Place<'_> {
         }
         let value = evaluate(&template, self.scalar, scope);
         let (has_read, missing) = (scope.take_has_read(), scope.take_missing_members());
+        if scope.take_unlearned().is_some() {
+            return None;
+        }
         match value {
             Ok(value) => {
                 let warning = |member| missing_member(member, self.scalar, self.span, self.source);

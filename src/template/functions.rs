@@ -62,6 +62,11 @@ impl Scope {
         }
     }
 
+    /// Returns the text of a file as `file()` gives it, or why it does not.
+    pub(crate) fn text_of(&self, path: &str) -> Result<String, String> {
+        self.read(path).map_err(|error| error.kind.to_string())
+    }
+
     fn read(&self, path: &str) -> Result<String, CallError> {
         let is_reached = self.reaches(path);
         let mut path = self.working_directory.join(path);
@@ -137,8 +142,7 @@ impl Scope {
             text: &text,
             delimiters: Delimiters::default(),
         };
-        let read = |path: &str| self.read(path).map_err(|error| error.kind.to_string());
-        template.render(self, read).map(Value::from).map_err(Into::into)
+        template.render(self, |needed| self.text_of(needed.path())).map(Value::from).map_err(Into::into)
     }
 
     /// Finds what is wrong with a template before it is rendered. A file that is not there yet may come.

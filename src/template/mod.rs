@@ -11,6 +11,7 @@ mod foreign;
 mod foresight;
 mod functions;
 mod jinja;
+mod learned;
 mod manual;
 mod scope;
 mod version;
@@ -24,7 +25,8 @@ pub(crate) use expand::{
 };
 pub(crate) use foresight::{Foreseen, MISSING_MEMBER, foresee, missing_member};
 pub(crate) use functions::nearest_file;
-pub(crate) use jinja::{Delimiters, JinjaError, JinjaTemplate};
+pub(crate) use jinja::{Delimiters, JinjaError, JinjaTemplate, NeededFile};
+pub(crate) use learned::Learned;
 #[cfg(test)]
 pub(crate) use manual::GROUPS as FUNCTION_GROUPS;
 pub(crate) use manual::help as functions_help;

@@ -11,11 +11,13 @@ use ccm_expr::{
     Arguments, CallError, Environment, ErrorKind, Exhausted, Map, Memory, MissingMember, Path, Program, Value,
 };
 
-use super::{Element, functions, version::version_compare};
+use super::{Element, Learned, functions, version::version_compare};
 
 /// What expressions can see.
 pub(crate) struct Scope {
     facts: Value,
+    /// What is learned in the run, which the facts have on top.
+    learned: Option<Learned>,
     /// Nothing while the data is being made.
     data: Option<Value>,
     /// Nothing in data that comes from elsewhere: whoever serves it is not to learn of it.
@@ -60,6 +62,9 @@ pub(crate) enum PredictedText {
     Unknown,
     Nothing,
 }
+
+/// The machine has a fact of that name.
+pub(crate) struct FactExists;
 
 /// What a look-up without a default gives for a path that leads nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +119,7 @@ impl Scope {
     pub(crate) fn new(facts: Value, environ: Value, working_directory: PathBuf) -> Self {
         Self {
             facts,
+            learned: None,
             data: None,
             environ: Some(environ),
             memory: Memory::default(),
@@ -162,6 +168,47 @@ impl Scope {
         Self { memory, ..self }
     }
 
+    /// The same scope with facts that are learned in the run.
+    pub(crate) fn with_learned(self, learned: &Learned) -> Self {
+        Self { facts: learned.over(self.facts), learned: Some(learned.clone()), ..self }
+    }
+
+    /// Takes it that a fact will be learned. Fails if the machine has one of that name.
+    pub(crate) fn promise(&self, name: &str) -> Result<(), FactExists> {
+        let is_known = self.facts.member_names().iter().any(|known| &**known == name);
+        match &self.learned {
+            Some(learned) if !is_known => learned.promise(name),
+            Some(_) => return Err(FactExists),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// From now on expressions see this fact.
+    pub(crate) fn learn(&self, name: &str, value: serde_json::Value) {
+        if let Some(learned) = &self.learned {
+            learned.learn(name.to_owned(), value.into());
+        }
+    }
+
+    /// Forgets what an earlier run has learned.
+    pub(crate) fn forget_learned(&self) {
+        if let Some(learned) = &self.learned {
+            learned.forget();
+        }
+    }
+
+    /// Returns a fact that was asked for since this was last called, and is only learned in the run.
+    pub(crate) fn take_unlearned(&self) -> Option<String> {
+        self.learned.as_ref()?.take_asked()
+    }
+
+    /// As [`Scope::take_unlearned`], for what has to be known when the manifest is loaded: why it cannot be.
+    pub(super) fn take_asked_too_early(&self) -> Option<String> {
+        let name = self.take_unlearned().filter(|_| self.lifetime == Lifetime::Run)?;
+        Some(format!("`Facts.{name}` is learned only in the run, and this is worked out before it"))
+    }
+
     /// The same scope for templates whose values are gone after the turn of their resource.
     pub(crate) fn for_turns(self) -> Self {
         Self { lifetime: Lifetime::Turn, ..self }
@@ -192,6 +239,7 @@ impl Scope {
 
     fn like(&self) -> Self {
         Self {
+            learned: self.learned.clone(),
             environ: self.environ.clone(),
             memory: self.memory.clone(),
             lifetime: self.lifetime,

@@ -7,9 +7,11 @@ mod command_line;
 mod content_diff;
 mod disk;
 mod exec;
+mod fact;
 mod file;
 mod ownership;
 mod package;
+mod scaffold;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -29,9 +31,11 @@ pub(crate) const TYPES: &[&dyn AnyType] = &[
     &TypeOf::<apply::Apply>::NEW,
     &TypeOf::<archive::Archive>::NEW,
     &TypeOf::<exec::Exec>::NEW,
+    &TypeOf::<fact::Fact>::NEW,
     &TypeOf::<file::File>::NEW,
     &TypeOf::<account::Group>::NEW,
     &TypeOf::<package::Package>::NEW,
+    &TypeOf::<scaffold::Scaffold>::NEW,
     &TypeOf::<service::Service>::NEW,
     &TypeOf::<account::User>::NEW,
 ];

@@ -11,7 +11,7 @@ use minijinja::{
     value::{Rest, Value as JinjaValue},
 };
 
-use super::values::Spellings;
+use super::{NeededFile, values::Spellings};
 
 /// The expression language's functions on text.
 const STRINGS: &[&str] = &[
@@ -41,30 +41,31 @@ pub(super) struct Files(Arc<Mutex<Wanted>>);
 
 #[derive(Default)]
 struct Wanted {
-    read: HashMap<String, Result<String, String>>,
-    next: Option<String>,
+    read: HashMap<NeededFile, Result<String, String>>,
+    next: Option<NeededFile>,
 }
 
 impl Files {
     /// Returns what a file holds, if it was read.
-    pub(super) fn get(&self, path: &str) -> Result<String, Error> {
+    pub(super) fn get(&self, needed: NeededFile) -> Result<String, Error> {
         let mut wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match wanted.read.get(path) {
+        match wanted.read.get(&needed) {
             Some(Ok(text)) => Ok(text.clone()),
             Some(Err(problem)) => Err(failed(problem.clone())),
             None => {
-                wanted.next = Some(path.to_owned());
-                Err(failed(format!("{path} was not read yet")))
+                let unread = failed(format!("{} was not read yet", needed.path()));
+                wanted.next = Some(needed);
+                Err(unread)
             }
         }
     }
 
     /// Reads the file that the last rendering lacked. Returns whether there was one.
-    pub(super) fn read_next(&self, read: impl FnOnce(&str) -> Result<String, String>) -> bool {
+    pub(super) fn read_next(&self, read: impl FnOnce(&NeededFile) -> Result<String, String>) -> bool {
         let mut wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(path) = wanted.next.take() else { return false };
-        let text = read(&path);
-        wanted.read.insert(path, text);
+        let Some(needed) = wanted.next.take() else { return false };
+        let text = read(&needed);
+        wanted.read.insert(needed, text);
         true
     }
 }
@@ -82,7 +83,7 @@ pub(super) fn add(
     });
     for name in ["file", "readFile"] {
         let files = files.clone();
-        environment.add_function(name, move |path: String| files.get(&path));
+        environment.add_function(name, move |path: String| files.get(NeededFile::Read(path)));
     }
     for name in STRINGS {
         let given = spellings.clone();

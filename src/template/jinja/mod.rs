@@ -46,6 +46,23 @@ impl Default for Delimiters<'_> {
     }
 }
 
+/// A file that a template needs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NeededFile {
+    /// A template that it includes, imports or extends.
+    Included(String),
+    /// One that it reads with `file()`.
+    Read(String),
+}
+
+impl NeededFile {
+    pub(crate) fn path(&self) -> &str {
+        match self {
+            Self::Included(path) | Self::Read(path) => path,
+        }
+    }
+}
+
 /// What is wrong with a template, and where in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct JinjaError {
@@ -59,27 +76,31 @@ impl JinjaTemplate<'_> {
     /// Returns what is wrong with it that can be told without rendering it: what cannot be read, and variables that no
     /// template has.
     pub(crate) fn check(&self, scope: &Scope) -> Vec<JinjaError> {
-        let files = Files::default();
-        let environment = match self.environment(scope, &files) {
-            Ok(environment) => environment,
-            Err(error) => return vec![self.explain(&error, scope)],
+        let find = |environment: &Environment| {
+            let template = environment.template_from_named_str(self.name, self.text)?;
+            let known: Vec<&str> = environment.globals().map(|(name, _)| name).collect();
+            let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
+            unknown.retain(|name| !known.contains(&name.as_str()));
+            unknown.sort_unstable();
+            Ok(unknown.iter().map(|name| self.unknown(name, &known)).collect())
         };
-        let template = match environment.template_from_named_str(self.name, self.text) {
-            Ok(template) => template,
-            Err(error) => return vec![self.explain(&error, scope)],
-        };
-        let known: Vec<&str> = environment.globals().map(|(name, _)| name).collect();
-        let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
-        unknown.retain(|name| !known.contains(&name.as_str()));
-        unknown.sort_unstable();
-        unknown.iter().map(|name| self.unknown(name, &known)).collect()
+        let found = self.environment(scope, &Files::default()).and_then(|environment| find(&environment));
+        found.unwrap_or_else(|error: Error| vec![self.explain(&error, scope)])
     }
 
-    /// Returns the text that it comes to. `read` gives the files that it includes.
+    /// Fails if it cannot be read.
+    pub(crate) fn parse(&self, scope: &Scope) -> Result<(), JinjaError> {
+        let environment = self.environment(scope, &Files::default());
+        let parsed = environment
+            .and_then(|environment| environment.template_from_named_str(self.name, self.text).map(drop));
+        parsed.map_err(|error| self.explain(&error, scope))
+    }
+
+    /// Returns the text that it comes to. `read` gives the files that it needs.
     pub(crate) fn render(
         &self,
         scope: &Scope,
-        read: impl Fn(&str) -> Result<String, String>,
+        read: impl Fn(&NeededFile) -> Result<String, String>,
     ) -> Result<String, JinjaError> {
         let files = Files::default();
         for _ in 0..MOST_FILES {
@@ -115,7 +136,7 @@ impl JinjaTemplate<'_> {
         let roots = scope.roots();
         functions::add(&mut environment, move |path| roots.of(path), files, &spellings);
         let included = files.clone();
-        environment.set_loader(move |path| included.get(path).map(Some));
+        environment.set_loader(move |path| included.get(NeededFile::Included(path.to_owned())).map(Some));
         Ok(environment)
     }
 

@@ -1,0 +1,198 @@
+//! The `fact` type: a value that is learned in the run.
+
+mod learning;
+mod parse;
+
+use std::{borrow::Cow, fmt};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::{learning::FactState, parse::Parse};
+use crate::{
+    resource::{
+        self, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, ResourceType, Trigger,
+        Warning, Watches,
+    },
+    types::command_line::{self, POSIX, Printing, Settings, Through},
+    vocabulary::{AbsolutePath, FactName, SearchPath, Variable},
+};
+
+/// A value that is learned when the turn of the resource comes.
+///
+/// Resources after it, and in manifests inside this one, see it as `Facts.NAME` in `control` and in properties that are
+/// worked out when their turns come, such as the `content` of a file or the `command` of an exec. It never counts as a change.
+///
+/// The command must change nothing: it runs in a dry run too. One that cannot be run there because an earlier resource
+/// would have to bring its program gives the `default`, and without one a warning and no value.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Properties {
+    /// What the fact is called: letters, digits and `_`. No name that the machine's own facts have.
+    pub(crate) name: FactName,
+    /// Only `present`.
+    #[serde(default)]
+    pub(crate) ensure: Ensure,
+    /// The command that prints the value. It must exit with 0.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) command: String,
+    /// What the output is: a text, without its last newline; lines, as a list; or JSON or YAML.
+    #[serde(default)]
+    pub(crate) parse: Parse,
+    /// Where the command prints the value.
+    #[serde(default)]
+    pub(crate) stream: Source,
+    /// The value, of any type, when the command cannot be run or fails. Without it that is a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) default: Option<Value>,
+    /// The directory to run in (default `/`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) cwd: Option<AbsolutePath>,
+    /// Variables, as `KEY=value`, to add to the environment that ccm itself was started with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-late" = true, "x-secret" = true))]
+    pub(crate) environment: Vec<Variable>,
+    /// Absolute directories with colons between them: where the program is looked up, and the `PATH` that it sees.
+    /// Without it, the `PATH` of ccm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<SearchPath>,
+}
+
+/// The one thing that can be wanted of a fact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Ensure {
+    /// It is learned.
+    #[default]
+    Present,
+}
+
+/// Where a command prints a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Source {
+    /// To its standard output.
+    #[default]
+    Stdout,
+    /// To its standard error.
+    Stderr,
+}
+
+impl resource::Properties for Properties {
+    fn ensure(&self) -> String {
+        "present".to_owned()
+    }
+
+    fn problems(&self) -> Vec<Error> {
+        Vec::new()
+    }
+
+    fn problems_with(&self, provider: Option<&str>) -> Vec<Error> {
+        command_line::problem("command", &self.command, provider).into_iter().collect()
+    }
+
+    fn warnings(&self, common: &Common) -> Vec<Warning> {
+        command_line::warning("command", &self.command, common.provider.as_deref()).into_iter().collect()
+    }
+
+    fn secrets(&self) -> Vec<Cow<'_, str>> {
+        self.environment.iter().map(|variable| Cow::Borrowed(variable.value.reveal())).collect()
+    }
+}
+
+impl Properties {
+    fn settings(&self) -> Settings<'_> {
+        Settings {
+            environment: &self.environment,
+            path: self.path.as_ref(),
+            cwd: self.cwd.as_ref(),
+            printing: Printing::Read,
+            ..Settings::default()
+        }
+    }
+}
+
+/// Nothing that would change anything.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Action {}
+
+impl fmt::Display for Action {
+    fn fmt(&self, _: &mut fmt::Formatter) -> fmt::Result {
+        match *self {}
+    }
+}
+
+/// The `fact` type.
+pub(crate) struct Fact;
+
+impl ResourceType for Fact {
+    const NAME: &'static str = "fact";
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "The version of a program, which prints it to its standard error",
+            manifest: "- fact:\n    - nginx_version:\n        command: nginx -v\n        stream: stderr\n        default: none\n",
+        },
+        Example {
+            title: "What a program says of itself in JSON",
+            manifest: "- fact:\n    - docker:\n        command: docker info --format json\n        parse: json\n        timeout: 10s\n",
+        },
+        Example {
+            title: "The lines of a pipe, which takes a shell",
+            manifest: "- fact:\n    - shells:\n        command: \"grep -v '^#' /etc/shells | sort\"\n        parse: lines\n        \
+                       provider: shell\n",
+        },
+    ];
+    const PROVIDERS: &'static [Candidate<Self>] = &[
+        Candidate {
+            name: POSIX,
+            summary: "runs the program directly, without a shell.",
+            make: |_| Ok(Box::new(Through::Nothing)),
+        },
+        Candidate {
+            name: "shell",
+            summary: "runs the command as a text for `/bin/sh -c`; only when asked for.",
+            make: |_| Ok(Box::new(Through::Shell)),
+        },
+    ];
+    const STANDS_ALONE: bool = false;
+    const LEARNS_FACTS: bool = true;
+
+    type Properties = Properties;
+    type State = FactState;
+    type Action = Action;
+    type Provider = Through;
+
+    fn inspect(want: &Properties, on: &Through, cx: &Context) -> Result<FactState, Error> {
+        learning::learn(want, *on, cx)
+    }
+
+    fn compare(_: &Properties, _: &FactState, _: Trigger) -> Result<Option<Change<Action>>, Error> {
+        Ok(None)
+    }
+
+    fn effects(_: &Properties, _: &FactState, action: &Action, _: &Context) -> Effects {
+        match *action {}
+    }
+
+    fn watches(_: &Properties) -> Watches {
+        Watches { completeness: Coverage::Poll, ..Watches::default() }
+    }
+
+    fn learns(have: &FactState) -> Option<&Value> {
+        have.learned.as_ref()
+    }
+
+    fn enact(
+        _: &Properties,
+        _: &FactState,
+        action: Action,
+        _: &Through,
+        _: &Context,
+    ) -> Result<FactState, Error> {
+        match action {}
+    }
+}

@@ -1,0 +1,253 @@
+//! Compares the directory with the tree.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    Ensure, Properties,
+    post::{self, Post},
+    state::{Folder, Metadata, Plan, ScaffoldState, TreeAttributes, Write},
+    tree::{self, Rendered},
+};
+use crate::{
+    host::files::{self, Attributes, Digested, Entry, FileError, FileKind, Problem},
+    resource::{Context, Error, Managed},
+    types::{
+        disk::{self, blame, stop},
+        ownership::Ownership,
+        unmanaged::{Search, dearness},
+    },
+    vocabulary::Mode,
+};
+
+/// The mode of files when none is given.
+const FILE_MODE: u32 = 0o644;
+
+pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ScaffoldState, Error> {
+    let root = want.name.as_path();
+    let mut metadata =
+        Metadata { name: want.name.to_string(), provider: "posix".to_owned(), ..Metadata::default() };
+    let directory = disk::entry(root, cx)?.filter(|entry| entry.kind == FileKind::Directory);
+    let (Some(scope), Some(_)) = (cx.scope(), &want.source) else {
+        // Who only looks has no tree to compare with.
+        return Ok(ScaffoldState { metadata, plan: Plan::default(), is_there: directory.is_some() });
+    };
+    let rendered = tree::render(want, &cx.resolve(""), scope)?;
+    let own: BTreeSet<PathBuf> = rendered.keys().map(|place| root.join(place)).collect();
+    let attributes = attributes(want, cx)?;
+    let mut plan = Plan { folders: folders(want, &own, attributes, cx)?, attributes, ..Plan::default() };
+    if directory.is_some() {
+        strangers(want, &own, &mut plan, &mut metadata, cx)?;
+    }
+    let is_there = compare(want, rendered, &mut plan, &mut metadata, cx)?;
+    if want.ensure == Ensure::Absent {
+        plan.emptied = emptied(&plan, cx)?;
+    }
+    Ok(ScaffoldState { metadata, plan, is_there })
+}
+
+/// Compares each file, and returns whether any is there.
+fn compare(
+    want: &Properties,
+    rendered: Rendered,
+    plan: &mut Plan,
+    metadata: &mut Metadata,
+    cx: &Context,
+) -> Result<bool, Error> {
+    let mut is_there = false;
+    for (place, bytes) in rendered {
+        cx.tick()?;
+        let path = want.name.as_path().join(&place);
+        let shown = path.display().to_string();
+        let commands = post::commands(want, &place);
+        // What commands have made of a file can be of any size.
+        let size = commands.is_empty().then_some(bytes.len() as u64);
+        let have = look(&path, size, cx)?;
+        let is_ours = have.as_ref().is_some_and(|have| have.entry.kind != FileKind::Directory);
+        is_there |= is_ours;
+        if want.ensure == Ensure::Absent {
+            if is_ours {
+                metadata.changed.push(shown);
+                plan.remove.push(path);
+            }
+            continue;
+        }
+        let sha256 = files::hex(&Sha256::digest(&bytes));
+        let differs = match (&have, plan.attributes) {
+            (None, _) => vec!["content"],
+            (Some(have), Some(TreeAttributes { files: wanted, .. })) => {
+                in_the_way(&path, &have.entry)?;
+                let is_same = is_same(&path, have, &sha256, &commands, cx);
+                differs(have, is_same, wanted)
+            }
+            (Some(_), None) => Vec::new(),
+        };
+        if differs.is_empty() {
+            metadata.stable.push(shown);
+        } else {
+            metadata.changed.push(shown);
+            let is_processed = !commands.is_empty();
+            plan.write.push(Write { place, path, bytes, sha256, is_processed, differs });
+        }
+    }
+    Ok(is_there)
+}
+
+/// Whether the content of a file is what it is to be: of one that commands were run for, what they have left.
+fn is_same(path: &Path, have: &Digested, sha256: &str, commands: &[&Post], cx: &Context) -> Sameness {
+    let found = have.sha256.as_deref();
+    let is_same = if commands.is_empty() {
+        found == Some(sha256)
+    } else {
+        let processed = cx.memory.directory.processed(path).unwrap_or_else(|error| {
+            cx.warn(format!("{error}; the commands of `post` are run again"));
+            None
+        });
+        let fingerprint = post::fingerprint(sha256, commands);
+        processed.is_some_and(|processed| processed.is_of(&fingerprint) && found == Some(&processed.left))
+    };
+    if is_same && have.entry.kind == FileKind::File { Sameness::Same } else { Sameness::Different }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sameness {
+    Same,
+    Different,
+}
+
+fn differs(have: &Digested, content: Sameness, wanted: Attributes) -> Vec<&'static str> {
+    let Entry { uid, gid, mode, .. } = have.entry;
+    let properties = [
+        ("content", content == Sameness::Different),
+        ("owner", uid != wanted.uid),
+        ("group", gid != wanted.gid),
+        ("mode", mode != wanted.mode),
+    ];
+    properties.into_iter().filter(|(_, differs)| *differs).map(|(property, _)| property).collect()
+}
+
+/// What is neither a file nor a link is not replaced.
+fn in_the_way(path: &Path, found: &Entry) -> Result<(), Error> {
+    let what = match found.kind {
+        FileKind::File | FileKind::Symlink { .. } => return Ok(()),
+        FileKind::Directory => "a directory",
+        _ => "a device, fifo or socket",
+    };
+    let message = format!("{what} is in the way at {}: there is to be a file", path.display());
+    Err(Error::new(message).with_help("move it away, or remove it"))
+}
+
+/// What is at the path of a file, as it is or as a dry run foresees it. Of a file that is not of the wanted size no more is
+/// read than it takes to know that.
+fn look(path: &Path, size: Option<u64>, cx: &Context) -> Result<Option<Digested>, Error> {
+    let mut predicted = None;
+    let found = cx.prediction.borrow().files.inspect(path).map_err(|error| blame(error, cx))?;
+    if let Some(found) = found {
+        match found.entry(FileKind::File) {
+            Some(digested) if digested.is_as_on_disk() => predicted = Some(digested.entry),
+            other => return Ok(other),
+        }
+    }
+    let on_disk = cx.prediction.borrow().files.place_on_disk(path);
+    let digested = match files::digest(&on_disk, size, &mut || stop(cx)) {
+        Err(FileError { problem: Problem::Denied { .. }, .. }) => {
+            files::inspect(&on_disk)?.map(|entry| Digested { entry, sha256: None })
+        }
+        digested => digested.map_err(|error| blame(error, cx))?,
+    };
+    Ok(digested.map(|Digested { entry, sha256 }| Digested { entry: predicted.unwrap_or(entry), sha256 }))
+}
+
+/// The folders of the tree, the outer ones first, and whether each is as it is to be.
+fn folders(
+    want: &Properties,
+    own: &BTreeSet<PathBuf>,
+    attributes: Option<TreeAttributes>,
+    cx: &Context,
+) -> Result<Vec<Folder>, Error> {
+    let root = want.name.as_path();
+    let mut all = BTreeSet::from([root.to_owned()]);
+    for path in own {
+        all.extend(path.ancestors().skip(1).take_while(|above| above.starts_with(root)).map(Path::to_owned));
+    }
+    let mut folders = Vec::new();
+    for path in all {
+        let have = disk::entry(&path, cx)?;
+        let is_directory = have.as_ref().is_some_and(|entry| entry.kind == FileKind::Directory);
+        match (want.ensure, &have) {
+            (Ensure::Present, Some(_)) if !is_directory => {
+                let message = format!("{} is in the way: there is to be a directory", path.display());
+                return Err(Error::new(message).with_help("move it away, or remove it"));
+            }
+            (Ensure::Absent, _) if !is_directory => continue,
+            _ => {}
+        }
+        let is_right = match (&have, attributes.filter(|_| want.directory_mode.is_some())) {
+            (Some(Entry { uid, gid, mode, .. }), Some(TreeAttributes { folders: wanted, .. })) => {
+                (*uid, *gid, *mode) == (wanted.uid, wanted.gid, wanted.mode)
+            }
+            (have, _) => have.is_some(),
+        };
+        folders.push(Folder { path, have, is_right });
+    }
+    Ok(folders)
+}
+
+/// Finds what the tree does not have and no other resource manages.
+fn strangers(
+    want: &Properties,
+    own: &BTreeSet<PathBuf>,
+    plan: &mut Plan,
+    metadata: &mut Metadata,
+    cx: &Context,
+) -> Result<(), Error> {
+    let directory = want.name.as_path();
+    let is_purged = want.purge && want.ensure == Ensure::Present;
+    if is_purged && let Some(what) = dearness(directory, cx)? {
+        let message = format!("{} is {what}, which is not purged", want.name);
+        return Err(Error::new(message).on("purge").with_help("make a directory in it from the tree"));
+    }
+    let own = own.iter().map(|path| Managed::Path(path.clone()));
+    let managed = cx.managed_besides(&want.managed(), own);
+    let found = Search { directory, managed: &managed, is_ignored: &|_| false, cx }.find()?;
+    for path in found.into_iter().map(|path| directory.join(path)) {
+        let shown = path.display().to_string();
+        if is_purged {
+            metadata.purged.push(shown);
+            plan.remove.push(path);
+        } else {
+            metadata.foreign.push(shown);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the folders in which nothing is left once the files are removed, the inner ones first.
+fn emptied(plan: &Plan, cx: &Context) -> Result<Vec<PathBuf>, Error> {
+    let mut gone: BTreeSet<PathBuf> = plan.remove.iter().cloned().collect();
+    let mut emptied = Vec::new();
+    for Folder { path, .. } in plan.folders.iter().rev() {
+        let names = cx.prediction.borrow().files.names(path)?;
+        if names.iter().all(|name| gone.contains(&path.join(name))) {
+            gone.insert(path.clone());
+            emptied.push(path.clone());
+        }
+    }
+    Ok(emptied)
+}
+
+/// Owner, group and modes as numbers; `None` with `absent`.
+fn attributes(want: &Properties, cx: &Context) -> Result<Option<TreeAttributes>, Error> {
+    if want.ensure == Ensure::Absent {
+        return Ok(None);
+    }
+    let (Some(uid), Some(gid)) = Ownership::of(&want.owner, &want.group).ids(cx)? else { return Ok(None) };
+    let mode = want.mode.map_or(FILE_MODE, Mode::bits);
+    let of_folders = want.directory_mode.or(want.mode).map_or(0o755, Mode::directory_bits);
+    let files = Attributes { uid, gid, mode };
+    Ok(Some(TreeAttributes { files, folders: Attributes { mode: of_folders, ..files } }))
+}

@@ -1,0 +1,160 @@
+//! What may be asked of a scaffold.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{post::Post, tree};
+use crate::{
+    resource::{self, Error, Managed},
+    template::Scope,
+    types::ownership::missing,
+    vocabulary::{AbsolutePath, Account, Mode},
+};
+
+/// A directory that is made from a tree of templates.
+///
+/// Each file of the tree is rendered and written to the same place below the directory, as the `file` type writes files; only
+/// files that differ are written. Names of files and folders are templates too. What is in the folder `_partials` of the
+/// tree is there to be included and is not written. What is not text is copied as it is.
+///
+/// Folders that are missing are made. Those that exist keep their owner and mode unless `directory_mode` is given. Files
+/// in the directory that the tree does not have are told in the state as `foreign`, and stay unless `purge` is set.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Properties {
+    /// Absolute path of the directory.
+    pub(crate) name: AbsolutePath,
+    /// Whether the files are there. `absent` removes the files of the tree and the folders that are empty then; what the
+    /// tree does not have stays.
+    #[serde(default)]
+    pub(crate) ensure: Ensure,
+    /// The folder that holds the tree, also as `file://`. A relative path starts at the folder of the manifest. Required:
+    /// also what is to be removed is told by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-source" = true))]
+    pub(crate) source: Option<String>,
+    /// Whether files and names are templates with blocks (`jinja`), or copied as they are (`none`).
+    #[serde(default)]
+    pub(crate) engine: Engine,
+    /// What begins an expression in the templates (default `{{`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) left_delimiter: Option<String>,
+    /// What ends an expression in the templates (default `}}`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) right_delimiter: Option<String>,
+    /// What the templates see as `Data`, in the place of the data of the manifest. On the command line, `--data` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Map<String, Value>")]
+    pub(crate) data: Option<Map<String, Value>>,
+    /// Leave out files that come out empty, or with nothing but white space.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) skip_empty: bool,
+    /// Remove what is in the directory and neither the tree nor another resource of the manifest has. Links are removed,
+    /// never followed. Not for `/`, home directories and mount points.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) purge: bool,
+    /// Commands for files that were written: maps of a pattern of names below the directory, such as `*.go` or `bin/*`, and
+    /// a command without a shell, in which `{}` stands for the path of the file; without it the path is the last
+    /// argument. A command that failed, or was interrupted, is run again next time with its file written anew. It may
+    /// change its file: that is what the file is then to hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) post: Vec<Post>,
+    /// The user that owns the files, by name or number. Required unless `ensure` is `absent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<Account>,
+    /// The group that owns the files, by name or number. Required unless `ensure` is `absent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<Account>,
+    /// The permissions of the files in octal (default `"0644"`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<Mode>,
+    /// The permissions of the folders in octal: those of the tree and the directory itself, with their owner and group. When
+    /// it is not given, folders that are missing are made with those of the files, and may be searched by whoever may read
+    /// or write these: `0644` makes `0755`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory_mode: Option<Mode>,
+}
+
+/// Whether the files are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Ensure {
+    /// They are.
+    #[default]
+    Present,
+    /// They are not.
+    Absent,
+}
+
+/// What makes files out of the tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Engine {
+    /// They are templates with blocks.
+    #[default]
+    Jinja,
+    /// They are copied as they are.
+    None,
+}
+
+impl resource::Properties for Properties {
+    fn ensure(&self) -> String {
+        match self.ensure {
+            Ensure::Present => "present",
+            Ensure::Absent => "absent",
+        }
+        .to_owned()
+    }
+
+    fn problems(&self) -> Vec<Error> {
+        let source = ("source", self.source.is_some());
+        let mut problems = match self.ensure {
+            Ensure::Present => {
+                let accounts = [("owner", self.owner.is_some()), ("group", self.group.is_some())];
+                missing("a scaffold", &[[source].as_slice(), &accounts].concat())
+            }
+            Ensure::Absent => missing("a scaffold", &[source]),
+        };
+        if self.name.as_path().parent().is_none() {
+            problems.push(Error::new("the root directory cannot be made from templates").on("name"));
+        }
+        let delimiters = self.delimiters();
+        if let (Engine::None, [(property, _), ..]) = (self.engine, delimiters.as_slice()) {
+            problems.push(Error::new(format!("`{property}` needs `engine: jinja`")).on(property));
+        }
+        problems
+    }
+
+    fn problems_with(&self, _: Option<&str>) -> Vec<Error> {
+        let mut problems: Vec<Error> = self.post.iter().filter_map(Post::problem).collect();
+        if self.source.as_ref().is_some_and(String::is_empty) {
+            let help = "name the folder with the templates";
+            problems.push(Error::new("`source` is empty").on("source").with_help(help));
+        }
+        for (property, _) in self.delimiters().into_iter().filter(|(_, text)| text.trim().is_empty()) {
+            problems.push(Error::new(format!("`{property}` is empty")).on(property));
+        }
+        problems
+    }
+
+    fn problems_beside(&self, folder: &Path, scope: &Scope) -> Vec<Error> {
+        tree::check(self, folder, scope)
+    }
+}
+
+impl Properties {
+    /// The delimiters that were given, each with its property.
+    fn delimiters(&self) -> Vec<(&'static str, &str)> {
+        let both = [("left_delimiter", &self.left_delimiter), ("right_delimiter", &self.right_delimiter)];
+        both.into_iter().filter_map(|(property, text)| Some((property, text.as_deref()?))).collect()
+    }
+
+    /// All that lies in the directory is nobody else's to remove.
+    pub(super) fn managed(&self) -> Managed {
+        Managed::Tree(self.name.as_path().to_owned())
+    }
+}
