@@ -120,7 +120,7 @@ fn nothing_changed_hands(world: &World) {
         }
         match found.uid() {
             0 => assert_eq!(text, "new", "{name} is root's"),
-            _ => assert_ne!(text, "kept", "{name} is the attacker's"),
+            _ => assert!(!text.contains("kept"), "{name} is the attacker's"),
         }
     }
 }
@@ -168,6 +168,35 @@ const ATTRIBUTES: &str = "- file:\n  - defaults: { owner: '65534', group: '65534
 const REMOVAL: &str = "- file:\n  - defaults: { ensure: absent, force: true }\n  - $W/theirs/x:\n  - $W/theirs/d/x:\n  - $W/theirs/gone:\n  - $W/theirs/d:\n";
 const ROOTS: &str = "- file:\n  - defaults: { owner: root, group: root, mode: '0644' }\n  - $W/theirs/x: { content: new }\n  \
     - $W/theirs/d: { ensure: directory, mode: '0750' }\n  - $W/theirs/d/x: { content: new }\n";
+
+const EDITS: &str = "- file:\n  - defaults: { owner: '65534', group: '65534', mode: '0640', create: true, edit: [{ line: more }] }\n  \
+    - $W/theirs/x:\n  - $W/theirs/d/x:\n";
+const LINKS: &str = "- file:\n  - defaults: { ensure: link, target: ../outside/victim, force: true }\n  - $W/theirs/x:\n  \
+    - $W/theirs/d/x:\n  - $W/theirs/d:\n";
+const SCAFFOLD: &str = "- scaffold:\n  - $W/theirs/d: { source: tree, owner: '65534', group: '65534', purge: true, directory_mode: '0750' }\n  \
+    - $W/theirs/gone: { source: tree, ensure: absent }\n";
+
+#[test]
+fn edits_in_a_folder_of_the_attacker_never_lead_out_of_it() {
+    if is_root() {
+        withstands(besieged(0o755, NOBODY), &[EDITS], vec![1]);
+    }
+}
+
+#[test]
+fn links_in_a_folder_of_the_attacker_never_lead_out_of_it() {
+    if is_root() {
+        withstands(besieged(0o755, NOBODY), &[LINKS, REMOVAL], vec![]);
+    }
+}
+
+#[test]
+fn scaffolds_in_a_folder_of_the_attacker_never_lead_out_of_it() {
+    if is_root() {
+        let world = besieged(0o755, NOBODY).beside("tree/x", "new").beside("tree/victim", "new");
+        withstands(world, &[SCAFFOLD], vec![1]);
+    }
+}
 
 #[test]
 fn files_in_a_folder_of_the_attacker_never_lead_out_of_it() {

@@ -1,6 +1,6 @@
 //! Runs that are killed at every call that changes something, and the order in which changes reach the disk.
 
-use crate::support::{Item, Syscall, Trace, Tree, World, fits_strace, is_root, tampered};
+use crate::support::{Item, Syscall, Trace, Tree, World, fits_strace, http::Server, is_root, tampered};
 
 /// A world before a run, and what is managed in it.
 struct Case {
@@ -15,13 +15,16 @@ fn looks(tree: &Tree, path: &str) -> Option<Item> {
     tree.item(path).cloned().map(|item| Item { inode: 0, ..item })
 }
 
+fn killed_anywhere(case: &Case) {
+    killed_anywhere_in(&|| (case.start)().files(case.items), case.paths);
+}
+
 /// Kills a run before each of its changes. Every path is then as before or as wanted; the next run finishes the work and
 /// leaves nothing lying about; the one after it finds nothing to do.
-fn killed_anywhere(case: &Case) {
+fn killed_anywhere_in(world: &dyn Fn() -> World, paths: &[&str]) {
     if !fits_strace() {
         return;
     }
-    let world = || (case.start)().files(case.items);
     let reference = world();
     let before = reference.tree();
     let trace = Trace::of(&reference, &[]);
@@ -39,7 +42,7 @@ fn killed_anywhere(case: &Case) {
         }
         assert_eq!(outcome.code, -9, "{at}\n{outcome}");
         let found = world.tree();
-        for path in case.paths {
+        for path in paths {
             let is = looks(&found, path);
             let fits = is == looks(&before, path) || is == looks(&after, path);
             assert!(fits, "{at}: {path} is {is:?}\n{found:?}");
@@ -47,7 +50,7 @@ fn killed_anywhere(case: &Case) {
         let next = world.apply();
         assert_eq!(next.code, 0, "{at}, then\n{next}");
         let tree = world.tree();
-        for path in case.paths {
+        for path in paths {
             assert_eq!(looks(&tree, path), looks(&after, path), "{at}, then\n{next}");
         }
         assert_eq!(tree.names(), after.names(), "{at}, then\n{next}");
@@ -98,6 +101,59 @@ fn a_run_killed_while_it_purges_a_directory_is_finished_by_the_next() {
     let start = || World::new().dir("x").file("x/a", "").dir("x/b").file("x/b/c", "").file("x/d", "kept");
     let items = "- $W/x: { ensure: directory, purge: true }\n- $W/x/d: { content: kept }";
     killed_anywhere(&Case { start, items, paths: &["x/a", "x/d"] });
+}
+
+#[test]
+fn a_run_killed_while_it_downloads_a_file_is_finished_by_the_next() {
+    let server = Server::of(vec![b'x'; 100_000]);
+    let url = server.url("/tool");
+    for start in [World::new as fn() -> World, || World::new().file("x", "old")] {
+        let manifest = format!("- file: [{{ $W/x: {{ source: '{url}', $OWN, mode: '0640' }} }}]\n");
+        killed_anywhere_in(&|| start().manifest(&manifest), &["x"]);
+    }
+}
+
+/// A tree, and what was made from an earlier one.
+fn scaffolded() -> World {
+    let world =
+        World::new().beside("tree/a", "{{ 1 + 1 }}").beside("tree/sub/b", "new").beside("tree/sub/c", "c");
+    let world = (0..4).fold(world, |world, number| world.beside(&format!("tree/more/{number}"), "new"));
+    world.dir("t").file("t/a", "old").file("t/litter", "").file("t/more/1", "old")
+}
+
+#[test]
+fn a_run_killed_while_it_makes_a_scaffold_is_finished_by_the_next() {
+    let manifest = "- scaffold: [{ $W/t: { source: tree, $OWN, purge: true } }]\n";
+    killed_anywhere_in(
+        &|| scaffolded().manifest(manifest),
+        &["t/a", "t/sub/b", "t/sub/c", "t/more/1", "t/litter"],
+    );
+}
+
+#[test]
+fn a_run_killed_while_it_removes_a_scaffold_is_finished_by_the_next() {
+    let manifest = "- scaffold: [{ $W/t: { ensure: absent, source: tree } }]\n";
+    let start = || scaffolded().file("t/sub/b", "new").manifest(manifest);
+    killed_anywhere_in(&start, &["t/a", "t/sub/b", "t/litter"]);
+}
+
+#[test]
+fn a_command_for_a_scaffold_that_was_killed_is_run_by_the_next() {
+    let manifest = "- scaffold: [{ $W/t: { source: tree, $OWN, post: [{ a: /bin/sed -i s/2/two/ }] } }]\n";
+    let world = || World::new().beside("tree/a", "{{ 1 + 1 }}").manifest(manifest);
+    if !fits_strace() {
+        return;
+    }
+    let reference = world();
+    let trace = Trace::of(&reference, &[]);
+    trace.outcome.exits(0);
+    for call in points(&trace) {
+        let world = world();
+        tampered(&world, call, "signal=KILL");
+        world.apply().exits(0);
+        assert_eq!(world.read("t/a"), "two", "killed before {call:?}");
+        world.apply_with(&["--detailed-exitcode"]).exits(0);
+    }
 }
 
 const MANY: &str = "- $W/a: { content: new }\n- $W/b: { content: new }\n- $W/c: { content: new }\n\

@@ -123,3 +123,105 @@ pub(super) fn wanted_keys(want: &Properties, have: &UserState) -> Option<String>
     let keys = want.authorized_keys.as_ref()?;
     authorized_keys::wanted_text(have.keys.as_deref().unwrap_or_default(), keys, want.other_keys())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::state::Metadata, *};
+    use crate::document::{Source, from_node, parse};
+
+    fn properties(text: &str) -> Properties {
+        let source = Source { name: "test".to_owned(), text: format!("{{ name: joe, {text} }}") };
+        from_node(&parse(&source).unwrap()).unwrap()
+    }
+
+    /// A user as it is found.
+    fn joe() -> UserState {
+        let text = |text: &str| Some(text.to_owned());
+        let metadata = Metadata {
+            name: "joe".to_owned(),
+            local: true,
+            uid: Some(1000),
+            gid: Some(1000),
+            group: text("joe"),
+            groups: vec!["audio".to_owned(), "wheel".to_owned()],
+            home: text("/home/joe"),
+            shell: text("/bin/sh"),
+            comment: text("Joe"),
+            ..Metadata::default()
+        };
+        UserState {
+            metadata,
+            password: text("$6$x"),
+            expires: Some(Expiry::Never),
+            keys: text(""),
+            wanted_gid: Some(1000),
+            obstacle: None,
+            home_exists: true,
+        }
+    }
+
+    fn nobody() -> UserState {
+        UserState { metadata: Metadata { local: true, ..Metadata::default() }, ..joe() }
+    }
+
+    /// What is done, and the properties on account of which; or why nothing can be.
+    fn decided(text: &str, have: &UserState) -> Option<String> {
+        match compare(&properties(text), have) {
+            Ok(None) => None,
+            Ok(Some(Change { action, differences, .. })) => {
+                let names = differences.iter().map(|difference| format!(" {}", difference.property));
+                Some(action.to_string() + &names.collect::<String>())
+            }
+            Err(error) => Some(format!("error: {}", error.message)),
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_decision_table_is_taken() {
+        let elsewhere = || {
+            let found = joe();
+            UserState { metadata: Metadata { local: false, ..found.metadata }, ..found }
+        };
+        let blocked = || UserState { obstacle: Some(Error::new("taken")), ..joe() };
+        let locked = || UserState { password: Some("!!$6$x".to_owned()), ..joe() };
+        let secretive = || UserState { password: None, ..joe() };
+        let homeless = || UserState { home_exists: false, ..joe() };
+        for (text, have, expected) in [
+            ("", nobody(), Some("created the user")),
+            ("ensure: absent", nobody(), None),
+            ("ensure: absent", joe(), Some("removed the user")),
+            ("", joe(), None),
+            ("uid: 1000, shell: /bin/sh, home: /home/joe, comment: Joe", joe(), None),
+            ("uid: 1001", joe(), Some("updated the user uid")),
+            ("group: other", UserState { wanted_gid: Some(5), ..joe() }, Some("updated the user group")),
+            ("groups: [wheel]", joe(), None),
+            ("groups: [joe]", joe(), None),
+            ("groups: [video]", joe(), Some("updated the user groups")),
+            ("groups: [wheel], membership: exact", joe(), Some("updated the user groups")),
+            ("groups: [wheel, audio], membership: exact", joe(), None),
+            ("home: /srv/joe", joe(), Some("updated the user home")),
+            ("manage_home: true", joe(), None),
+            ("manage_home: true", homeless(), Some("updated the user home")),
+            ("shell: /bin/zsh, comment: J", joe(), Some("updated the user shell comment")),
+            ("password: $6$x", joe(), None),
+            ("password: $6$y", joe(), Some("updated the user password")),
+            ("password: '!'", joe(), Some("updated the user password")),
+            ("locked: true", joe(), Some("updated the user locked")),
+            ("locked: true", locked(), None),
+            ("locked: false", locked(), Some("updated the user locked")),
+            ("locked: true", secretive(), Some("error: only root can tell whether the password is right")),
+            ("expires: never", joe(), None),
+            ("expires: '2030-01-01'", joe(), Some("updated the user expires")),
+            ("uid: 1001", blocked(), Some("error: taken")),
+            ("", blocked(), None),
+            ("", elsewhere(), None),
+            (
+                "uid: 1001",
+                elsewhere(),
+                Some("error: the user \"joe\" is not local: only the name service knows it"),
+            ),
+        ] {
+            assert_eq!(decided(text, &have).as_deref(), expected, "{text}");
+        }
+    }
+}
