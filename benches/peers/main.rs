@@ -10,6 +10,7 @@
 mod archive;
 mod contest;
 mod files;
+mod loops;
 mod measure;
 mod programs;
 mod work;
@@ -58,5 +59,6 @@ fn compare(ccm: &Path) -> Result<()> {
             work.compare(task)?;
         }
     }
+    loops::compare(&folder, &ccm)?;
     archive::compare(&folder, &ccm)
 }
