@@ -119,6 +119,7 @@ impl ResourceType for Scaffold {
         let source = want.source.as_deref().map(tree::path);
         Watches {
             paths: std::iter::once(want.name.as_path().to_owned()).chain(source).collect(),
+            folders: vec![want.name.as_path().to_owned()],
             // A directory tells only what comes to it and leaves it.
             completeness: Coverage::Poll,
             ..Ownership::of(&want.owner, &want.group).watches()
