@@ -13,6 +13,8 @@
 
 mod accounts;
 mod agent;
+mod agent_sources;
+mod agent_systemd;
 mod architecture;
 mod archive;
 mod attacker;
@@ -73,6 +75,7 @@ mod service_systemctl;
 mod service_vanishing;
 mod session;
 mod session_folders;
+mod signed_bundles;
 mod standard_streams;
 mod state_directory;
 mod subsets;

@@ -29,7 +29,7 @@ impl dyn Log + '_ {
         self.tell(LogLevel::Error, message, fields);
     }
 
-    fn tell(&self, level: LogLevel, message: &str, fields: &[(&str, &dyn Display)]) {
+    pub(crate) fn tell(&self, level: LogLevel, message: &str, fields: &[(&str, &dyn Display)]) {
         let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.to_string())).collect();
         self.write(level, message, &fields);
     }

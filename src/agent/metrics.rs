@@ -140,6 +140,31 @@ const STATES: [Metric; 8] = [
     metric("resource_state_stable_count", "Resources that were as desired", Kind::Counter, &["type", "name"]),
 ];
 
+/// Returns everything that can be counted: its name, kind, labels and meaning.
+#[cfg(test)]
+pub(crate) fn described() -> Vec<(String, &'static str, &'static [&'static str], &'static str)> {
+    let all = [
+        &MANIFEST_APPLY,
+        &RESOURCE_APPLY,
+        &AGENT_APPLY,
+        &DATA_RESOLVE,
+        &DATA_RESOLVE_ERROR,
+        &FACTS_RESOLVE,
+        &FACTS_RESOLVE_ERROR,
+        &FETCH,
+        &FETCH_ERROR,
+        &SOURCE_AGE,
+        &SOURCE_STALE,
+        &REPAIR_LATENCY,
+        &BACKOFF,
+        &LAST_RUN,
+        &BUILD,
+    ];
+    let all = all.into_iter().chain(&STATES);
+    all.map(|metric| (format!("{PREFIX}{}", metric.name), metric.kind.word(), metric.labels, metric.help))
+        .collect()
+}
+
 /// What is counted so far. Nothing is, unless somebody will ask for it.
 pub(crate) struct Metrics {
     families: Option<Mutex<BTreeMap<&'static str, Family>>>,

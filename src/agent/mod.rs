@@ -27,6 +27,8 @@ mod status;
 mod waiting;
 mod watching;
 
+#[cfg(test)]
+pub(crate) use self::{config::Written, metrics::described as described_metrics};
 pub(crate) use self::{
     config::{Config, LogLevel, PLACES},
     control::{Command, call},

@@ -5,7 +5,7 @@ use std::{collections::HashSet, path::Path, time::Instant};
 use super::{
     Surroundings,
     intake::{Intake, Judge},
-    log::Log,
+    log::{Log, LogLevel},
     metrics::{self, Metrics},
     watching::{OwnWrites, Subject, Watching},
 };
@@ -149,7 +149,11 @@ impl Round<'_> {
         let took = started.elapsed();
         let summary = &finished.summary;
         let source = address(intake, *number);
-        self.log.info(
+        let is_news = ready.is_whole || summary.changed_resources + summary.failed_resources > 0;
+        // That a look found nothing is of interest to nobody.
+        let level = if is_news { LogLevel::Info } else { LogLevel::Debug };
+        self.log.tell(
+            level,
             "applied",
             &[
                 ("source", &source),

@@ -28,6 +28,7 @@ use super::{
 use crate::{
     engine::RunMode,
     host::{
+        bus::UnitSignals,
         files::PrivateFolder,
         interrupt::{Hangups, Interrupt},
         service_manager::ServiceManager,
@@ -68,6 +69,8 @@ pub(crate) struct Agent<'s> {
     mailbox: Mailbox<Message>,
     intake: Intake,
     watching: Option<Watching>,
+    /// What systemd tells of units, where it can be heard.
+    units: Option<UnitSignals>,
     pauses: Pauses,
     due: Due,
     /// When drift that was noticed is looked at.
@@ -107,6 +110,7 @@ impl<'s> Agent<'s> {
             generation: 0,
             mailbox,
             intake,
+            units: None,
             pauses: Pauses::default(),
             due: Due::default(),
             together: None,
@@ -215,6 +219,7 @@ impl<'s> Agent<'s> {
         let until = moments.into_iter().flatten().min();
         let mut descriptors = vec![self.setting.interrupt.as_fd(), hangups.as_fd(), self.mailbox.as_fd()];
         descriptors.extend(self.watching.as_ref().map(|watching| watching.inotify().as_fd()));
+        descriptors.extend(self.units.as_ref().map(AsFd::as_fd));
         wait(&descriptors, until);
     }
 
@@ -279,6 +284,35 @@ impl<'s> Agent<'s> {
         let drift = self.watching.as_mut().map(|watching| watching.drift(&OwnWrites::default()));
         if let Some(drift) = drift {
             self.take_drift(drift);
+        }
+        let Some(signals) = self.units.as_mut().map(UnitSignals::take) else { return };
+        match (signals, &self.watching) {
+            (Ok(signals), Some(watching)) => {
+                let drift = watching.unit_drift(&signals);
+                self.take_drift(drift);
+            }
+            (Ok(_), None) => {}
+            (Err(error), _) => {
+                let effect = "units are looked at when their time comes, and the bus is tried again then";
+                self.setting.log.warn("the bus is gone", &[("error", &error), ("effect", &effect)]);
+                self.units = None;
+            }
+        }
+    }
+
+    /// Listens to systemd, if a resource depends on a unit and nobody listens yet.
+    fn listen_to_units(&mut self) {
+        let is_wanted = self.watching.as_ref().is_some_and(Watching::has_units);
+        if !is_wanted {
+            self.units = None;
+        } else if self.units.is_none() {
+            match UnitSignals::connect() {
+                Ok(units) => self.units = Some(units),
+                Err(error) => {
+                    let effect = "units are looked at when their time comes";
+                    self.setting.log.debug("there is no bus", &[("error", &error), ("effect", &effect)]);
+                }
+            }
         }
     }
 
@@ -350,6 +384,8 @@ impl<'s> Agent<'s> {
         let outcomes = round.run(&self.intake, &plan.extents, self.watching.as_mut(), &mut own);
         if plan.cause == Cause::Drift {
             self.note_repairs(&outcomes, noticed);
+        } else {
+            self.listen_to_units();
         }
         let now = Timestamp::now();
         for outcome in outcomes {

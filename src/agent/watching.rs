@@ -14,7 +14,10 @@ use std::{
 use rustix::io::Errno;
 
 use crate::{
-    host::inotify::{Happening, Inotify, Stamp, Watch, What},
+    host::{
+        bus::UnitSignal,
+        inotify::{Happening, Inotify, Stamp, Watch, What},
+    },
     resource::Watches,
     vocabulary::Reference,
 };
@@ -94,6 +97,10 @@ pub(crate) struct Watching {
     inotify: Inotify,
     folders: BTreeMap<PathBuf, Folder>,
     paths: HashMap<Watch, PathBuf>,
+    /// Whom a change of a unit concerns.
+    units: BTreeMap<String, Vec<Target>>,
+    /// Where directories really are, while resources are taken in.
+    resolved: HashMap<PathBuf, PathBuf>,
     /// The resources of each manifest.
     resources: Vec<Vec<Reference>>,
     /// What came while a run was in progress.
@@ -108,6 +115,8 @@ impl Watching {
             inotify: Inotify::new()?,
             folders: BTreeMap::new(),
             paths: HashMap::new(),
+            units: BTreeMap::new(),
+            resolved: HashMap::new(),
             resources: Vec::new(),
             kept: Vec::new(),
             is_limited: false,
@@ -151,6 +160,10 @@ impl Watching {
                 !targets.is_empty()
             });
         }
+        self.units.retain(|_, targets| {
+            targets.retain(is_other);
+            !targets.is_empty()
+        });
         let mut references = Vec::new();
         for (reference, watches) in resources {
             let place = u32::try_from(references.len()).unwrap_or(u32::MAX);
@@ -163,18 +176,29 @@ impl Watching {
                 self.walk_to(&path);
                 self.folders.entry(path).or_default().inside.push(target);
             }
+            for unit in &watches.units {
+                self.units.entry(unit.clone()).or_default().push(target);
+            }
             references.push(reference);
         }
         if self.resources.len() <= manifest {
             self.resources.resize_with(manifest + 1, Vec::new);
         }
         self.resources[manifest] = references;
+        self.resolved = HashMap::new();
         self.renew();
     }
 
     fn insert(&mut self, path: &Path, target: Target) {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
-        let real = resolved(parent);
+        let real = match self.resolved.get(parent) {
+            Some(known) => known.clone(),
+            None => {
+                let real = resolved(parent);
+                self.resolved.insert(parent.to_owned(), real.clone());
+                real
+            }
+        };
         self.walk_to(&real);
         // A link on the way may come to lead elsewhere.
         if real != parent {
@@ -233,6 +257,23 @@ impl Watching {
         self.kept.extend(self.inotify.take());
     }
 
+    /// Whether some resource depends on a unit.
+    pub(crate) fn has_units(&self) -> bool {
+        !self.units.is_empty()
+    }
+
+    /// Returns whom changes of units concern.
+    pub(crate) fn unit_drift(&self, signals: &[UnitSignal]) -> Drift {
+        let mut targets = BTreeSet::new();
+        for signal in signals {
+            match signal {
+                UnitSignal::Unit(name) => targets.extend(self.units.get(name).into_iter().flatten()),
+                UnitSignal::Files => targets.extend(self.units.values().flatten()),
+            }
+        }
+        self.drift_of(targets, false)
+    }
+
     /// Returns whom it concerns what has happened, apart from what the agent itself did.
     pub(crate) fn drift(&mut self, own: &OwnWrites) -> Drift {
         let mut found = Found::default();
@@ -244,8 +285,12 @@ impl Watching {
         if found.is_structure_changed {
             self.renew();
         }
-        let mut drift = Drift { anything: found.anything, ..Drift::default() };
-        for target in found.targets {
+        self.drift_of(found.targets, found.anything)
+    }
+
+    fn drift_of(&self, targets: BTreeSet<Target>, anything: bool) -> Drift {
+        let mut drift = Drift { anything, ..Drift::default() };
+        for target in targets {
             match target {
                 Target::Source(number) => {
                     drift.sources.insert(number as usize);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "this is where the machine is touched")]
 
+pub(crate) mod bus;
 pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod inotify;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use schemars::Schema;
 use serde_json::Value;
 
 use super::{
@@ -34,6 +35,17 @@ pub(crate) fn reference_page(kind: &dyn AnyType) -> String {
     }
     page.truncate(page.trim_end().len());
     page.push('\n');
+    page
+}
+
+/// The page for `docs/reference` about a file with these keys.
+pub(crate) fn keys_page(title: &str, schema: &Schema) -> String {
+    let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let mut page = format!(
+        "# {title}\n\n<!-- Generated from the source: change it there, then run `UPDATE=1 cargo test`. -->\n\n{description}\n"
+    );
+    heading(&mut page, "Keys");
+    table(&mut page, &own_fields(schema));
     page
 }
 

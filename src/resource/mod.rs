@@ -42,7 +42,7 @@ pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use expansion::Expansion;
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
 #[cfg(test)]
-pub(crate) use manual::reference_page;
+pub(crate) use manual::{keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use rendering::{Elements, HIDDEN};
 pub(crate) use schema::{

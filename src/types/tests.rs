@@ -9,7 +9,7 @@ use crate::{
     document::Diagnostics,
     manifest::{declarations, manifest_schema},
     redaction::MASK,
-    resource::{AnyType, Completeness, FieldKind, Resource, fields, reference_page},
+    resource::{AnyType, Completeness, FieldKind, Resource, fields, inlined, keys_page, reference_page},
     template::holds_template,
 };
 
@@ -218,6 +218,17 @@ fn the_lists_of_facts_and_functions_are_current() {
 }
 
 #[test]
+fn the_reference_of_the_agent_is_current() {
+    let mut page = keys_page("agent", &inlined::<crate::agent::Written>());
+    page += "\n## Metrics\n\nServed under `/metrics` where `metrics` says; `/healthz` answers while the agent lives, `/readyz` after its first \
+             run. Besides these there are the `process_` metrics that Prometheus defines.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n";
+    for (name, kind, labels, help) in crate::agent::described_metrics() {
+        page += &format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", "));
+    }
+    assert_current("docs/reference/agent.md", &page);
+}
+
+#[test]
 fn the_schemas_are_current() {
     let schemas = [
         ("manifest", manifest_schema()),
@@ -238,7 +249,7 @@ fn every_file_of_the_reference_belongs_to_a_type_or_is_a_list() {
     for entry in fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let page = name.strip_suffix(".md").unwrap();
-        let is_list = ["facts", "functions"].contains(&page);
+        let is_list = ["agent", "facts", "functions"].contains(&page);
         assert!(is_list || super::find(page).is_some(), "docs/reference/{name} is about no type");
     }
 }

@@ -1,0 +1,195 @@
+//! Bundles: the same bytes every time, signatures that ssh-keygen agrees with, and agents that take nothing else.
+
+use std::fs;
+
+use crate::support::{
+    Agent, World, has,
+    http::{Reply, Server},
+    sh,
+};
+
+fn packed(world: &World, content: &str) {
+    let folder = world.base().join("site");
+    fs::create_dir_all(folder.join("files")).unwrap();
+    let manifest = world.fill("- file:\n    - $W/a: { source: files/a, $OWN, mode: '0644' }\n");
+    fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+    fs::write(folder.join("files/a"), content).unwrap();
+}
+
+fn keys(world: &World) {
+    sh(
+        "ssh-keygen -q -t ed25519 -N '' -f key; ssh-keygen -q -t ed25519 -N '' -f other
+         echo \"ops@example.org $(cat key.pub)\" >signers",
+        world.base(),
+    );
+}
+
+fn build(world: &World, more: &[&str]) {
+    world.ccm(["bundle", "build", "site", "-o", "site.tar.gz"].iter().chain(more)).run().exits(0);
+}
+
+#[test]
+fn the_same_folder_gives_the_same_bytes() {
+    let world = World::new();
+    packed(&world, "x");
+    build(&world, &[]);
+    let first = fs::read(world.base().join("site.tar.gz")).unwrap();
+    sh(
+        "touch -d 2001-01-01 site/manifest.yaml; chmod 0600 site/files/a; chmod 0700 site/files",
+        world.base(),
+    );
+    build(&world, &[]);
+    assert_eq!(fs::read(world.base().join("site.tar.gz")).unwrap(), first);
+    let listed = sh("tar -tzf site.tar.gz; tar -xzOf site.tar.gz ccm-bundle.json", world.base());
+    assert!(listed.starts_with("ccm-bundle.json\nfiles/\nfiles/a\nmanifest.yaml\n"), "{listed}");
+    assert!(listed.contains("\"name\": \"site\"") && listed.contains("\"version\": \"0\""), "{listed}");
+    world.ccm(["apply", "site.tar.gz"]).run().exits(0);
+    assert_eq!(world.read("a"), "x");
+    fs::remove_file(world.base().join("site/manifest.yaml")).unwrap();
+    let none = world.ccm(["bundle", "build", "site", "-o", "other.tar.gz"]).run();
+    none.exits(2).complains("holds no manifest.yaml");
+}
+
+#[test]
+fn ssh_keygen_and_ccm_agree_on_signatures_of_every_kind_of_key() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    for kind in ["ed25519", "ecdsa -b 256", "ecdsa -b 384", "rsa -b 2048"] {
+        let world = World::new();
+        packed(&world, "x");
+        build(&world, &["--version", "1.2"]);
+        sh(
+            &format!("ssh-keygen -q -t {kind} -N '' -f key; echo \"ops $(cat key.pub)\" >signers"),
+            world.base(),
+        );
+        let verify = || world.ccm(["bundle", "verify", "site.tar.gz", "--signers", "signers"]).run();
+        verify().exits(1).complains("it is not signed");
+        sh("ssh-keygen -q -Y sign -n ccm -f key site.tar.gz", world.base());
+        verify().exits(0).says("site version 1.2, signed by ops");
+        let theirs = "ssh-keygen -q -Y verify -n ccm -f signers -I ops -s site.tar.gz.sig <site.tar.gz";
+        if kind.starts_with("rsa") {
+            // RSA keys sign through the ssh agent.
+            let sign = world.ccm(["bundle", "sign", "site.tar.gz", "--key", "key"]);
+            sign.run().exits(2).complains("ssh-add");
+        } else {
+            fs::remove_file(world.base().join("site.tar.gz.sig")).unwrap();
+            world.ccm(["bundle", "sign", "site.tar.gz", "--key", "key"]).run().exits(0);
+            verify().exits(0);
+        }
+        sh(theirs, world.base());
+        let named =
+            world.ccm(["bundle", "verify", "site.tar.gz", "--signers", "signers", "--name", "web"]).run();
+        named.exits(1).complains("it is the bundle `site` and not `web`");
+        sh("printf x >>site.tar.gz", world.base());
+        verify().exits(1).complains("the signature does not fit");
+    }
+}
+
+#[test]
+fn the_ssh_agent_signs_with_keys_that_it_holds() {
+    if !has("ssh-keygen") || !has("ssh-agent") {
+        return;
+    }
+    for kind in ["ed25519", "rsa -b 2048"] {
+        let world = World::new();
+        packed(&world, "x");
+        build(&world, &[]);
+        let script = format!(
+            "ssh-keygen -q -t {kind} -N '' -f key; echo \"ops $(cat key.pub)\" >signers
+             ssh-agent sh -ec 'ssh-add -q key; mv key away; exec \"$CCM\" bundle sign site.tar.gz --key key.pub'
+             ssh-keygen -q -Y verify -n ccm -f signers -I ops -s site.tar.gz.sig <site.tar.gz"
+        );
+        sh(&format!("export CCM={}; {script}", env!("CARGO_BIN_EXE_ccm")), world.base());
+        world.ccm(["bundle", "verify", "site.tar.gz", "--signers", "signers"]).run().exits(0);
+    }
+}
+
+#[test]
+fn signatures_count_only_for_their_purpose_in_their_time_and_by_those_who_may_sign() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new();
+    packed(&world, "x");
+    build(&world, &[]);
+    keys(&world);
+    let verify = |signers: &str| {
+        fs::write(world.base().join("signers"), sh(&format!("echo \"{signers}\""), world.base())).unwrap();
+        world.ccm(["bundle", "verify", "site.tar.gz", "--signers", "signers"]).run()
+    };
+    let sign = |key: &str| world.ccm(["bundle", "sign", "site.tar.gz", "--key", key]).run().exits(0).code;
+    sign("key");
+    verify("# ours\n\nops $(cat key.pub)").exits(0);
+    verify("ops namespaces=\\\"git,c?m\\\" $(cat key.pub)").exits(0);
+    verify("ops namespaces=\\\"git\\\" $(cat key.pub)").exits(1).complains("not among the allowed signers");
+    verify("ops valid-after=\\\"20200101Z\\\",valid-before=\\\"20200102Z\\\" $(cat key.pub)")
+        .exits(1)
+        .complains("not valid at this time");
+    verify("ops valid-after=\\\"20200101Z\\\" $(cat key.pub)").exits(0);
+    verify("ops nonsense $(cat key.pub)").exits(2).complains("signers:1: unknown option `nonsense`");
+    sign("other");
+    verify("ops $(cat key.pub)").exits(1).complains("SHA256:");
+    sh("ssh-keygen -q -Y sign -n git -f key site.tar.gz", world.base());
+    verify("ops $(cat key.pub)").exits(1).complains("signed for `git`");
+    fs::write(world.base().join("site.tar.gz.sig"), "nonsense").unwrap();
+    verify("ops $(cat key.pub)").exits(1).complains("not one of ssh-keygen");
+    build(&world, &["--expires", "2020-01-01T00:00:00Z"]);
+    sign("key");
+    verify("ops $(cat key.pub)").exits(1).complains("it expired at");
+}
+
+#[test]
+fn an_agent_that_requires_signatures_takes_nothing_else() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new();
+    keys(&world);
+    packed(&world, "one");
+    build(&world, &["--version", "2"]);
+    let sign = |key: &str| world.ccm(["bundle", "sign", "site.tar.gz", "--key", key]).run().exits(0).code;
+    sign("key");
+    let folder = world.base().to_owned();
+    let server = Server::start(move |request| {
+        fs::read(folder.join(&request.path[1..])).map_or(Reply::status(404), Reply::body)
+    });
+    let config = format!(
+        "manifests: ['{}']\npoll: 200ms\nsplay: 0s\nrequire_signature: true\nallowed_signers: {}\n",
+        server.url("/site.tar.gz"),
+        world.base().join("signers").display()
+    );
+    fs::write(world.base().join("agent.yaml"), config).unwrap();
+    let agent = Agent::start(&world);
+    agent.makes("a", "one");
+    let mut refused = 0;
+    let mut refuses = |reason: &str| {
+        refused += 1;
+        agent.until(reason, || {
+            agent.log().lines().any(|line| line.contains("new content is refused") && line.contains(reason))
+        });
+        assert_eq!(world.read("a"), "one", "{}", agent.log());
+    };
+    packed(&world, "two");
+    build(&world, &["--version", "3"]);
+    refuses("the signature does not fit");
+    fs::remove_file(world.base().join("site.tar.gz.sig")).unwrap();
+    build(&world, &["--version", "3.1"]);
+    refuses("it is not signed");
+    sign("other");
+    build(&world, &["--version", "3.2"]);
+    sign("other");
+    refuses("not among the allowed signers");
+    build(&world, &["--version", "1.9"]);
+    sign("key");
+    refuses("its version 1.9 is older than 2");
+    build(&world, &["--version", "4", "--name", "web"]);
+    sign("key");
+    refuses("it is the bundle `web` and not `site`");
+    build(&world, &["--version", "5", "--expires", "2020-01-01T00:00:00Z"]);
+    sign("key");
+    refuses("it expired at");
+    build(&world, &["--version", "6"]);
+    sign("key");
+    agent.makes("a", "two");
+}
