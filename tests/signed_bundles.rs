@@ -130,7 +130,7 @@ fn signatures_count_only_for_their_purpose_in_their_time_and_by_those_who_may_si
     verify("ops nonsense $(cat key.pub)").exits(2).complains("signers:1: unknown option `nonsense`");
     sign("other");
     verify("ops $(cat key.pub)").exits(1).complains("SHA256:");
-    sh("ssh-keygen -q -Y sign -n git -f key site.tar.gz", world.base());
+    sh("rm site.tar.gz.sig; ssh-keygen -q -Y sign -n git -f key site.tar.gz", world.base());
     verify("ops $(cat key.pub)").exits(1).complains("signed for `git`");
     fs::write(world.base().join("site.tar.gz.sig"), "nonsense").unwrap();
     verify("ops $(cat key.pub)").exits(1).complains("not one of ssh-keygen");

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::{
     host::{
         bus::UnitSignal,
-        inotify::{Happening, Inotify, Stamp, Watch, What},
+        inotify::{Happening, Inotify, Interest, Stamp, Watch, What},
     },
     resource::Watches,
     vocabulary::Reference,
@@ -83,13 +83,20 @@ impl OwnWrites {
 /// A directory that is to be watched.
 #[derive(Default)]
 struct Folder {
-    watch: Option<Watch>,
+    watch: Option<(Watch, Interest)>,
     /// Whom a change of this name concerns.
     names: HashMap<OsString, Vec<Target>>,
     /// Whom any name concerns.
     inside: Vec<Target>,
     /// Names that are on the way to other directories.
     steps: HashSet<OsString>,
+}
+
+impl Folder {
+    /// Of a directory that is only on the way to others, names are enough: it may be a busy one such as `/tmp`.
+    fn interest(&self) -> Interest {
+        if self.names.is_empty() && self.inside.is_empty() { Interest::Names } else { Interest::Everything }
+    }
 }
 
 /// Watches directories, where the kernel lets it.
@@ -236,10 +243,14 @@ impl Watching {
     /// Watches the directories that exist and are not watched yet.
     fn renew(&mut self) {
         self.is_limited = false;
-        for (path, folder) in self.folders.iter_mut().filter(|(_, folder)| folder.watch.is_none()) {
-            match self.inotify.watch(path) {
+        for (path, folder) in &mut self.folders {
+            let interest = folder.interest();
+            if folder.watch.is_some_and(|(_, known)| known == interest) {
+                continue;
+            }
+            match self.inotify.watch(path, interest) {
                 Ok(watch) => {
-                    folder.watch = Some(watch);
+                    folder.watch = Some((watch, interest));
                     self.paths.insert(watch, path.clone());
                 }
                 Err(Errno::NOSPC | Errno::NOMEM) => {

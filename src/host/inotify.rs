@@ -36,6 +36,15 @@ pub(crate) struct Happening {
     pub(crate) name: OsString,
 }
 
+/// What is of interest in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// Which names there are.
+    Names,
+    /// Also what is written, and owners and modes.
+    Everything,
+}
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
@@ -56,18 +65,20 @@ impl Inotify {
         Ok(Self(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
     }
 
-    /// Watches a directory, not what is in the directories in it.
-    pub(crate) fn watch(&self, directory: &Path) -> Result<Watch, Errno> {
-        let flags = WatchFlags::CLOSE_WRITE
-            | WatchFlags::MOVED_FROM
+    /// Watches a directory, not what is in the directories in it. One that is watched already is the same watch.
+    pub(crate) fn watch(&self, directory: &Path, interest: Interest) -> Result<Watch, Errno> {
+        let names = WatchFlags::MOVED_FROM
             | WatchFlags::MOVED_TO
             | WatchFlags::CREATE
             | WatchFlags::DELETE
-            | WatchFlags::ATTRIB
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW;
+        let flags = match interest {
+            Interest::Names => names,
+            Interest::Everything => names | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB,
+        };
         add_watch(&self.0, directory, flags).map(Watch)
     }
 
@@ -155,7 +166,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("ccm-inotify-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let inotify = Inotify::new().unwrap();
-        let watch = inotify.watch(&folder).unwrap();
+        let watch = inotify.watch(&folder, Interest::Everything).unwrap();
         assert!(inotify.take().is_empty());
         let file = folder.join("file");
         assert_eq!(Stamp::of(&file), Stamp(None));
