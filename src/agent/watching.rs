@@ -324,18 +324,19 @@ impl Watching {
         }
         let Some(path) = self.paths.get(&happening.watch).cloned() else { return };
         if happening.what == What::Lost {
-            self.paths.remove(&happening.watch);
-            if let Some(folder) = self.folders.get_mut(&path) {
-                folder.watch = None;
-            }
             found.is_structure_changed = true;
+            self.release_below(&path);
             self.all_below(&path, found);
             return;
         }
         let Some(folder) = self.folders.get(&path) else { return };
         let at = path.join(&happening.name);
         let is_step = happening.what != What::Changed && folder.steps.contains(&happening.name);
-        found.is_structure_changed |= is_step;
+        if is_step {
+            found.is_structure_changed = true;
+            self.release_below(&at);
+        }
+        let Some(folder) = self.folders.get(&path) else { return };
         if own.explain(&at) {
             return;
         }
@@ -343,6 +344,16 @@ impl Watching {
         found.targets.extend(&folder.inside);
         if is_step {
             self.all_below(&at, found);
+        }
+    }
+
+    /// Watches a directory and those below it no more: under their names there may be others now.
+    fn release_below(&mut self, path: &Path) {
+        let below =
+            self.folders.range_mut(path.to_owned()..).take_while(|(folder, _)| folder.starts_with(path));
+        for (watch, _) in below.filter_map(|(_, folder)| folder.watch.take()) {
+            self.inotify.unwatch(watch);
+            self.paths.remove(&watch);
         }
     }
 

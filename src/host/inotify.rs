@@ -14,7 +14,7 @@ use std::{
 use rustix::{
     fs::{
         AtFlags, CWD, StatxFlags,
-        inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init},
+        inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch},
         statx,
     },
     io::Errno,
@@ -80,6 +80,11 @@ impl Inotify {
             Interest::Everything => names | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB,
         };
         add_watch(&self.0, directory, flags).map(Watch)
+    }
+
+    /// Watches a directory no more. What the kernel forgot by itself is as good.
+    pub(crate) fn unwatch(&self, watch: Watch) {
+        let _ = remove_watch(&self.0, watch.0);
     }
 
     /// Returns what has happened since; nothing if that is all.
