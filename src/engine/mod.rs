@@ -413,8 +413,8 @@ impl<'a> Run<'a, '_> {
             prediction: &place.prediction,
         };
         let outcome = attempts.make(&mut self.refreshes, &mut self.grouped, observer);
-        let observed = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
-        if let Some(value) = observed.and_then(|have| wanted.learns(have)) {
+        let state = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
+        if let Some(value) = state.and_then(|have| wanted.learns(have)) {
             place.scope.learn(&resource.name, value.clone());
         }
         outcome

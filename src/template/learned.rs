@@ -7,6 +7,8 @@ use std::{
 
 use ccm_expr::{Object, Value};
 
+use super::scope::{Lifetime, Scope};
+
 /// The facts that resources of a manifest, and of those inside it, learn.
 #[derive(Clone, Default)]
 pub(crate) struct Learned(Arc<Mutex<Known>>);
@@ -71,6 +73,54 @@ impl Object for WithLearned {
         let mut names = self.facts.member_names();
         names.extend(self.learned.known().values.keys().map(|name| Arc::from(name.as_str())));
         names
+    }
+}
+
+/// The machine has a fact of that name.
+pub(crate) struct FactExists;
+
+impl Scope {
+    /// The same scope with facts that are learned in the run.
+    pub(crate) fn with_learned(mut self, learned: &Learned) -> Self {
+        self.facts = learned.over(self.facts);
+        self.learned = Some(learned.clone());
+        self
+    }
+
+    /// Takes it that a fact will be learned. Fails if the machine has one of that name.
+    pub(crate) fn promise(&self, name: &str) -> Result<(), FactExists> {
+        let is_known = self.facts.member_names().iter().any(|known| &**known == name);
+        match &self.learned {
+            Some(learned) if !is_known => learned.promise(name),
+            Some(_) => return Err(FactExists),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// From now on expressions see this fact.
+    pub(crate) fn learn(&self, name: &str, value: serde_json::Value) {
+        if let Some(learned) = &self.learned {
+            learned.learn(name.to_owned(), value.into());
+        }
+    }
+
+    /// Forgets what an earlier run has learned.
+    pub(crate) fn forget_learned(&self) {
+        if let Some(learned) = &self.learned {
+            learned.forget();
+        }
+    }
+
+    /// Returns a fact that was asked for since this was last called, and is only learned in the run.
+    pub(crate) fn take_unlearned(&self) -> Option<String> {
+        self.learned.as_ref()?.take_asked()
+    }
+
+    /// As [`Scope::take_unlearned`], for what has to be known when the manifest is loaded: why it cannot be.
+    pub(super) fn take_asked_too_early(&self) -> Option<String> {
+        let name = self.take_unlearned().filter(|_| self.lifetime == Lifetime::Run)?;
+        Some(format!("`Facts.{name}` is learned only in the run, and this is worked out before it"))
     }
 }
 

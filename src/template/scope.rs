@@ -15,9 +15,9 @@ use super::{Element, Learned, functions, version::version_compare};
 
 /// What expressions can see.
 pub(crate) struct Scope {
-    facts: Value,
+    pub(super) facts: Value,
     /// What is learned in the run, which the facts have on top.
-    learned: Option<Learned>,
+    pub(super) learned: Option<Learned>,
     /// Nothing while the data is being made.
     data: Option<Value>,
     /// Nothing in data that comes from elsewhere: whoever serves it is not to learn of it.
@@ -27,7 +27,7 @@ pub(crate) struct Scope {
     reach: Reach,
     /// What all expressions of a run hold together.
     memory: Memory,
-    lifetime: Lifetime,
+    pub(super) lifetime: Lifetime,
     /// The value that a rule is about, where there is one.
     subject: Option<Value>,
     /// The element that the resource is repeated for, where it is.
@@ -63,9 +63,6 @@ pub(crate) enum PredictedText {
     Nothing,
 }
 
-/// The machine has a fact of that name.
-pub(crate) struct FactExists;
-
 /// What a look-up without a default gives for a path that leads nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
@@ -93,7 +90,7 @@ pub(super) enum Reach {
 
 /// How long the values of templates are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lifetime {
+pub(super) enum Lifetime {
     /// They become part of the manifest or its data.
     Run,
     /// They are gone when the turn of their resource is over.
@@ -166,47 +163,6 @@ impl Scope {
     /// The same scope with this memory for all expressions.
     pub(crate) fn with_memory(self, memory: Memory) -> Self {
         Self { memory, ..self }
-    }
-
-    /// The same scope with facts that are learned in the run.
-    pub(crate) fn with_learned(self, learned: &Learned) -> Self {
-        Self { facts: learned.over(self.facts), learned: Some(learned.clone()), ..self }
-    }
-
-    /// Takes it that a fact will be learned. Fails if the machine has one of that name.
-    pub(crate) fn promise(&self, name: &str) -> Result<(), FactExists> {
-        let is_known = self.facts.member_names().iter().any(|known| &**known == name);
-        match &self.learned {
-            Some(learned) if !is_known => learned.promise(name),
-            Some(_) => return Err(FactExists),
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// From now on expressions see this fact.
-    pub(crate) fn learn(&self, name: &str, value: serde_json::Value) {
-        if let Some(learned) = &self.learned {
-            learned.learn(name.to_owned(), value.into());
-        }
-    }
-
-    /// Forgets what an earlier run has learned.
-    pub(crate) fn forget_learned(&self) {
-        if let Some(learned) = &self.learned {
-            learned.forget();
-        }
-    }
-
-    /// Returns a fact that was asked for since this was last called, and is only learned in the run.
-    pub(crate) fn take_unlearned(&self) -> Option<String> {
-        self.learned.as_ref()?.take_asked()
-    }
-
-    /// As [`Scope::take_unlearned`], for what has to be known when the manifest is loaded: why it cannot be.
-    pub(super) fn take_asked_too_early(&self) -> Option<String> {
-        let name = self.take_unlearned().filter(|_| self.lifetime == Lifetime::Run)?;
-        Some(format!("`Facts.{name}` is learned only in the run, and this is worked out before it"))
     }
 
     /// The same scope for templates whose values are gone after the turn of their resource.

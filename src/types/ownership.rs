@@ -12,13 +12,13 @@ use crate::{
 /// The user and the group that a resource names.
 #[derive(Clone, Copy)]
 pub(super) struct Ownership<'w> {
-    pub(super) owner: Option<&'w Account>,
-    pub(super) group: Option<&'w Account>,
+    owner: Option<&'w Account>,
+    group: Option<&'w Account>,
 }
 
 impl<'w> Ownership<'w> {
-    pub(super) fn of(owner: &'w Option<Account>, group: &'w Option<Account>) -> Self {
-        Self { owner: owner.as_ref(), group: group.as_ref() }
+    pub(super) fn of(owner: Option<&'w Account>, group: Option<&'w Account>) -> Self {
+        Self { owner, group }
     }
 
     /// Returns the numbers of the user and the group, each where it is named. A name that the machine does not know is

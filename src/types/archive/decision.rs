@@ -162,5 +162,9 @@ fn attribute_differences(want: &Properties, have: &ArchiveState) -> Vec<Differen
     };
     let mode = if want.mode.is_some() { target.mode } else { entry.mode };
     let wanted = Attributes { mode, ..*target };
-    Ownership::of(&want.owner, &want.group).differences(entry, &have.metadata.permissions, wanted)
+    Ownership::of(want.owner.as_ref(), want.group.as_ref()).differences(
+        entry,
+        &have.metadata.permissions,
+        wanted,
+    )
 }

@@ -359,7 +359,7 @@ impl ResourceType for Archive {
             paths: std::iter::once(&want.name).chain(creates).map(|path| path.as_path().to_owned()).collect(),
             // A directory tells only what comes to it and leaves it.
             completeness: if want.verify { Coverage::Poll } else { Coverage::Whole },
-            ..Ownership::of(&want.owner, &want.group).watches()
+            ..Ownership::of(want.owner.as_ref(), want.group.as_ref()).watches()
         }
     }
 

@@ -184,7 +184,9 @@ fn recall<T>(found: Result<Option<T>, StateError>, cx: &Context) -> Option<T> {
 
 /// Owner, group and mode as numbers; `None` when not all are given, as when only looking.
 fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Error> {
-    let (Some(uid), Some(gid)) = Ownership::of(&want.owner, &want.group).ids(cx)? else { return Ok(None) };
+    let (Some(uid), Some(gid)) = Ownership::of(want.owner.as_ref(), want.group.as_ref()).ids(cx)? else {
+        return Ok(None);
+    };
     let mode = want.mode.map_or_else(|| 0o644 & !umask(), Mode::bits);
     Ok(Some(Attributes { uid, gid, mode }))
 }

@@ -119,5 +119,9 @@ fn update(action: Action, differences: Vec<Difference>) -> Option<Change<Action>
 /// Returns owner, group and mode that differ.
 fn attribute_differences(want: &Properties, have: &FileState) -> Vec<Difference> {
     let (Some(wanted), Some(entry)) = (have.attributes_wanted(), &have.entry) else { return Vec::new() };
-    Ownership::of(&want.owner, &want.group).differences(entry, &have.metadata.permissions, wanted)
+    Ownership::of(want.owner.as_ref(), want.group.as_ref()).differences(
+        entry,
+        &have.metadata.permissions,
+        wanted,
+    )
 }

@@ -129,7 +129,7 @@ fn attributes(want: &Properties, file: Option<&Entry>, cx: &Context) -> Result<O
         return Ok(None);
     }
     let kept = file.filter(|_| want.is_edited());
-    let (uid, gid) = Ownership::of(&want.owner, &want.group).ids(cx)?;
+    let (uid, gid) = Ownership::of(want.owner.as_ref(), want.group.as_ref()).ids(cx)?;
     let (uid, gid) = (uid.or(kept.map(|kept| kept.uid)), gid.or(kept.map(|kept| kept.gid)));
     let (Some(uid), Some(gid), Some(mode)) = (uid, gid, mode(want, kept)) else { return Ok(None) };
     Ok(Some(Attributes { uid, gid, mode }))

@@ -212,7 +212,7 @@ impl ResourceType for File {
         Watches {
             paths: std::iter::once(want.name.as_path().to_owned()).chain(source).collect(),
             folders: want.purge.then(|| want.name.as_path().to_owned()).into_iter().collect(),
-            ..Ownership::of(&want.owner, &want.group).watches()
+            ..Ownership::of(want.owner.as_ref(), want.group.as_ref()).watches()
         }
     }
 

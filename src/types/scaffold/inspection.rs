@@ -245,7 +245,9 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<TreeAttributes>,
     if want.ensure == Ensure::Absent {
         return Ok(None);
     }
-    let (Some(uid), Some(gid)) = Ownership::of(&want.owner, &want.group).ids(cx)? else { return Ok(None) };
+    let (Some(uid), Some(gid)) = Ownership::of(want.owner.as_ref(), want.group.as_ref()).ids(cx)? else {
+        return Ok(None);
+    };
     let mode = want.mode.map_or(FILE_MODE, Mode::bits);
     let of_folders = want.directory_mode.or(want.mode).map_or(0o755, Mode::directory_bits);
     let files = Attributes { uid, gid, mode };

@@ -122,7 +122,7 @@ impl ResourceType for Scaffold {
             folders: vec![want.name.as_path().to_owned()],
             // A directory tells only what comes to it and leaves it.
             completeness: Coverage::Poll,
-            ..Ownership::of(&want.owner, &want.group).watches()
+            ..Ownership::of(want.owner.as_ref(), want.group.as_ref()).watches()
         }
     }
 

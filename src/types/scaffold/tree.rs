@@ -62,7 +62,7 @@ pub(super) fn check(want: &Properties, beside: &Path, scope: &Scope) -> Vec<Erro
         let name = place.to_string_lossy();
         problems.extend(tree.template(&name, &name).check(scope).into_iter().next().map(explained));
         tree.with_text(place, |template| {
-            problems.extend(template.check(scope).into_iter().next().map(explained))
+            problems.extend(template.check(scope).into_iter().next().map(explained));
         });
     }
     for place in &tree.partials {
@@ -210,7 +210,8 @@ fn target(place: &Path) -> Result<PathBuf, Error> {
     };
     let ends_with_slash = place.as_os_str().as_encoded_bytes().ends_with(b"/");
     if place.as_os_str().is_empty() || ends_with_slash || !place.components().all(is_name) {
-        let message = format!("a name of the tree comes to {place:?}, which is no name of a file in it");
+        let name = place.to_string_lossy();
+        let message = format!("a name of the tree comes to {name:?}, which is no name of a file in it");
         return Err(failed(message));
     }
     Ok(place.components().collect())
