@@ -126,6 +126,9 @@ impl Run<'_> {
         let mut engine = Engine::new(host, memory, settings, session);
         let finished = engine.apply_all(self.sites, refresh_store, &mut printer);
         progress.end();
+        if flags.mode == RunMode::Real {
+            memory.digests.save();
+        }
         (finished, printer)
     }
 }
