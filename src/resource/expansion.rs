@@ -364,6 +364,11 @@ impl Secrecy {
 }
 
 impl Resource {
+    /// Whether some of its properties are known only when its turn comes.
+    pub(crate) fn is_late(&self) -> bool {
+        self.late.is_some()
+    }
+
     /// What is wanted now that the resource's turn has come, if that differs from what was known before.
     pub(crate) fn wanted_now(
         &self,
