@@ -18,7 +18,7 @@ const EAGER: Foresight = Foresight::Windows(Windows { least: 1, first: 3, most: 
 /// Looks ahead again only after a while.
 const WARY: Foresight = Foresight::Windows(Windows { least: 2, first: 4, most: 6, calm: 2 });
 
-const CASES: u64 = 1500;
+const CASES: u64 = 1000;
 
 /// Names that lead to each other: through directories, links, and files with several names.
 const NAMES: [&str; 9] = ["a", "a/b", "a/b/c", "d", "d/e", "l", "l/b", "l/e", "m"];
@@ -158,16 +158,14 @@ fn looking_ahead_gives_what_looking_in_turn_gives() {
         let kinds = if case % 8 == 0 { 16 } else { 15 };
         let resources: Vec<Resource> =
             (0..count).filter_map(|_| resource(&folder, kinds, &mut wishes)).collect();
-        let mut results = [Foresight::None, EAGER, WARY].map(|foresight| {
+        let foresight = if case % 3 == 0 { WARY } else { EAGER };
+        let [in_turn, ahead] = [Foresight::None, foresight].map(|foresight| {
             prepare(&folder, &mut dice());
             // Twice: most of the second run is as it should be.
             let events = [(); 2].map(|()| events(&resources, &folder, foresight));
             (events, tree(&folder))
         });
-        let [in_turn, ahead @ ..] = &mut results;
-        for result in ahead {
-            assert_eq!(result, in_turn, "CCM_CASE={case}");
-        }
+        assert_eq!(ahead, in_turn, "CCM_CASE={case}");
     }
     fs::remove_dir_all(folder).unwrap();
 }
