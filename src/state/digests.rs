@@ -11,7 +11,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -55,6 +55,8 @@ pub(crate) struct Digests {
     /// What earlier runs left, read when it is first worthwhile.
     earlier: OnceLock<Table>,
     learnt: Mutex<BTreeMap<(u64, u64), (Stamp, [u8; SUM])>>,
+    /// Whether something was learnt that is not written down.
+    is_unsaved: AtomicBool,
     /// How much would have been read so far, had nothing been remembered.
     asked: AtomicU64,
 }
@@ -67,18 +69,19 @@ impl StateDirectory {
             recall: Recall::Used,
             earlier: OnceLock::new(),
             learnt: Mutex::default(),
+            is_unsaved: AtomicBool::new(false),
             asked: AtomicU64::new(0),
         }
     }
 }
 
 impl Digests {
-    /// Writes down what was learnt in this run, as well as the state directory allows.
+    /// Writes down what was learnt, as well as the state directory allows.
     pub(crate) fn save(&self) {
-        let learnt = self.learnt();
-        if learnt.is_empty() {
+        if !self.is_unsaved.swap(false, Ordering::Relaxed) {
             return;
         }
+        let learnt = self.learnt();
         let (Some(boot), Ok(folder)) = (boot(), self.state.make()) else { return };
         let content = Table::merged(&boot, files::now(), &learnt, self.earlier());
         let _ = folder.replace_unsynced(FILE, &content);
@@ -131,6 +134,7 @@ impl DigestMemory for Digests {
         let mut learnt = self.learnt();
         if learnt.len() < MOST {
             learnt.insert((stamp.dev, stamp.ino), (stamp, sha256));
+            self.is_unsaved.store(true, Ordering::Relaxed);
         }
     }
 }
