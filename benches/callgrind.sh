@@ -31,8 +31,8 @@ templates() {
   printf 'data:\n  base: %s\n  mode: "0640"\n  services: [' "$folder"
   for ((at = 0; at < 500; at++)); do printf '{ name: app%04d, port: %d }, ' "$at" $((8000 + at)); done
   printf ']\noverrides:\n  common: { mode: "0600" }\n  os:linux: { owner: root }\n'
-  printf 'ccm:\n  resources:\n    - file:\n        - "{{ Data.base }}/{{ each.name }}.conf":\n'
-  printf '            for_each: "{{ Data.services }}"\n            content: "port = {{ each.port }}\\n"\n'
+  printf 'ccm:\n  resources:\n    - file:\n        - for_each: "{{ Data.services }}"\n          "{{ Data.base }}/{{ each.name }}.conf":\n'
+  printf '            content: "port = {{ each.port }}\\n"\n'
   printf '            owner: "{{ Data.owner }}"\n            group: root\n            mode: "{{ Data.mode }}"\n'
   for ((at = 0; at < 500; at++)); do
     printf '        - "{{ Data.base }}/%04d":\n            content: "{{ Data.mode }} {{ len(Data.services) }}"\n' "$at"
@@ -54,19 +54,23 @@ count() {
   sed -n 's/.*Collected : \([0-9]*\).*/\1/p' "$log"
 }
 
+measured=
 measure() {
-  echo "empty $(count apply "$folder/empty.yaml")"
-  echo "load $(count validate "$folder/files.yaml")"
-  echo "templates $(count validate "$folder/templates.yaml")"
-  echo "create $(count apply "$folder/files.yaml")"
-  # Old enough to be remembered, so that every run does the same.
-  "$program" apply "$folder/files.yaml" > /dev/null
-  sleep 3
-  "$program" apply "$folder/files.yaml" > /dev/null
-  echo "unchanged $(count apply "$folder/files.yaml")"
+  local name=$1 number
+  shift
+  number=$(count "$@")
+  measured+="$name $number"$'\n'
 }
 
-measured=$(measure)
+measure empty apply "$folder/empty.yaml"
+measure load validate "$folder/files.yaml"
+measure templates validate "$folder/templates.yaml"
+measure create apply "$folder/files.yaml"
+# Old enough to be remembered, so that every run does the same.
+sleep 3
+"$program" apply "$folder/files.yaml" > /dev/null
+measure unchanged apply "$folder/files.yaml"
+measured=${measured%$'\n'}
 if [ "${UPDATE:-}" = 1 ]; then
   printf '# Instructions of each workload; written by `make callgrind UPDATE=1`.\n%s\n' "$measured" > "$counts"
   cat "$counts"

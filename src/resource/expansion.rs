@@ -100,7 +100,7 @@ impl<'a> Expansion<'a> {
         // Only now it is known whether it is sensitive.
         let secrecy = Secrecy::of(&declaration.properties);
         let mut found = secrecy.uncovered(of_name);
-        for (at, faults) in of_properties {
+        for (at, faults) in of_properties.into_iter().filter(|(_, faults)| !faults.is_empty()) {
             let Entry { key, .. } = &declaration.properties[at];
             found.extend(secrecy.of_property(kind, key).uncovered(faults));
         }
