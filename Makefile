@@ -1,7 +1,7 @@
 # What people run: see README.md.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: run test lint bench release test-packages lint-packages
+.PHONY: run test lint bench callgrind release test-packages lint-packages callgrind-packages
 
 # A folder of your own for the first manifest.
 FOLDER ?= $(CURDIR)/target/first
@@ -52,6 +52,14 @@ lint-packages:
 bench:
 	cargo build --release
 	cargo bench --profile dev --bench peers -- target/release/ccm
+
+# Counts instructions, which a busy machine does not change; `make callgrind UPDATE=1` writes down those of this build.
+callgrind: callgrind-packages
+	cargo build --release
+	UPDATE=$(UPDATE) benches/callgrind.sh target/release/ccm
+
+callgrind-packages:
+	$(call install,valgrind,)
 
 # One static, stripped binary.
 release:

@@ -63,6 +63,7 @@ mod pending_refreshes;
 mod prediction;
 mod purge;
 mod readme;
+mod remembered_files;
 mod report;
 mod roles;
 mod scaffold;

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     engine::{
-        Detail, Diffs, Engine, Exclusion, Observer, OnFailure, Report, RunMode, Selected, Settings, Site,
+        Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Report, RunMode, Selected,
+        Settings, Site,
     },
     host::Host,
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
@@ -98,6 +99,7 @@ impl Round<'_> {
             diffs: Diffs::Unwanted,
             detail: Detail::Outline,
             exclusion: Exclusion::WholeRun,
+            foresight: Foresight::USUAL,
         };
         let mut engine = Engine::new(self.host, self.memory, settings, Session::begin());
         for ready in &ready {
@@ -105,6 +107,9 @@ impl Round<'_> {
                 break;
             }
             outcomes.push(self.apply(&mut engine, ready, intake, watching.as_deref_mut(), own));
+        }
+        if self.mode == RunMode::Real {
+            self.memory.digests.save();
         }
         outcomes.sort_by_key(|outcome| outcome.manifest);
         outcomes

@@ -6,7 +6,6 @@ mod remote;
 use std::{
     env,
     path::{Path, PathBuf},
-    rc::Rc,
     sync::Arc,
     time::Duration,
 };
@@ -230,7 +229,7 @@ struct Machine {
 impl Surroundings for Machine {
     fn host(&self) -> Host {
         let interrupt = self.interrupt.clone();
-        let http = Client::new(self.proxies.clone(), interrupt.clone(), Rc::new(Progress::new()) as Rc<_>);
+        let http = Client::new(self.proxies.clone(), interrupt.clone(), Arc::new(Progress::new()) as Arc<_>);
         Host { interrupt, runner: Runner::default(), users: Users::default(), http }
     }
 

@@ -4,7 +4,7 @@ use std::{
     env,
     io::{self, BufRead, BufReader, Read},
     path::PathBuf,
-    rc::Rc,
+    sync::Arc,
 };
 
 use clap::{ArgMatches, Command};
@@ -28,7 +28,8 @@ use super::{
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
     engine::{
-        Detail, Diffs, Engine, Exclusion, Observer, OnFailure, Report, RunMode, Selected, Settings, Site,
+        Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Report, RunMode, Selected,
+        Settings, Site,
     },
     host::{
         Host,
@@ -189,7 +190,7 @@ fn next_line(requests: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 struct ApiServer<'h> {
     host: &'h Host,
     memory: &'h Memory,
-    progress: Rc<Progress>,
+    progress: Arc<Progress>,
     engine: Engine<'h>,
     scope: Scope,
     folder: PathBuf,
@@ -213,12 +214,13 @@ impl<'h> ApiServer<'h> {
             diffs: if mode == RunMode::Noop { Diffs::Wanted } else { Diffs::Unwanted },
             detail: Detail::Whole,
             exclusion: Exclusion::WhileChanging(Patience::Wait),
+            foresight: Foresight::None,
         };
         Ok(Self {
             scope: heed(inputs.read(host)?.without_manifest(&folder, host, memory)?),
             host,
             memory,
-            progress: Rc::clone(&output.progress),
+            progress: Arc::clone(&output.progress),
             engine: Engine::new(host, memory, settings, session.resume()?),
             folder,
             mode,

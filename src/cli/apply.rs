@@ -19,7 +19,7 @@ use crate::{
     manifest::{self, LoadError, Loaded, Location, Manifest},
     resource::{Elements, HIDDEN, Resource, flattened},
     session::Session,
-    state::{Held, Memory, RunLock, StateError},
+    state::{Held, Memory, Recall, RunLock, StateError},
     template::escape,
 };
 
@@ -42,6 +42,7 @@ pub(super) fn command() -> Command {
                 .help("Do not apply this, named as for --only; may be repeated"),
         )
         .arg(Strictness::argument())
+        .arg(switch("verify", "Read every file, also those that cannot have changed since they were last read"))
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
         .arg(switch("no-report", "Leave out the summary at the end"))
 }
@@ -61,6 +62,7 @@ pub(super) struct Arguments {
     inputs: InputFlags,
     run: RunFlags,
     strictness: Strictness,
+    recall: Recall,
     render: bool,
     no_report: bool,
 }
@@ -73,6 +75,7 @@ impl Arguments {
             inputs: InputFlags::from_matches(matches)?,
             run: RunFlags::from_matches(matches),
             strictness: Strictness::from_matches(matches),
+            recall: if matches.get_flag("verify") { Recall::Ignored } else { Recall::Used },
             render: matches.get_flag("render"),
             no_report: matches.get_flag("no-report"),
         })
@@ -80,8 +83,9 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory()?);
     let flags = arguments.run;
+    let memory = arguments.inputs.state.memory()?.with_recall(arguments.recall);
+    let host = host(&output.progress)?;
     let load_inputs = arguments.inputs.read(&host)?;
     let load = |location: &Location| {
         let loaded = manifest::load(location, &load_inputs, &host, &memory)?;

@@ -27,7 +27,7 @@ mod status;
 mod tests;
 mod validate;
 
-use std::{env, process::ExitCode, rc::Rc};
+use std::{env, process::ExitCode, sync::Arc};
 
 use anstream::ColorChoice;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -238,10 +238,10 @@ impl From<Exit> for ExitCode {
 }
 
 /// The machine that this process runs on.
-fn host(progress: &Rc<Progress>) -> Result<Host, Failure> {
+fn host(progress: &Arc<Progress>) -> Result<Host, Failure> {
     let interrupt = interrupt()?;
     let proxies = Proxies::from_environment(|name| env::var(name).ok());
-    let http = Client::new(proxies, interrupt.clone(), Rc::clone(progress) as Rc<_>);
+    let http = Client::new(proxies, interrupt.clone(), Arc::clone(progress) as Arc<_>);
     Ok(Host { interrupt, runner: Runner::default(), users: Users::default(), http })
 }
 
@@ -265,7 +265,7 @@ fn interrupt() -> Result<Interrupt, Failure> {
 /// Returns the machine for fuzzers, who start no command.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn host_to_fuzz() -> Option<Host> {
-    host(&Rc::new(Progress::new())).ok()
+    host(&Arc::new(Progress::new())).ok()
 }
 
 #[cfg(feature = "fuzzing")]

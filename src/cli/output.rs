@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    rc::Rc,
+    sync::Arc,
 };
 
 use anstream::{AutoStream, ColorChoice, adapter::strip_str};
@@ -21,7 +21,7 @@ pub(super) struct Output {
     terminal: bool,
     loss: Option<Loss>,
     /// Gives way to whatever is printed.
-    pub(super) progress: Rc<Progress>,
+    pub(super) progress: Arc<Progress>,
 }
 
 /// For a terminal that is narrower, or does not know how wide it is, nothing is shortened.
@@ -71,7 +71,7 @@ impl Output {
             colour,
             terminal,
             loss: None,
-            progress: Rc::new(Progress::new()),
+            progress: Arc::new(Progress::new()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the commands that apply something have in common: their flags, the run, and how it ends.
 
-use std::rc::Rc;
+use std::{env, sync::Arc};
 
 use clap::{ArgMatches, Command};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use super::{
     switch,
 };
 use crate::{
-    engine::{Detail, Diffs, Engine, Exclusion, Finished, RunMode, Settings, Site},
+    engine::{Detail, Diffs, Engine, Exclusion, Finished, Foresight, RunMode, Settings, Site},
     host::{Host, process::close_inherited},
     resource::{Resource, flattened},
     session::Session,
@@ -108,8 +108,9 @@ impl Run<'_> {
             diffs: flags.diffs,
             detail: if is_read { Detail::Whole } else { Detail::Outline },
             exclusion: self.exclusion,
+            foresight: foresight(),
         };
-        let progress = Rc::clone(&output.progress);
+        let progress = Arc::clone(&output.progress);
         let manner = Manner {
             format: flags.format,
             verbosity: flags.verbosity,
@@ -126,7 +127,19 @@ impl Run<'_> {
         let mut engine = Engine::new(host, memory, settings, session);
         let finished = engine.apply_all(self.sites, refresh_store, &mut printer);
         progress.end();
+        if flags.mode == RunMode::Real {
+            memory.digests.save();
+        }
         (finished, printer)
+    }
+}
+
+/// Whether resources may be looked at before their turns: not with `CCM_SEQUENTIAL=1`, which is for comparison.
+pub(super) fn foresight() -> Foresight {
+    if env::var_os("CCM_SEQUENTIAL").is_some_and(|value| value == "1") {
+        Foresight::None
+    } else {
+        Foresight::USUAL
     }
 }
 

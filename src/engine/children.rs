@@ -26,7 +26,7 @@ pub(super) enum PassedOver {
     Unmet(Vec<String>),
 }
 
-impl<'a> Run<'a, '_> {
+impl<'a, 'h: 'a> Run<'a, 'h> {
     /// Lets the resources of a child take their turns, and returns what became of them.
     pub(super) fn apply_child(
         &mut self,

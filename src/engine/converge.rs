@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     Diffs, Observer, PendingRefreshes, RunMode, Selected, Settings, forget_accounts, group::Grouped,
+    look_ahead::Sight,
 };
 use crate::{
     document::Source,
@@ -105,6 +106,7 @@ impl Attempts<'_> {
     /// Brings the resource to its desired state in as many attempts as it is allowed.
     pub(super) fn make(
         &self,
+        mut seen: Option<Sight>,
         refreshes: &mut PendingRefreshes,
         grouped: &mut Grouped,
         observer: &mut dyn Observer,
@@ -123,12 +125,12 @@ impl Attempts<'_> {
         // In a dry run nothing changes between two attempts.
         let tries = if self.settings.mode == RunMode::Noop { 1 } else { tries };
         for left in (0..tries).rev() {
-            let mut result = self.attempt(&mut outcome, shared, observer);
+            let mut result = self.attempt(seen.take(), &mut outcome, shared, observer);
             if let Ok(Step::Blocked) = result {
                 // The other run may have changed what was seen. The wait is no part of this one's time limit.
                 (outcome.diff, outcome.differences) = (None, Vec::new());
                 let free = self.wait(&mut outcome, observer);
-                result = free.and_then(|()| self.attempt(&mut outcome, shared, observer));
+                result = free.and_then(|()| self.attempt(None, &mut outcome, shared, observer));
             }
             let Err(error) = result else {
                 outcome.errors.clear();
@@ -149,6 +151,7 @@ impl Attempts<'_> {
 
     fn attempt(
         &self,
+        seen: Option<Sight>,
         outcome: &mut Outcome,
         shared: &mut Shared,
         observer: &mut dyn Observer,
@@ -171,7 +174,7 @@ impl Attempts<'_> {
         .triggered_by(self.trigger());
         cx.sensitive = common.sensitive;
         cx.redactor = outcome.redactor.clone();
-        let result = self.converge(&cx, outcome, shared);
+        let result = self.converge(seen, &cx, outcome, shared);
         outcome.warnings.extend(cx.into_warnings());
         result
     }
@@ -180,10 +183,24 @@ impl Attempts<'_> {
         if self.causes.is_empty() { Trigger::Turn } else { Trigger::Refresh }
     }
 
-    fn converge(&self, cx: &Context, outcome: &mut Outcome, shared: &mut Shared) -> Result<Step, Error> {
+    fn converge(
+        &self,
+        seen: Option<Sight>,
+        cx: &Context,
+        outcome: &mut Outcome,
+        shared: &mut Shared,
+    ) -> Result<Step, Error> {
         let (wanted, on) = (self.wanted, self.provider);
         cx.tick()?;
-        let have = outcome.observed.insert(wanted.inspect(on, cx)?);
+        let have = match seen {
+            Some(Sight { state, warnings }) => {
+                wanted.turn(on, cx);
+                warnings.into_iter().for_each(|warning| cx.warn(warning));
+                state
+            }
+            None => wanted.inspect(on, cx)?,
+        };
+        let have = outcome.observed.insert(have);
         outcome.before.get_or_insert_with(|| have.ensure());
         if let Some(pending) = wanted.compare(have, self.trigger())? {
             if self.settings.diffs == Diffs::Wanted && !self.resource.common.sensitive {

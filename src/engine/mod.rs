@@ -10,6 +10,7 @@ mod converge;
 mod exclusion;
 mod gate;
 mod group;
+mod look_ahead;
 mod pending_refreshes;
 mod providers;
 mod record;
@@ -17,7 +18,7 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
-use std::{cell::RefCell, collections::HashSet, path::Path, rc::Rc, time::Instant};
+use std::{cell::RefCell, collections::HashSet, path::Path, rc::Rc, thread, time::Instant};
 
 pub(crate) use crate::resource::RunMode;
 use crate::{
@@ -34,6 +35,8 @@ use converge::{Attempts, Outcome};
 pub(crate) use exclusion::Exclusion;
 use gate::Gate;
 use group::Grouped;
+pub(crate) use look_ahead::Foresight;
+use look_ahead::{LookAhead, Sight};
 use pending_refreshes::PendingRefreshes;
 use providers::Providers;
 pub(crate) use selection::{Selected, Selection, Selector};
@@ -45,6 +48,7 @@ pub(crate) struct Settings {
     pub(crate) diffs: Diffs,
     pub(crate) detail: Detail,
     pub(crate) exclusion: Exclusion,
+    pub(crate) foresight: Foresight,
 }
 
 /// What one run applies, and all that is read with it. None of it changes while the run lasts.
@@ -263,31 +267,40 @@ pub(crate) struct Run<'a, 'h> {
     unrecorded: Option<StoreError>,
 }
 
-impl<'a> Run<'a, '_> {
+impl<'a, 'h: 'a> Run<'a, 'h> {
     /// Lets the resources take their turns. Returns why it ended early, and which would have been next.
     fn take_turns(&mut self, place: &Place<'a>, observer: &mut dyn Observer) -> Option<(Reason, usize)> {
-        let resources = place.site.resources;
-        for (done, resource) in resources.iter().enumerate() {
-            if let Some(signal) = self.engine.host.interrupt.requested() {
-                return Some((Reason::Signal(signal), done));
+        let Engine { host, memory, settings, .. } = &*self.engine;
+        let (host, memory, foresight) = (*host, *memory, settings.foresight);
+        thread::scope(|threads| {
+            let now = self.history.now();
+            let mut ahead = LookAhead::new(threads, foresight, place, host, memory, now);
+            let resources = place.site.resources;
+            for (done, resource) in resources.iter().enumerate() {
+                if let Some(signal) = host.interrupt.requested() {
+                    return Some((Reason::Signal(signal), done));
+                }
+                observer.begun(resource);
+                let seen = ahead.take(done, self.history.now());
+                let report = self.turn(place, resource, &resources[done + 1..], seen, observer);
+                observer.finished(&report);
+                let is_last = done + 1 == resources.len();
+                if report.event.failed && place.site.on_failure == OnFailure::Stop && !is_last {
+                    return Some((Reason::Failure, done + 1));
+                }
             }
-            observer.begun(resource);
-            let report = self.turn(place, resource, &resources[done + 1..], observer);
-            observer.finished(&report);
-            let is_last = done + 1 == resources.len();
-            if report.event.failed && place.site.on_failure == OnFailure::Stop && !is_last {
-                return Some((Reason::Failure, done + 1));
-            }
-        }
-        None
+            None
+        })
     }
 
-    /// Applies one resource, whatever happens, and records its event. `next` are those whose turns follow.
+    /// Applies one resource, whatever happens, and records its event. `next` are those whose turns follow, `seen` is what
+    /// was seen of it before its turn.
     fn turn(
         &mut self,
         place: &Place<'a>,
         resource: &'a Resource,
         next: &[Resource],
+        seen: Option<Sight>,
         observer: &mut dyn Observer,
     ) -> Report<'a> {
         let started = Instant::now();
@@ -336,7 +349,7 @@ impl<'a> Run<'a, '_> {
                     outcome = self.apply_child(place, resource, child, observer);
                 }
                 None => {
-                    outcome = self.converge(place, resource, next, &causes, &mut event, observer);
+                    outcome = self.converge(place, resource, next, seen, &causes, &mut event, observer);
                     because_of = causes;
                 }
             },
@@ -374,6 +387,7 @@ impl<'a> Run<'a, '_> {
         place: &Place<'a>,
         resource: &Resource,
         next: &[Resource],
+        seen: Option<Sight>,
         causes: &[&Reference],
         event: &mut Event,
         observer: &mut dyn Observer,
@@ -412,9 +426,9 @@ impl<'a> Run<'a, '_> {
             within: &place.within,
             prediction: &place.prediction,
         };
-        let outcome = attempts.make(&mut self.refreshes, &mut self.grouped, observer);
-        let state = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
-        if let Some(value) = state.and_then(|have| wanted.learns(have)) {
+        let outcome = attempts.make(seen, &mut self.refreshes, &mut self.grouped, observer);
+        let observed = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
+        if let Some(value) = observed.and_then(|have| wanted.learns(have)) {
             place.scope.learn(&resource.name, value.clone());
         }
         outcome

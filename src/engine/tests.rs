@@ -1,11 +1,12 @@
 //! The engine with a type that keeps its things in memory.
 
+mod look_ahead;
+
 use std::{
     cell::RefCell,
     collections::{BTreeSet, HashSet},
     fmt,
     path::{Path, PathBuf},
-    rc::Rc,
 };
 
 use schemars::JsonSchema;
@@ -195,7 +196,7 @@ impl Observer for Nobody {
 fn host() -> Host {
     let interrupt = Interrupt::never().unwrap();
     let proxies = Proxies::from_environment(|_| None);
-    let http = Client::new(proxies, interrupt.clone(), Rc::new(Nobody));
+    let http = Client::new(proxies, interrupt.clone(), std::sync::Arc::new(Nobody));
     Host { interrupt, runner: Runner::default(), users: Users::default(), http }
 }
 
@@ -219,8 +220,13 @@ fn scope() -> Scope {
 fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
     let (host, memory) = (host(), Memory::at(StateDirectory::nowhere()));
     let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
-    let settings =
-        Settings { mode, diffs: Diffs::Wanted, detail: Detail::Whole, exclusion: Exclusion::WholeRun };
+    let settings = Settings {
+        mode,
+        diffs: Diffs::Wanted,
+        detail: Detail::Whole,
+        exclusion: Exclusion::WholeRun,
+        foresight: Foresight::None,
+    };
     let mut engine = Engine::new(&host, &memory, settings, Session::begin());
     let site = Site {
         resources,

@@ -56,6 +56,9 @@ pub(crate) trait AnyProperties: Any + Send + Sync {
     fn secrets(&self) -> Vec<Cow<'_, str>>;
     fn to_json(&self) -> Map<String, Value>;
     fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error>;
+    fn is_read_ahead(&self) -> bool;
+    fn look_ahead(&self, cx: &Context) -> Option<AnyState>;
+    fn turn(&self, on: &Provider, cx: &Context);
     fn compare(&self, have: &AnyState, trigger: Trigger) -> Result<Option<PlannedChange>, Error>;
     fn preview(
         &self,
@@ -269,6 +272,18 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
 
     fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error> {
         T::inspect(&self.0, Self::provider(on), cx).map(|state| AnyState(Box::new(state)))
+    }
+
+    fn is_read_ahead(&self) -> bool {
+        T::is_read_ahead(&self.0)
+    }
+
+    fn look_ahead(&self, cx: &Context) -> Option<AnyState> {
+        T::look_ahead(&self.0, cx).ok().map(|state| AnyState(Box::new(state)))
+    }
+
+    fn turn(&self, on: &Provider, cx: &Context) {
+        T::turn(&self.0, Self::provider(on), cx);
     }
 
     fn compare(&self, have: &AnyState, trigger: Trigger) -> Result<Option<PlannedChange>, Error> {

@@ -100,7 +100,7 @@ impl<'a> Expansion<'a> {
         // Only now it is known whether it is sensitive.
         let secrecy = Secrecy::of(&declaration.properties);
         let mut found = secrecy.uncovered(of_name);
-        for (at, faults) in of_properties {
+        for (at, faults) in of_properties.into_iter().filter(|(_, faults)| !faults.is_empty()) {
             let Entry { key, .. } = &declaration.properties[at];
             found.extend(secrecy.of_property(kind, key).uncovered(faults));
         }
@@ -364,6 +364,11 @@ impl Secrecy {
 }
 
 impl Resource {
+    /// Whether some of its properties are known only when its turn comes.
+    pub(crate) fn is_late(&self) -> bool {
+        self.late.is_some()
+    }
+
     /// What is wanted now that the resource's turn has come, if that differs from what was known before.
     pub(crate) fn wanted_now(
         &self,

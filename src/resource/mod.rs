@@ -99,6 +99,20 @@ pub(crate) trait ResourceType: Sized + 'static {
     /// made to take note of what is already there, as `systemctl daemon-reload` does.
     fn inspect(want: &Self::Properties, on: &Self::Provider, cx: &Context) -> Result<Self::State, Error>;
 
+    /// Whether [`ResourceType::look_ahead`] can be asked for a resource.
+    fn is_read_ahead(_want: &Self::Properties) -> bool {
+        false
+    }
+
+    /// Reads the state of a resource before its turn, on another thread, while earlier ones are dealt with. Runs nothing and
+    /// changes nothing at all; what it returns is used only if no other resource was acted on since.
+    fn look_ahead(_want: &Self::Properties, _cx: &Context) -> Result<Self::State, Error> {
+        Err(Error::new("resources of this type are looked at in their turn"))
+    }
+
+    /// Notes that the turn has come of a resource that was looked at before: it is not inspected.
+    fn turn(_want: &Self::Properties, _on: &Self::Provider, _cx: &Context) {}
+
     /// Decides what to do, if anything. Reads nothing.
     fn compare(
         want: &Self::Properties,

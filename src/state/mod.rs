@@ -1,11 +1,12 @@
-//! What survives a run: who is running, which refreshes are owed, what was unpacked, and what a killed run may have left
-//! lying about.
+//! What survives a run: who is running, which refreshes are owed, what was unpacked, what files hold that nobody can have
+//! changed, and what a killed run may have left lying about.
 //!
 //! Deleting the state directory loses memory, never correctness. It is used only where nobody but root and the user
 //! running the program controls it and the way to it, and everything in it is opened by descriptor ([`PrivateFolder`]).
 
 mod archives;
 mod command;
+mod digests;
 mod downloads;
 mod lock;
 mod pending_refreshes;
@@ -15,6 +16,7 @@ mod run_list;
 mod write_journal;
 
 pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
+pub(crate) use digests::{Digests, Recall};
 pub(crate) use downloads::Downloaded;
 pub(crate) use lock::{Held, Patience, RunLock};
 pub(crate) use pending_refreshes::{Change, Entry, PendingRefresh, RefreshRecords, ScriptSession};
@@ -41,12 +43,19 @@ pub(crate) struct StateDirectory(PathBuf);
 pub(crate) struct Memory {
     pub(crate) directory: StateDirectory,
     pub(crate) write_journal: WriteJournal,
+    pub(crate) digests: Digests,
 }
 
 impl Memory {
     /// Returns the memory that is kept in a directory, which is made when something is written to it.
     pub(crate) fn at(directory: StateDirectory) -> Self {
-        Self { write_journal: directory.write_journal(), directory }
+        Self { write_journal: directory.write_journal(), digests: directory.digests(), directory }
+    }
+
+    /// Says what to do with what is remembered of files.
+    pub(crate) fn with_recall(mut self, recall: Recall) -> Self {
+        self.digests.recall = recall;
+        self
     }
 }
 
@@ -188,13 +197,14 @@ fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Vec<u8>>, StateErro
 const NOWHERE: &str = "/nonexistent/ccm";
 
 /// What the program itself puts into its state directory, and put there earlier.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "lock",
     "refreshes.jsonl",
     "unfinished",
     "commands",
     "archives",
     "bundles",
+    digests::FILE,
     "debts.json",
     "debts.lock",
     "sources",

@@ -1,6 +1,6 @@
 //! Files on web servers.
 
-use std::{io::Write, rc::Rc};
+use std::{io::Write, sync::Arc};
 
 use super::{Answer, FetchError, Source, Version};
 use crate::{
@@ -30,7 +30,7 @@ impl ProgressListener for Unobserved {
 
 impl HttpSource {
     pub(crate) fn new(url: Url, proxies: Proxies, interrupt: Interrupt) -> Self {
-        Self { client: Client::new(proxies, interrupt, Rc::new(Unobserved)), url }
+        Self { client: Client::new(proxies, interrupt, Arc::new(Unobserved)), url }
     }
 }
 

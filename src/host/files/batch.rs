@@ -13,6 +13,7 @@ use std::{
     collections::{BTreeSet, VecDeque},
     fs::{self, File},
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -25,7 +26,8 @@ use rustix::{
 use super::{
     attributes::Attributes,
     dir_handle::DirSync,
-    error::{FileError, Operation},
+    error::{FileError, Operation, Problem},
+    walk::{self, DirHandle},
     write::TempFile,
 };
 
@@ -46,6 +48,8 @@ pub(crate) struct Batch {
     spent: Duration,
     /// Directories in which names are not on disk yet.
     unsettled: Vec<DirSync>,
+    /// The directory of the last file, while files are being prepared: the next one is likely to be there too.
+    last: Option<(PathBuf, Arc<DirHandle>)>,
 }
 
 struct Ready {
@@ -91,8 +95,9 @@ impl Batch {
         content: &[u8],
         sha256: String,
     ) -> Result<(), FileError> {
-        let make = || {
-            let mut draft = TempFile::among_others(path, attributes.uid)?;
+        let mut make = || {
+            let (parent, name) = walk::split(path)?;
+            let mut draft = TempFile::within(self.reach(parent)?, path, name.to_owned(), attributes.uid)?;
             draft.pour(|out| out.write_all(content))?;
             draft.dress(attributes)?;
             Ok(draft)
@@ -102,9 +107,19 @@ impl Batch {
         Ok(())
     }
 
+    /// Goes to a directory, in one step if the file before was there.
+    fn reach(&mut self, directory: &Path) -> Result<Arc<DirHandle>, Problem> {
+        let last = self.last.take().filter(|(last, _)| last == directory);
+        let place =
+            last.map_or_else(|| walk::reach_directory(directory).map(Arc::new), |(_, place)| Ok(place))?;
+        self.last = Some((directory.to_owned(), Arc::clone(&place)));
+        Ok(place)
+    }
+
     /// Brings the prepared files to disk. Where that fails they are forgotten: each is then written in its turn, and
     /// whoever fails again says why.
     pub(crate) fn sync(&mut self) {
+        self.last = None;
         let synced = if let Some(systems) = self.file_systems() {
             systems.into_iter().all(|file| syncfs(file).is_ok())
         } else {

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::{
     copy::{self, CHUNK},
     error::{FileError, Operation, Problem},
+    remembering::{DigestMemory, digest_once},
     trust, walk,
 };
 
@@ -30,15 +31,18 @@ pub(crate) struct Entry {
     /// Permissions and set-id bits, 07777.
     pub(crate) mode: u32,
     pub(crate) size: u64,
-    pub(crate) modified: Modified,
+    /// When the content was last changed, or when somebody said so.
+    pub(crate) modified: Timestamp,
+    /// When content or attributes were last changed.
+    pub(crate) changed: Timestamp,
     pub(crate) nlink: u64,
     pub(crate) dev: u64,
     pub(crate) ino: u64,
 }
 
-/// Time of the last change of the content, since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Modified {
+/// A time since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Timestamp {
     pub(crate) seconds: i64,
     pub(crate) nanoseconds: u32,
 }
@@ -91,30 +95,45 @@ pub(crate) fn open_regular(path: &Path) -> Result<Option<(Option<File>, Entry)>,
 ///
 /// With the size that the file is wanted to have, no more is read than it takes to know whether it has it: the owner of a
 /// file can make it seem terabytes long with one call. A file of another size comes back without a checksum.
+///
+/// A file that cannot have changed since `memory` was told its checksum is not read.
 pub(crate) fn digest(
     path: &Path,
     wanted: Option<u64>,
+    memory: &dyn DigestMemory,
     tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<Option<Digested>, FileError> {
     let failed = |problem| FileError::new(Operation::Read, path, problem);
+    let needs_reading =
+        |entry: &Entry| wanted.is_none_or(|wanted| wanted == entry.size || !entry.has_certain_size());
+    if memory.is_of_use()
+        && let Some(entry) = look_plain(path)
+        && let Some(known) = entry.stamp().and_then(|stamp| memory.find(&stamp))
+    {
+        let sha256 = needs_reading(&entry).then(|| hex(&known));
+        return Ok(Some(Digested { entry, sha256 }));
+    }
     let Some((file, mut entry)) = open(path).map_err(failed)? else { return Ok(None) };
-    let needs_reading = wanted.is_none_or(|wanted| wanted == entry.size || !entry.has_certain_size());
-    let sha256 = match file.filter(|_| needs_reading) {
-        Some(file) => hash(file, &mut entry, wanted, path, tick).map_err(failed)?,
+    let sha256 = match file.filter(|_| needs_reading(&entry)) {
+        Some(file) => {
+            let before = entry.clone();
+            digest_once(&file, &before, memory, || hash(&file, &mut entry, wanted, path, tick))
+                .map_err(failed)?
+        }
         None => None,
     };
-    Ok(Some(Digested { entry, sha256 }))
+    Ok(Some(Digested { entry, sha256: sha256.map(|sha256| hex(&sha256)) }))
 }
 
 /// Reads a file and returns its checksum; `None` when it turns out to be longer than it is wanted to be, which its
 /// entry then shows.
 fn hash(
-    mut file: File,
+    mut file: &File,
     entry: &mut Entry,
     wanted: Option<u64>,
     path: &Path,
     tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<[u8; 32]>, Problem> {
     // One byte more than the file has: a read that fills less of it, and gives all that is there, has come to the end.
     let room = usize::try_from(entry.size).map_or(CHUNK, |size| CHUNK.min(size.saturating_add(1)));
     let mut buffer = vec![0; room.max(512)];
@@ -137,7 +156,7 @@ fn hash(
             break;
         }
     }
-    Ok(Some(hex(&hasher.finalize())))
+    Ok(Some(hasher.finalize().into()))
 }
 
 /// Bytes as events and states show them.
@@ -162,6 +181,11 @@ pub(super) fn look(path: &Path) -> Result<Option<Entry>, Problem> {
         Err(Problem::ParentMissing { .. } | Problem::DanglingLink { .. }) => Ok(None),
         Err(problem) => Err(problem),
     }
+}
+
+/// Looks at what is nearly always there: something with no link on the way.
+fn look_plain(path: &Path) -> Option<Entry> {
+    Entry::of(open_without_links(path, OFlags::PATH).ok()?, path).ok()
 }
 
 /// To open without waiting: a FIFO may have taken the place of a file.
@@ -238,9 +262,13 @@ impl Entry {
             gid: stat.st_gid,
             mode: stat.st_mode & 0o7777,
             size: u64::try_from(stat.st_size).unwrap_or(0),
-            modified: Modified {
+            modified: Timestamp {
                 seconds: stat.st_mtime,
                 nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+            },
+            changed: Timestamp {
+                seconds: stat.st_ctime,
+                nanoseconds: u32::try_from(stat.st_ctime_nsec).unwrap_or(0),
             },
             nlink: stat.st_nlink.into(),
             dev: stat.st_dev,

@@ -8,6 +8,8 @@
 //! and then renamed ([`write`], [`directory`], [`link`]), and then the directory is brought to disk. A run that dies leaves at
 //! most a temporary name, which the next one sweeps.
 //!
+//! What cannot have changed since it was hashed is not read again ([`remembering`]).
+//!
 //! Files that come one after the other share their syncs ([`batch`]). Trees are made and published in the same way ([`staging`], [`merge`]), each name of them at once.
 //!
 //! *Nothing is written, owned or chmodded through a path component that another unprivileged user could have
@@ -33,6 +35,7 @@ mod listing;
 mod merge;
 mod prediction;
 mod private_folder;
+mod remembering;
 mod remove;
 mod staging;
 mod temporary;
@@ -50,13 +53,14 @@ pub(crate) use self::{
     check::Intent,
     copy::{CHUNK, pieces, read},
     directory::{Parents, make_directory, replace_file_with_directory},
-    entry::{CopyInterrupted, Digested, Entry, FileKind, digest, hex, inspect, open_regular},
+    entry::{CopyInterrupted, Digested, Entry, FileKind, Timestamp, digest, hex, inspect, open_regular},
     error::{FileError, Problem},
     follow::open_followed,
     link::{InTheWay, make_link},
     listing::{is_mount_point, names},
     prediction::{Predicted, Prediction, UNKNOWN},
     private_folder::PrivateFolder,
+    remembering::{DigestMemory, Stamp, digest_once, now},
     remove::{remove, remove_tree},
     staging::Staging,
     temporary::{is_temporary_name, sweep},

@@ -209,6 +209,16 @@ impl PrivateFolder {
         attempt().map_err(|problem| self.failed(Operation::Write, name, problem))
     }
 
+    /// Puts a complete file, mode 0600, under a name, without bringing it to disk: after a power failure anything may be
+    /// there.
+    pub(crate) fn replace_unsynced(&self, name: &str, content: &[u8]) -> Result<(), FileError> {
+        let attempt = || {
+            let mut made = self.fill(name, |out| out.write_all(content))?;
+            made.rename(name.as_ref(), RenameFlags::empty()).map_err(|errno| self.explain(errno, name))
+        };
+        attempt().map_err(|problem| self.failed(Operation::Write, name, problem))
+    }
+
     /// Puts a complete file, mode 0600, under a name that is free; says whether it was.
     pub(crate) fn put_new(&self, name: &str, content: &[u8]) -> Result<bool, FileError> {
         let attempt = || {
@@ -232,11 +242,21 @@ impl PrivateFolder {
         name: &str,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Temporary<&DirHandle, File>, Problem> {
+        let made = self.fill(name, fill)?;
+        fsync(&made.descriptor)
+            .map_err(|source| Problem::Unsynced { at: self.place.at(name.as_ref()), source })?;
+        Ok(made)
+    }
+
+    /// Makes a file under a temporary name.
+    fn fill(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Temporary<&DirHandle, File>, Problem> {
         let mut made = temporary::file(&self.place, geteuid().as_raw())?;
         pour(&mut made.descriptor, &self.place, name.as_ref(), fill)?;
         fchmod(&made.descriptor, FILE).map_err(|errno| self.explain(errno, name))?;
-        fsync(&made.descriptor)
-            .map_err(|source| Problem::Unsynced { at: self.place.at(name.as_ref()), source })?;
         Ok(made)
     }
 

@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use rustix::{
@@ -61,7 +62,7 @@ pub(super) fn copy_over(
     attributes: Attributes,
     tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>,
 ) -> Result<(), Problem> {
-    let mut draft = TempFile::beside(place, name, attributes.uid)?;
+    let mut draft = TempFile::beside(Arc::new(place), name, attributes.uid)?;
     draft.pour(|out| copy::pieces(&mut from, tick, |piece| out.write_all(piece)).map(drop))?;
     let (place, name) = (draft.place(), &draft.name);
     if !place.entry(name)?.is_some_and(|entry| entry.is_same_file(expected)) {
@@ -74,7 +75,7 @@ pub(super) fn copy_over(
 pub(crate) struct TempFile {
     path: PathBuf,
     name: OsString,
-    temporary: Temporary<DirHandle, File>,
+    temporary: Temporary<Arc<DirHandle>, File>,
 }
 
 impl TempFile {
@@ -103,17 +104,27 @@ impl TempFile {
     pub(super) fn begin(path: &Path, owner: u32) -> Result<TempFile, Problem> {
         let (place, name) = walk::reach(path)?;
         place.permits(owner)?;
-        Ok(TempFile { path: path.to_owned(), ..Self::beside(place, name, owner)? })
+        Ok(TempFile { path: path.to_owned(), ..Self::beside(Arc::new(place), name, owner)? })
     }
 
     /// Begins a file in a directory that may be another user's.
-    pub(super) fn among_others(path: &Path, owner: u32) -> Result<TempFile, Problem> {
+    fn among_others(path: &Path, owner: u32) -> Result<TempFile, Problem> {
         let (place, name) = walk::reach(path)?;
+        Self::within(Arc::new(place), path, name, owner)
+    }
+
+    /// Begins a file in a directory that was reached already, and that may be another user's.
+    pub(super) fn within(
+        place: Arc<DirHandle>,
+        path: &Path,
+        name: OsString,
+        owner: u32,
+    ) -> Result<TempFile, Problem> {
         place.trust().permits_whole_file()?;
         Ok(TempFile { path: path.to_owned(), ..Self::beside(place, name, owner)? })
     }
 
-    fn beside(place: DirHandle, name: OsString, owner: u32) -> Result<TempFile, Problem> {
+    fn beside(place: Arc<DirHandle>, name: OsString, owner: u32) -> Result<TempFile, Problem> {
         place.refuse_own_way(&name)?;
         refuse_directory(&place, &name)?;
         Ok(TempFile { path: place.at(&name), name, temporary: temporary::file(place, owner)? })

@@ -1,6 +1,6 @@
 //! The body of an answer, checked while it is read.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use ureq::{
     BodyReader,
@@ -19,7 +19,7 @@ pub(crate) struct Body {
     reader: BodyReader<'static>,
     _watch: Watch,
     interrupt: Interrupt,
-    listener: Rc<dyn ProgressListener>,
+    listener: Arc<dyn ProgressListener>,
     /// Where in the file the body begins: 0, or the length of the part that was there.
     start: u64,
     /// How long the whole file is, if the server said so.
@@ -76,7 +76,7 @@ impl Body {
             reader,
             _watch: watch,
             interrupt: client.interrupt.clone(),
-            listener: Rc::clone(&client.listener),
+            listener: Arc::clone(&client.listener),
             start,
             total,
             limit,

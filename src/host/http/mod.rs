@@ -18,7 +18,7 @@ mod tls;
 
 use std::{
     path::Path,
-    rc::Rc,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -49,13 +49,13 @@ pub(crate) struct Client {
     proxies: Proxies,
     interrupt: Interrupt,
     authorities: Authorities,
-    listener: Rc<dyn ProgressListener>,
+    listener: Arc<dyn ProgressListener>,
     /// A server that sends nothing for this long has stalled.
     stall: Duration,
 }
 
 /// Is told how far a download has come.
-pub(crate) trait ProgressListener {
+pub(crate) trait ProgressListener: Send + Sync {
     /// Is told that so much has come of a file of that size, if the size is known.
     fn received(&self, from: &Url, so_far: u64, total: Option<u64>);
     /// Is told that no more will come.
@@ -119,7 +119,7 @@ impl<'a> Request<'a> {
 }
 
 impl Client {
-    pub(crate) fn new(proxies: Proxies, interrupt: Interrupt, listener: Rc<dyn ProgressListener>) -> Self {
+    pub(crate) fn new(proxies: Proxies, interrupt: Interrupt, listener: Arc<dyn ProgressListener>) -> Self {
         Self { proxies, interrupt, authorities: Authorities::default(), listener, stall: STALL }
     }
 

@@ -27,7 +27,7 @@ impl ProgressListener for Nobody {
 }
 
 fn client() -> Client {
-    Client::new(Proxies::default(), Interrupt::never().unwrap(), Rc::new(Nobody))
+    Client::new(Proxies::default(), Interrupt::never().unwrap(), Arc::new(Nobody))
 }
 
 fn fetch(client: &Client, url: &str) -> Result<Vec<u8>, HttpError> {
@@ -148,7 +148,7 @@ fn the_deadline_ends_a_transfer_that_goes_on() {
 fn a_signal_ends_a_transfer_that_is_waited_for() {
     let _turn = turn();
     let server = Arc::new(Server::start(|_| Reply::body(TEXT.to_vec()).manner(Manner::Stall(10))));
-    let client = Client::new(Proxies::default(), Interrupt::install().unwrap(), Rc::new(Nobody));
+    let client = Client::new(Proxies::default(), Interrupt::install().unwrap(), Arc::new(Nobody));
     let started = Instant::now();
     let watched = Arc::clone(&server);
     let signaller = std::thread::spawn(move || {
@@ -379,7 +379,7 @@ fn weak_tags_and_servers_without_ranges_allow_no_resumption() {
 
 fn client_of_proxy(address: &str) -> Client {
     let proxies = Proxies::from_environment(|name| (name == "all_proxy").then(|| address.to_owned()));
-    Client::new(proxies, Interrupt::never().unwrap(), Rc::new(Nobody))
+    Client::new(proxies, Interrupt::never().unwrap(), Arc::new(Nobody))
 }
 
 #[test]

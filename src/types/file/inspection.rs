@@ -45,6 +45,12 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Erro
     Ok(FileState { metadata, found, entry: Some(entry), target })
 }
 
+/// Whether looking at a file takes nothing but reading it and its source: no server is asked, and it does not matter what
+/// else the manifest has.
+pub(super) fn is_read_ahead(want: &Properties) -> bool {
+    want.remote().is_none() && !want.is_edited() && !want.purge
+}
+
 /// What is at the path. The content is read only where it matters, no further than it takes to tell whether it has the
 /// wanted size, and may turn out not to be readable.
 fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Digested>, Error> {
@@ -58,7 +64,7 @@ fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Dig
     }
     let path = &cx.prediction.borrow().files.place_on_disk(path);
     let digested = if want.checksum_matters() {
-        match files::digest(path, size, &mut || stop(cx)) {
+        match files::digest(path, size, &cx.memory.digests, &mut || stop(cx)) {
             Err(FileError { problem: Problem::Denied { .. }, .. }) => inspected(path)?,
             digested => digested.map_err(|error| blame(error, cx))?,
         }

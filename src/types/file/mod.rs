@@ -169,6 +169,18 @@ impl ResourceType for File {
         inspection::inspect(want, cx)
     }
 
+    fn is_read_ahead(want: &Properties) -> bool {
+        inspection::is_read_ahead(want)
+    }
+
+    fn look_ahead(want: &Properties, cx: &Context) -> Result<FileState, Error> {
+        inspection::inspect(want, cx)
+    }
+
+    fn turn(want: &Properties, on: &Posix, cx: &Context) {
+        on.turn(want, cx);
+    }
+
     fn compare(want: &Properties, have: &FileState, _: Trigger) -> Result<Option<Change<Action>>, Error> {
         decision::compare(want, have)
     }

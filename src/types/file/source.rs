@@ -42,30 +42,38 @@ pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
         Some(Predicted::Nothing) => return Err(failure("it does not exist", source, cx)),
         Some(Predicted::Something { .. } | Predicted::Perhaps) => return Ok(UNKNOWN.to_owned()),
     }
-    let mut hash = Sha256::new();
-    files::pieces(&mut open(source, cx)?, &mut || stop(cx), |piece| {
-        hash.update(piece);
-        Ok(())
-    })
-    .map_err(|error| failure(&error.to_string(), source, cx))?;
-    Ok(files::hex(&hash.finalize()))
+    let sha256 = open(source, cx)?.digest(cx).map_err(|error| failure(&error.to_string(), source, cx))?;
+    Ok(sha256.map_or(UNKNOWN.to_owned(), |sha256| files::hex(&sha256)))
 }
 
 /// A file to copy from, open. What is added to it from now on is not read.
 pub(super) struct Source {
     file: io::Take<fs::File>,
-    size: Option<u64>,
+    entry: Entry,
 }
 
 impl Source {
-    fn new(file: fs::File, entry: &Entry) -> Self {
-        let size = entry.has_certain_size().then_some(entry.size);
-        Self { file: file.take(size.unwrap_or(u64::MAX)), size }
+    fn new(file: fs::File, entry: Entry) -> Self {
+        let size = if entry.has_certain_size() { entry.size } else { u64::MAX };
+        Self { file: file.take(size), entry }
     }
 
     /// Its size, where that is certain.
     fn certain_size(&self) -> Option<u64> {
-        self.size
+        self.entry.has_certain_size().then_some(self.entry.size)
+    }
+
+    /// Its SHA-256. What cannot have changed since it was last hashed is not read.
+    fn digest(self, cx: &Context) -> io::Result<Option<[u8; 32]>> {
+        let Self { file, entry } = self;
+        files::digest_once(file.get_ref(), &entry, &cx.memory.digests, || {
+            let mut hash = Sha256::new();
+            files::pieces(&mut file.get_ref().take(file.limit()), &mut || stop(cx), |piece| {
+                hash.update(piece);
+                Ok(())
+            })?;
+            Ok(Some(hash.finalize().into()))
+        })
     }
 }
 
@@ -79,7 +87,7 @@ impl Read for Source {
 pub(super) fn open(source: &str, cx: &Context) -> Result<Source, Error> {
     let path = cx.prediction.borrow().files.target_on_disk(&path(source, cx));
     match files::open_followed(&path) {
-        Ok(Some((file, entry))) => Ok(Source::new(file, &entry)),
+        Ok(Some((file, entry))) => Ok(Source::new(file, entry)),
         Ok(None) => Err(failure("it does not exist", source, cx)),
         Err(FileError { problem: Problem::Denied { .. }, .. }) => {
             Err(failure("permission denied", source, cx))

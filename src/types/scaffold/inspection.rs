@@ -153,7 +153,7 @@ fn look(path: &Path, size: Option<u64>, cx: &Context) -> Result<Option<Digested>
         }
     }
     let on_disk = cx.prediction.borrow().files.place_on_disk(path);
-    let digested = match files::digest(&on_disk, size, &mut || stop(cx)) {
+    let digested = match files::digest(&on_disk, size, &cx.memory.digests, &mut || stop(cx)) {
         Err(FileError { problem: Problem::Denied { .. }, .. }) => {
             files::inspect(&on_disk)?.map(|entry| Digested { entry, sha256: None })
         }

@@ -26,7 +26,7 @@ use super::{
     attributes::Attributes,
     check::{self, Intent},
     directory::Parents,
-    entry::{self, Digested, Entry, FileKind, Modified},
+    entry::{self, Digested, Entry, FileKind, Timestamp},
     error::{FileError, Operation, Problem},
     listing,
     walk::{self, Links, Walked},
@@ -456,6 +456,6 @@ fn may_change(found: &Entry) -> bool {
 }
 
 fn of(kind: FileKind, Attributes { uid, gid, mode }: Attributes) -> Entry {
-    let modified = Modified { seconds: 0, nanoseconds: 0 };
-    Entry { kind, uid, gid, mode, size: 0, modified, nlink: 1, dev: 0, ino: 0 }
+    let never = Timestamp { seconds: 0, nanoseconds: 0 };
+    Entry { kind, uid, gid, mode, size: 0, modified: never, changed: never, nlink: 1, dev: 0, ino: 0 }
 }

@@ -6,6 +6,7 @@ mod crashes;
 mod directories;
 mod faults;
 mod reading;
+mod remembering;
 mod removing;
 mod staging;
 mod sweeping;

@@ -1,0 +1,258 @@
+//! Which digests are remembered, and when they hold no longer.
+
+use std::{
+    cell::RefCell,
+    fs::OpenOptions,
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::fs::FileExt,
+    process::{Child, Stdio},
+    time::SystemTime,
+};
+
+use super::*;
+use crate::host::files::{DigestMemory, Stamp, Timestamp, digest, now};
+
+/// Remembers nothing.
+pub(super) struct Forgetful;
+
+impl DigestMemory for Forgetful {
+    fn is_of_use(&self) -> bool {
+        false
+    }
+
+    fn find(&self, _: &Stamp) -> Option<[u8; 32]> {
+        None
+    }
+
+    fn is_worthwhile(&self, _: u64) -> bool {
+        false
+    }
+
+    fn keep(&self, _: Stamp, _: [u8; 32]) {}
+}
+
+/// Remembers everything it is told, by a clock that is ahead of the machine's: files that were just made are old.
+struct Notes {
+    seconds_ahead: i64,
+    known: RefCell<Vec<(Stamp, [u8; 32])>>,
+}
+
+impl Notes {
+    fn new(seconds_ahead: i64) -> Self {
+        Self { seconds_ahead, known: RefCell::default() }
+    }
+
+    fn digest(&self, path: &Path) -> String {
+        digest(path, None, self, &mut never_stop).unwrap().unwrap().sha256.unwrap()
+    }
+
+    fn count(&self) -> usize {
+        self.known.borrow().len()
+    }
+}
+
+impl DigestMemory for Notes {
+    fn is_of_use(&self) -> bool {
+        self.count() > 0
+    }
+
+    fn find(&self, stamp: &Stamp) -> Option<[u8; 32]> {
+        self.known.borrow().iter().find(|(known, _)| known == stamp).map(|(_, sha256)| *sha256)
+    }
+
+    fn is_worthwhile(&self, _: u64) -> bool {
+        true
+    }
+
+    fn keep(&self, stamp: Stamp, sha256: [u8; 32]) {
+        self.known.borrow_mut().push((stamp, sha256));
+    }
+
+    fn now(&self) -> Timestamp {
+        let Timestamp { seconds, nanoseconds } = now();
+        Timestamp { seconds: seconds + self.seconds_ahead, nanoseconds }
+    }
+}
+
+/// A folder on a file system whose times can be trusted; nothing, and a word about it, if there is none.
+fn scratch() -> Option<Scratch> {
+    let scratch = Scratch::new();
+    let notes = Notes::new(10);
+    notes.digest(&scratch.file("probe", "text"));
+    if notes.count() == 0 {
+        skip("the file system is none whose times tell every change");
+    }
+    (notes.count() > 0).then_some(scratch)
+}
+
+/// Waits until a change of a file gets another time than its last one.
+fn wait_for_a_tick(scratch: &Scratch, path: &Path) {
+    let last = entry(path).changed;
+    while entry(&scratch.file("clock", "")).changed <= last {}
+}
+
+fn sum(text: &str) -> String {
+    use sha2::Digest;
+    super::super::hex(&sha2::Sha256::digest(text))
+}
+
+#[test]
+fn what_cannot_have_changed_is_not_read_again() {
+    let Some(scratch) = scratch() else { return };
+    let (path, notes) = (scratch.file("f", "old"), Notes::new(10));
+    assert_eq!(notes.digest(&path), sum("old"));
+    // What is remembered is believed: were the file read, this would not come out.
+    notes.known.borrow_mut()[0].1 = [0xab; 32];
+    assert_eq!(notes.digest(&path), "ab".repeat(32));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(notes.digest(&path), sum("old"), "its time of change moved");
+}
+
+#[test]
+fn a_file_of_another_size_than_wanted_is_told_by_its_size_alone() {
+    let Some(scratch) = scratch() else { return };
+    let (path, notes) = (scratch.file("f", "old"), Notes::new(10));
+    notes.digest(&path);
+    let found = digest(&path, Some(2), &notes, &mut never_stop).unwrap().unwrap();
+    assert_eq!((found.sha256, found.entry), (None, entry(&path)));
+}
+
+#[test]
+fn what_changed_within_the_same_tick_or_in_the_future_is_not_remembered() {
+    let Some(scratch) = scratch() else { return };
+    let path = scratch.file("f", "old");
+    for (seconds_ahead, what) in
+        [(0, "the same tick"), (1, "a slow clock"), (-3600, "the clock was set back")]
+    {
+        let notes = Notes::new(seconds_ahead);
+        assert_eq!(notes.digest(&path), sum("old"));
+        assert_eq!(notes.count(), 0, "{what}");
+    }
+}
+
+#[test]
+fn a_forged_time_of_modification_does_not_hide_a_change() {
+    let Some(scratch) = scratch() else { return };
+    let (path, notes) = (scratch.file("f", "old"), Notes::new(10));
+    notes.digest(&path);
+    let before = fs::metadata(&path).unwrap().modified().unwrap();
+    wait_for_a_tick(&scratch, &path);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(b"new", 0).unwrap();
+    file.set_modified(before).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
+    assert_eq!(notes.digest(&path), sum("new"));
+    // Neither does one in the future keep a file from being remembered.
+    file.set_modified(SystemTime::now() + std::time::Duration::from_secs(86_400)).unwrap();
+    drop(file);
+    let count = notes.count();
+    notes.digest(&path);
+    assert_eq!(notes.count(), count + 1);
+}
+
+#[test]
+fn a_file_that_another_was_renamed_over_is_read() {
+    let Some(scratch) = scratch() else { return };
+    let (path, other) = (scratch.file("f", "old"), scratch.file("g", "new"));
+    let notes = Notes::new(10);
+    notes.digest(&path);
+    let before = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::File::open(&other).unwrap().set_modified(before).unwrap();
+    fs::rename(&other, &path).unwrap();
+    assert_eq!(notes.digest(&path), sum("new"));
+}
+
+#[test]
+fn what_somebody_has_open_for_writing_is_not_remembered() {
+    let Some(scratch) = scratch() else { return };
+    let (path, notes) = (scratch.file("f", "old"), Notes::new(10));
+    let writer = OpenOptions::new().write(true).open(&path).unwrap();
+    assert_eq!((notes.digest(&path), notes.count()), (sum("old"), 0));
+    drop(writer);
+    assert_eq!((notes.digest(&path), notes.count()), (sum("old"), 1));
+}
+
+#[test]
+fn what_changes_while_it_is_hashed_is_not_remembered() {
+    let Some(scratch) = scratch() else { return };
+    let (path, notes) = (scratch.file("f", &"x".repeat(1_000_000)), Notes::new(10));
+    wait_for_a_tick(&scratch, &path);
+    let mut pieces = 0;
+    let change = &mut || {
+        pieces += 1;
+        if pieces == 3 {
+            OpenOptions::new().write(true).open(&path).unwrap().write_all_at(b"y", 0).unwrap();
+        }
+        Ok(())
+    };
+    digest(&path, None, &notes, change).unwrap();
+    assert!(pieces > 3 && notes.count() == 0);
+}
+
+#[test]
+fn writes_to_a_mapping_are_never_missed() {
+    let Some(scratch) = scratch() else { return };
+    let (path, notes) = (scratch.file("f", "old"), Notes::new(10));
+    let Some(mut mapper) = Mapper::start(&path) else { return skip("needs python3") };
+    assert_eq!(mapper.say("write o"), "done");
+    let before = entry(&path);
+    assert_eq!((notes.digest(&path), notes.count()), (sum("old"), 0), "it is mapped");
+    assert_eq!(mapper.say("write n"), "done");
+    assert_eq!(entry(&path), before, "no time tells of that write");
+    assert_eq!(notes.digest(&path), sum("nld"));
+    mapper.say("unmap");
+    assert_eq!((notes.digest(&path), notes.count()), (sum("nld"), 1));
+    wait_for_a_tick(&scratch, &path);
+    mapper.say("map");
+    mapper.say("write m");
+    assert_eq!(notes.digest(&path), sum("mld"), "the first write to a page has its time");
+}
+
+#[test]
+fn files_in_memory_are_not_remembered_because_writes_to_mappings_move_no_time_there() {
+    let scratch = Scratch::in_memory();
+    if !scratch.0.starts_with("/dev/shm") {
+        return skip("needs /dev/shm");
+    }
+    let notes = Notes::new(10);
+    notes.digest(&scratch.file("f", "old"));
+    assert_eq!(notes.count(), 0);
+}
+
+/// Another process that writes to a file through a mapping, and has closed it.
+struct Mapper(Child);
+
+impl Mapper {
+    fn start(path: &Path) -> Option<Self> {
+        const PROGRAM: &str = "
+import mmap, sys
+def mapped():
+    with open(sys.argv[1], 'r+b') as file:
+        return mmap.mmap(file.fileno(), 0)
+mapping = mapped()
+for line in sys.stdin:
+    verb, *letter = line.split()
+    if verb == 'map': mapping = mapped()
+    elif verb == 'unmap': mapping.close()
+    else: mapping[0] = ord(letter[0])
+    print('done', flush=True)
+";
+        let mut python = Command::new("python3");
+        python.args(["-c", PROGRAM]).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        python.spawn().ok().map(Self)
+    }
+
+    fn say(&mut self, line: &str) -> String {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{line}").unwrap();
+        let mut answer = String::new();
+        BufReader::new(self.0.stdout.as_mut().unwrap().take(5)).read_line(&mut answer).unwrap();
+        answer.trim().to_owned()
+    }
+}
+
+impl Drop for Mapper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
