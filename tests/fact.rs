@@ -51,6 +51,14 @@ fn conditions_names_of_loops_and_children_can_use_it() {
 }
 
 #[test]
+fn a_run_of_some_resources_only_learns_it_too() {
+    let world = world("v: { command: echo 7 }", "{{ Facts.v }}");
+    world.apply_with(&["--only", "file#*"]).exits(0);
+    assert_eq!(world.read("page"), "7");
+    world.apply_with(&["--skip", "fact#v"]).exits(1).says("Facts.v");
+}
+
+#[test]
 fn what_is_worked_out_before_the_run_cannot_use_it() {
     let early = World::new().manifest(
         "- fact:\n    - v: { command: echo root }\n- file:\n    - $W/x: { owner: \"{{ Facts.v }}\", group: \"{{ lookup('facts.v') }}\", mode: \"0644\" }\n",

@@ -86,6 +86,12 @@ fn parents(resources: &[&Resource]) -> HashMap<Reference, Reference> {
     parents
 }
 
+/// The resources that learn facts: whoever is selected may need what they learn, and they change nothing.
+fn facts(resources: &[&Resource]) -> impl Iterator<Item = Reference> {
+    let learns = |resource: &&&Resource| resource.kind.learns_facts();
+    resources.iter().filter(learns).map(|resource| resource.reference())
+}
+
 /// Adds what the selected resources are part of: a resource runs within that, and with it nothing else of it.
 fn surround(selected: &mut HashSet<Reference>, parents: &HashMap<Reference, Reference>) {
     let mut around: Vec<Reference> = selected.iter().filter_map(|name| parents.get(name).cloned()).collect();
@@ -130,6 +136,7 @@ impl Selected {
             }
             selected.extend(more);
         }
+        selected.extend(facts(resources));
         surround(&mut selected, &parents(resources));
         Self(Some(selected))
     }
@@ -168,6 +175,7 @@ impl Selection {
                 wanted.extend(resource.child.iter().flat_map(|child| &child.resources));
             }
         }
+        selected.extend(facts(resources));
         surround(&mut selected, &parents);
         let skipped = resources.iter().filter(|resource| names_one(&self.skip, resource));
         for resource in skipped.flat_map(|resource| flattened(std::slice::from_ref(*resource))) {

@@ -23,6 +23,7 @@ use crate::{
 ///
 /// Resources after it, and in manifests inside this one, see it as `Facts.NAME` in `control` and in properties that are
 /// worked out when their turns come, such as the `content` of a file or the `command` of an exec. It never counts as a change.
+/// A run of only some resources learns it too, unless it is among those to skip.
 ///
 /// The command must change nothing: it runs in a dry run too. One that cannot be run there because an earlier resource
 /// would have to bring its program gives the `default`, and without one a warning and no value.
