@@ -152,6 +152,15 @@ fn what_fights_back_is_left_alone_by_name_until_somebody_asks() {
     agent.makes("b", "two\n");
     assert_eq!(world.read("a"), "drift");
     assert_eq!(agent.status()["pauses"][0]["resource"], world.fill("file#$W/a"));
+    // Nor does it wait for the end of the pause with open eyes.
+    let busy = || -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", agent.pid())).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    let before = busy();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(busy() - before < 30, "{} hundredths of a second of work", busy() - before);
     world.ccm(["agent", "run"]).run().exits(0).says("2 resources: 1 changed, 0 failed");
     assert_eq!(world.read("a"), "one\n");
 }

@@ -36,7 +36,7 @@ enum Kind {
     },
     Bundle {
         location: Location,
-        _unpacked: Bundle,
+        _unpacked: Box<Bundle>,
     },
 }
 
@@ -82,7 +82,7 @@ impl Content {
             Address::Path(_) => Location::Path(folder),
             _ => Location::Fetched { name: format!("{name}/{IN_A_FOLDER}"), file: folder.join(IN_A_FOLDER) },
         };
-        Ok(Self { kind: Kind::Bundle { location, _unpacked: unpacked } })
+        Ok(Self { kind: Kind::Bundle { location, _unpacked: Box::new(unpacked) } })
     }
 
     /// Returns where it can be loaded from.

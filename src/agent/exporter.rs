@@ -1,6 +1,7 @@
 //! Serves metrics over HTTP: `/metrics`, `/healthz` and `/readyz`, and nothing else.
 
 use std::{
+    fmt::Write as _,
     io::{self, Read, Write},
     net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs},
     sync::{
@@ -136,7 +137,7 @@ fn process() -> String {
     let ticks = 100.0;
     let boot = system_file::read("/proc/stat").unwrap_or_default();
     let boot = boot.lines().find_map(|line| line.strip_prefix("btime ")).and_then(|time| time.parse().ok());
-    let page = rustix::param::page_size() as f64;
+    let page = number(rustix::param::page_size());
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let open = system_file::count("/proc/self/fd");
     let mut text = String::new();
@@ -150,12 +151,23 @@ fn process() -> String {
             "When the program was started",
             boot.unwrap_or(0.0) + field(22) / ticks,
         ),
-        ("open_fds", "gauge", "Open descriptors", open as f64),
-        ("max_fds", "gauge", "Most open descriptors", limit.map_or(f64::INFINITY, |limit| limit as f64)),
+        ("open_fds", "gauge", "Open descriptors", number(open)),
+        (
+            "max_fds",
+            "gauge",
+            "Most open descriptors",
+            limit.map_or(f64::INFINITY, |limit| number(usize::try_from(limit).unwrap_or(usize::MAX))),
+        ),
     ] {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "# HELP process_{name} {help}\n# TYPE process_{name} {kind}\nprocess_{name} {value}\n"
-        ));
+        );
     }
     text
+}
+
+/// Returns a number as metrics have them. Beyond four thousand million of anything nobody counts.
+fn number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

@@ -308,7 +308,7 @@ impl Slot {
                     return;
                 }
                 let (digest, version) = (arrival.digest.clone(), arrival.version.clone());
-                match self.prepare(arrival, signers, workshop) {
+                match self.prepare(*arrival, signers, workshop) {
                     Ok(candidate) => self.candidate = Some(candidate),
                     Err(Unusable::Bad(reason)) => {
                         self.candidate = None;
@@ -335,10 +335,10 @@ impl Slot {
         signers: Option<&Path>,
         workshop: Workshop,
     ) -> Result<Candidate, Unusable> {
-        let signature = signers.map(|signers| self.verify(&arrival, signers));
+        let signature = signers.map(|signers| Self::verify(&arrival, signers));
         signature.transpose().map_err(Unusable::Bad)?;
         let stored = self.shelf.store(arrival).map_err(|error| Unusable::Unwritten(error.to_string()))?;
-        let kind = archive_format(&self.address, self.purpose, &stored.path).map_err(bad)?;
+        let kind = archive_format(&self.address, self.purpose, &stored.path).map_err(|error| bad(&error))?;
         let label = match kind.filter(|_| signers.is_some()) {
             Some(kind) => Some(self.check_label(&stored.path, kind).map_err(Unusable::Bad)?),
             None if signers.is_some() && self.purpose == Purpose::Manifest => {
@@ -349,10 +349,10 @@ impl Slot {
         };
         let content =
             Content::open(&self.address, self.purpose, &stored.path, workshop.host, workshop.memory);
-        Ok(Candidate { content: content.map_err(bad)?, stored, label })
+        Ok(Candidate { content: content.map_err(|error| bad(&error))?, stored, label })
     }
 
-    fn verify(&self, arrival: &Arrival, signers: &Path) -> Result<(), String> {
+    fn verify(arrival: &Arrival, signers: &Path) -> Result<(), String> {
         use std::io::Seek;
         let signature = match &arrival.signature {
             Some(Ok(signature)) => signature,
@@ -453,6 +453,6 @@ enum Unusable {
     Unwritten(String),
 }
 
-fn bad(error: crate::manifest::Unreadable) -> Unusable {
+fn bad(error: &crate::manifest::Unreadable) -> Unusable {
     Unusable::Bad(error.to_string())
 }

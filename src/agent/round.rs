@@ -197,6 +197,8 @@ impl Round<'_> {
             let Some(location) = location else {
                 let reason = slot.refused.as_ref().or(slot.away.as_ref()).cloned();
                 let reason = reason.unwrap_or_else(|| "it was not fetched yet".to_owned());
+                self.log
+                    .warn("the manifest is not applied", &[("source", &slot.address), ("error", &reason)]);
                 outcomes.push(Outcome::not_applied(number, reason));
                 continue;
             };
@@ -364,7 +366,7 @@ impl Observer for Witness<'_> {
             }
         }
         self.round.metrics.count_event(event, resource.common.sensitive);
-        if self.looked_at % TAKE_EVENTS_AFTER == 0
+        if self.looked_at.is_multiple_of(TAKE_EVENTS_AFTER)
             && let Some(watching) = self.watching.as_deref_mut()
         {
             watching.keep();

@@ -39,7 +39,7 @@ use crate::{
 /// How long the first run waits for sources that are asked for the first time.
 const FIRST_ANSWERS: Duration = Duration::from_secs(1);
 /// How long a single run waits for them.
-const ANSWERS: Duration = Duration::from_secs(60);
+const ANSWERS: Duration = Duration::from_mins(1);
 /// How long is waited for what comes together with an event, so that one run serves all of it.
 const TOGETHER: Duration = Duration::from_millis(20);
 
@@ -84,7 +84,8 @@ pub(crate) struct Agent<'s> {
     started: Timestamp,
     status: Arc<Mutex<Value>>,
     exported: Arc<Exported>,
-    _lock: Option<AgentLock>,
+    /// Keeps other agents out.
+    lock: Option<AgentLock>,
 }
 
 /// What came of a single run.
@@ -121,7 +122,7 @@ impl<'s> Agent<'s> {
             started: Timestamp::now(),
             status: Arc::default(),
             exported: Arc::new(exported),
-            _lock: None,
+            lock: None,
         };
         agent.due.all(Cause::Start);
         Ok(agent)
@@ -188,7 +189,7 @@ impl<'s> Agent<'s> {
         let asked = self.mailbox.sender(Message::Run);
         control::listen(&lock.socket, Arc::clone(&self.status), asked)
             .map_err(|error| format!("cannot listen at {}: {error}", lock.socket.display()))?;
-        self._lock = Some(lock);
+        self.lock = Some(lock);
         if let Some(address) = &self.config.metrics {
             exporter::serve(address, Arc::clone(&self.exported))
                 .map_err(|error| format!("cannot serve metrics on {address}: {error}"))?;
@@ -215,7 +216,9 @@ impl<'s> Agent<'s> {
         let pulse = self.setting.service_manager.pulse().map(|pulse| now + pulse);
         let first = (self.due.everything == Some(Cause::Start)).then_some(self.patience);
         let pause = self.due.next(&self.pauses, now);
-        let moments = [Some(self.next_run), pulse, first, self.together, pause];
+        // What is left alone is not waited for together with anything.
+        let together = self.together.filter(|_| self.due.is_anything(&self.pauses, now));
+        let moments = [Some(self.next_run), pulse, first, together, pause];
         let until = moments.into_iter().flatten().min();
         let mut descriptors = vec![self.setting.interrupt.as_fd(), hangups.as_fd(), self.mailbox.as_fd()];
         descriptors.extend(self.watching.as_ref().map(|watching| watching.inotify().as_fd()));
@@ -433,7 +436,7 @@ impl<'s> Agent<'s> {
             }
             Ok(config) => match open_intake(&self.setting, &config, &self.mailbox, self.generation + 1) {
                 Err(error) => {
-                    self.setting.log.error("the new configuration is not used", &[("error", &error)])
+                    self.setting.log.error("the new configuration is not used", &[("error", &error)]);
                 }
                 Ok(intake) => {
                     self.generation += 1;

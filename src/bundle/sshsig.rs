@@ -24,7 +24,7 @@ pub(crate) struct Signature {
     namespace: Vec<u8>,
     reserved: Vec<u8>,
     hash: Hash,
-    signature: Vec<u8>,
+    signed: Vec<u8>,
 }
 
 /// How the file was hashed before it was signed.
@@ -110,8 +110,8 @@ impl Signature {
             b"sha512" => Hash::Sha512,
             _ => return Err(VerifyError::NotASignature),
         };
-        let signature = parts.string()?.to_vec();
-        Ok(Self { key, namespace, reserved, hash, signature })
+        let signed = parts.string()?.to_vec();
+        Ok(Self { key, namespace, reserved, hash, signed })
     }
 
     /// Checks that it is over this file and by somebody who is allowed to sign now; returns who.
@@ -126,7 +126,7 @@ impl Signature {
         }
         let principal = signers.find(&self.key, now)?;
         let message = signed(self.hash, &self.namespace, &self.reserved, &self.hash.of(file)?);
-        self.key.verify(&message, &self.signature)?;
+        self.key.verify(&message, &self.signed)?;
         Ok(principal)
     }
 }

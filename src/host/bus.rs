@@ -15,6 +15,8 @@ use std::{
 
 use rustix::process::geteuid;
 
+use super::files::hex;
+
 const SOCKET: &str = "/run/dbus/system_bus_socket";
 const BUS: &str = "org.freedesktop.DBus";
 const SYSTEMD: &str = "org.freedesktop.systemd1";
@@ -50,8 +52,7 @@ impl UnitSignals {
         let mut stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let identity: String =
-            geteuid().as_raw().to_string().bytes().map(|byte| format!("{byte:02x}")).collect();
+        let identity = hex(geteuid().as_raw().to_string().as_bytes());
         write!(stream, "\0AUTH EXTERNAL {identity}\r\n")?;
         let mut answer = String::new();
         // The bus says nothing more before it is spoken to, so nothing is lost in the buffer.

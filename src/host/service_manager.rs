@@ -1,4 +1,4 @@
-//! What a service tells systemd (sd_notify(3)): one datagram for each message.
+//! What a service tells systemd (`sd_notify(3)`): one datagram for each message.
 
 use std::{
     ffi::OsStr,

@@ -37,7 +37,7 @@ pub(crate) enum News {
     /// The source has what is known.
     Same,
     /// The source has something that was not seen before.
-    Arrived(Arrival),
+    Arrived(Box<Arrival>),
     /// There is no answer that can be used.
     Failed(FetchError),
 }
@@ -169,7 +169,7 @@ impl Asking {
             digest: Some(digest.clone()),
             signature: wants_signature.then(|| hash_of(told.map(Vec::as_slice).unwrap_or_default())),
         };
-        Ok(News::Arrived(Arrival { draft, name, version, digest, signature }))
+        Ok(News::Arrived(Box::new(Arrival { draft, name, version, digest, signature })))
     }
 
     /// Whether there is another signature beside content that was refused for its signature.
@@ -210,7 +210,7 @@ pub(crate) fn fetch_local(path: PathBuf, folder: &Path, known: Option<&str>) -> 
         let mut out = Hashing { file: draft.file(), hash: Sha256::new() };
         source.fetch(None, &mut out)?;
         let digest = hex(&out.hash.finalize());
-        Ok(News::Arrived(Arrival { draft, name, version: None, digest, signature: None }))
+        Ok(News::Arrived(Box::new(Arrival { draft, name, version: None, digest, signature: None })))
     };
     read().unwrap_or_else(News::Failed)
 }

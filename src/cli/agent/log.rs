@@ -1,6 +1,7 @@
 //! The agent's log: lines on standard error, as the journal keeps them.
 
 use std::{
+    fmt::Write as _,
     io::{IsTerminal, Write},
     sync::atomic::{AtomicU8, Ordering},
 };
@@ -86,7 +87,7 @@ fn priority(level: LogLevel) -> u8 {
 fn logfmt(level: LogLevel, message: &str, fields: &[(&str, String)]) -> String {
     let mut line = format!("time={} level={} msg={}", Timestamp::now(), word(level), quoted(message));
     for (name, value) in fields {
-        line.push_str(&format!(" {name}={}", quoted(value)));
+        let _ = write!(line, " {name}={}", quoted(value));
     }
     line
 }
