@@ -29,7 +29,7 @@ use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
     engine::{
         Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Report, RunMode, Selected,
-        Settings, Site,
+        Settings, Site, Task,
     },
     host::{
         Host,
@@ -215,6 +215,7 @@ impl<'h> ApiServer<'h> {
             detail: Detail::Whole,
             exclusion: Exclusion::WhileChanging(Patience::Wait),
             foresight: Foresight::None,
+            task: Task::Apply,
         };
         Ok(Self {
             scope: heed(inputs.read(host)?.without_manifest(&folder, host, memory)?),

@@ -58,6 +58,7 @@ fn of_type(kind: &'static dyn AnyType) -> Command {
         .arg(ensure)
         .arg(session::argument())
         .args(flags::arguments(kind))
+        .args(flags::check_arguments())
         .after_help(flags::examples(kind))
 }
 

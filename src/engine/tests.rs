@@ -226,6 +226,7 @@ fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
         detail: Detail::Whole,
         exclusion: Exclusion::WholeRun,
         foresight: Foresight::None,
+        task: Task::Apply,
     };
     let mut engine = Engine::new(&host, &memory, settings, Session::begin());
     let site = Site {

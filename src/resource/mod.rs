@@ -15,6 +15,7 @@ mod erased;
 mod error;
 mod expansion;
 mod faults;
+mod health_checks;
 mod managed;
 #[cfg(test)]
 mod manual;
