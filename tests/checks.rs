@@ -2,6 +2,7 @@
 
 mod alone;
 mod following;
+mod nginx;
 mod plugins;
 mod rules;
 mod servers;

@@ -31,7 +31,7 @@ fn what_is_judged_is_the_file_that_will_appear() {
         &validate,
         "stat -c '%u:%g:%a:%i' \"$1\" > \"$(dirname \"$0\")/seen\"; echo \"$1\" >> \"$(dirname \"$0\")/seen\"; cat \"$1\" >> \"$(dirname \"$0\")/seen\"",
     );
-    world.apply().exits(0).reports("file#", "");
+    world.apply().exits(0);
     let seen = fs::read_to_string(world.base().join("seen")).unwrap();
     let lines: Vec<&str> = seen.lines().collect();
     let metadata = fs::metadata(world.path("app.conf")).unwrap();

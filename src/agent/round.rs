@@ -12,7 +12,7 @@ use super::{
 use crate::{
     engine::{
         Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Report, RunMode, Selected,
-        Settings, Site,
+        Settings, Site, Task,
     },
     host::Host,
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
@@ -100,6 +100,7 @@ impl Round<'_> {
             detail: Detail::Outline,
             exclusion: Exclusion::WholeRun,
             foresight: Foresight::USUAL,
+            task: Task::Apply,
         };
         let mut engine = Engine::new(self.host, self.memory, settings, Session::begin());
         for ready in &ready {

@@ -16,6 +16,8 @@ pub(crate) use health_check::{
 pub(crate) use matcher::Observed;
 pub(crate) use nagios::Perfdata;
 pub(crate) use outcome::{CheckResult, CheckState, Format, Judgement, PropertyResult};
+#[cfg(test)]
+pub(crate) use rules::rule_table;
 pub(crate) use rules::{
     Address, Assertion, Expected, Item, Kind as RuleKind, Port, Protocol, Rule, Rules, Severity,
     VersionWanted,

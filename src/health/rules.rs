@@ -77,5 +77,9 @@ fn compare(assertion: &Assertion, seen: &Seen, lens: &Lens) -> (Judgement, Strin
         Expected::Value(matcher) => matcher.complaint(observed, &assertion.written),
         Expected::Version(wanted) => observe::packages::complaint(wanted, observed, lens),
     };
-    complaint.map_or((Judgement::Pass, String::new()), |message| (Judgement::Fail, message))
+    let remark = match &assertion.expected {
+        Expected::Value(matcher) if matcher.asserts_nothing() => "warning: an empty list asserts nothing",
+        _ => "",
+    };
+    complaint.map_or((Judgement::Pass, remark.to_owned()), |message| (Judgement::Fail, message))
 }

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use super::{Error, ErrorKind, Resource};
 use crate::{
     checks::{self, HealthCheck},
-    document::{Diagnostic, Diagnostics, Entry, Node, Severity, Source, from_node},
+    document::{Diagnostic, Diagnostics, Entry, Node, Severity, Source, Value, from_node},
     template::{self, Scope},
 };
 
-const PROPERTY: &str = "health_checks";
+pub(super) const PROPERTY: &str = "health_checks";
 
 /// Takes health checks with templates out of the properties, and puts what they will be in their place, if that is known.
 pub(super) fn set_late_checks_aside(properties: &mut Vec<Entry>, foreseen: &mut Vec<Entry>) -> Option<Node> {
@@ -22,6 +22,18 @@ pub(super) fn set_late_checks_aside(properties: &mut Vec<Entry>, foreseen: &mut 
     let known = foreseen.iter().position(|entry| entry.key == PROPERTY).map(|at| foreseen.remove(at));
     properties.extend(known.filter(|_| !has_keys));
     Some(late)
+}
+
+/// Returns whether something in checks must not be seen.
+pub(super) fn holds_secrets(checks: &Node) -> bool {
+    const SECRET: [&str; 3] = ["environment", "password", "request-headers"];
+    match &checks.value {
+        Value::Scalar(_) => false,
+        Value::Seq(items) => items.iter().any(holds_secrets),
+        Value::Map(entries) => {
+            entries.iter().any(|entry| SECRET.contains(&entry.key.as_str()) || holds_secrets(&entry.value))
+        }
+    }
 }
 
 /// Says what is wrong with checks, each at its place.

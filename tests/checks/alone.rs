@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use crate::support::World;
 
 const LIST: &str = "- { name: good, command: 'true' }\n- { name: hm, command: \"sh -c 'echo hm; exit 1'\" }\n\
-                    - { name: bad, command: \"sh -c 'echo <bad>; exit 2'\" }\n- { goss_rules: { matching: { m: { content: 1, matches: 2 } } } }\n";
+                    - { name: bad, command: \"sh -c 'echo \\\"<bad>\\\"; exit 2'\" }\n- { goss_rules: { matching: { m: { content: 1, matches: 2 } } } }\n";
 
 fn world() -> World {
     World::new().beside("list.yaml", LIST)

@@ -151,7 +151,7 @@ fn accounts_mounts_parameters_and_interfaces_are_looked_at() {
 
 #[test]
 fn processes_are_found_by_their_whole_names() {
-    let world = World::new().file("a-program-with-a-long-name", "").beside("rules.yaml", "");
+    let world = World::new().beside("rules.yaml", "");
     crate::support::sh("cp \"$(command -v sleep)\" w/a-program-with-a-long-name", world.base());
     let mut child =
         std::process::Command::new(world.path("a-program-with-a-long-name")).arg("4243").spawn().unwrap();
@@ -202,7 +202,7 @@ fn a_manager_that_cannot_be_reached_is_no_answer() {
 #[test]
 fn values_from_data_stay_what_they_are() {
     let world = World::new().file("f", "x").manifest(
-        "data: { a: 'x: y', b: '{{ env \"HOME\" }}', port: 42 }\nccm:\n  resources:\n    - file:\n        - $W/f:\n            \
+        "data: { a: 'x: y', b: '{{{{ env \"HOME\" }}', port: 42 }\nccm:\n  resources:\n    - file:\n        - $W/f:\n            \
          content: x\n            owner: '$UID'\n            group: '$GID'\n            mode: '0644'\n            \
          health_checks:\n              - goss_rules:\n                  command:\n                    \
          \"printf '%s\\\\n' '${ Data.a }' '${ Data.port }'\": { exit-status: 0, stdout: ['${ Data.a }', '!${ Data.b }', '${ Data.port }'] }\n",

@@ -183,6 +183,11 @@ impl Matcher {
         })
     }
 
+    /// Returns whether it is a list of patterns with none in it, which everything matches.
+    pub(crate) fn asserts_nothing(&self) -> bool {
+        matches!(self, Self::Lines(items) if items.is_empty())
+    }
+
     /// Returns the matcher for headers: upper and lower case are the same in their names.
     pub(crate) fn of_headers(self) -> Self {
         let all = |matchers: Vec<Self>| matchers.into_iter().map(Self::of_headers).collect();
@@ -284,7 +289,7 @@ mod tests {
             (json!({ "match-regexp": "(" }), "is not a regular expression"),
             (json!({ "xml": {} }), "match-regexp"),
             (json!({ "not": { "nope": 1 } }), "`nope` is no matcher"),
-            (json!({ "semver-constraint": "x" }), "not a version"),
+            (json!({ "semver-constraint": "abc" }), "not a version"),
             (json!({ "gjson": "a" }), "takes a map of paths"),
             (json!({ "have-patterns": [[1]] }), "a pattern is a string, not a list"),
         ] {

@@ -8,6 +8,8 @@ mod subject;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
+#[cfg(test)]
+pub(crate) use self::kinds::rule_table;
 pub(crate) use self::{
     kinds::Kind,
     options::Options,

@@ -186,7 +186,8 @@ impl<'a> Printer<'a> {
             return false;
         }
         if event.health_check_only && self.how.verbosity > Verbosity::Quiet {
-            return event.failed || !event.health_check.is_empty();
+            let is_reached = event.unmet_requirements.is_empty();
+            return event.failed || !is_reached || !event.health_check.is_empty();
         }
         let is_well = !event.failed && event.unmet_requirements.is_empty();
         match self.how.verbosity {
@@ -266,7 +267,7 @@ impl Observer for Printer<'_> {
     }
 
     fn output(&mut self, resource: &Resource, line: &str) {
-        if self.how.format == Format::Json {
+        if self.how.format == Format::Json || self.how.unchanged == Unchanged::Unsaid {
             return Aside(&self.output.progress).output(resource, line);
         }
         if self.how.verbosity == Verbosity::Quiet {

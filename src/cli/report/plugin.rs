@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::{
-    checks::{CheckResult, CheckState, Perfdata},
+    checks::{CheckResult, CheckState, Judgement, Perfdata, PropertyResult},
     visible::visible_line,
 };
 
@@ -15,9 +15,10 @@ pub(in crate::cli) fn line(checks: &[(String, CheckResult)], failed: usize) -> (
     for (of, check) in checks {
         state = state.worse(check.state);
         if check.state != CheckState::Ok {
-            let first = check.output.lines().next().unwrap_or_default().replace('|', "/");
             let of = if of.is_empty() { String::new() } else { format!("{of} ") };
-            bad.push(format!("{of}{} {}: {first}", check.name, check.state.word()));
+            bad.push(
+                format!("{of}{} {}: {}", check.name, check.state.word(), reason(check)).replace('|', "/"),
+            );
         }
     }
     if failed > 0 && state == CheckState::Ok {
@@ -38,11 +39,23 @@ pub(in crate::cli) fn line(checks: &[(String, CheckResult)], failed: usize) -> (
     (state, visible_line(&line).into_owned())
 }
 
+/// Returns what a plugin said, or the first thing that is not as the rules say.
+fn reason(check: &CheckResult) -> String {
+    let is_bad = |one: &&PropertyResult| matches!(one.result, Judgement::Fail | Judgement::Unknown);
+    let text = match check.results.iter().find(is_bad) {
+        Some(PropertyResult { kind, id, property, message, .. }) => {
+            format!("{kind} {id} {property}: {message}")
+        }
+        None => check.output.clone(),
+    };
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
 /// Returns what a check measured, each with the name of the check in front.
 fn perfdata(check: &CheckResult) -> Vec<String> {
     let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
     let item = |item: &Perfdata| {
-        let label = format!("{}::{}", check.name, item.label).replace('\'', "''");
+        let label = format!("{}::{}", check.name, item.label).replace('\'', "''").replace('|', "/");
         let value = item.value.map_or("U".to_owned(), |value| value.to_string());
         let [warn, crit] = [&item.warn, &item.crit].map(|range| range.as_deref().unwrap_or_default());
         let text =
