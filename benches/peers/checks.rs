@@ -14,9 +14,11 @@ const COUNT: usize = 1_000;
 
 pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<()> {
     empty(folder)?;
-    let commands: String =
-        (0..COUNT).map(|number| format!("- {{ name: c{number}, command: /bin/true }}\n")).collect();
-    let rules: String = (0..COUNT).map(|number| format!("- {{ name: c{number}, file: / }}\n")).collect();
+    let list = |check: &str| {
+        let item = |number| format!("- {{ name: c{number}, {check} }}\n");
+        (0..COUNT).map(item).collect::<Vec<_>>().concat()
+    };
+    let (commands, rules) = (list("command: /bin/true"), list("file: /"));
     fs::write(folder.join("commands.yaml"), commands)?;
     fs::write(folder.join("rules.yaml"), rules)?;
     let check = |list: &str| {

@@ -181,7 +181,7 @@ fn parsed(number: &str) -> Option<f64> {
 }
 
 /// Reads a range; an empty one is none.
-#[expect(clippy::option_option, reason = "a range may be missing, and what is there may be none")]
+#[allow(clippy::option_option, reason = "a range may be missing, and what is there may be none")]
 fn range(text: Option<&str>) -> Option<Option<String>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Some(None) };
     let bounds = text.strip_prefix('@').unwrap_or(text);
@@ -193,7 +193,7 @@ fn range(text: Option<&str>) -> Option<Option<String>> {
     is_range.then(|| Some(text.to_owned()))
 }
 
-#[expect(clippy::option_option, reason = "a limit may be missing, and what is there may be none")]
+#[allow(clippy::option_option, reason = "a limit may be missing, and what is there may be none")]
 fn limit(text: Option<&str>) -> Option<Option<f64>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Some(None) };
     (number_length(text) == Some(text.len())).then(|| parsed(text)).flatten().map(Some)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Occasion, Surroundings, include, lens::Lens, plugin, rules};
 use crate::{
     checks::{CheckKind, CheckResult, CheckState, FailOn, HealthCheck, Perfdata, PropertyResult},
-    vocabulary::TimeLimit,
+    vocabulary::{self, TimeLimit},
 };
 
 /// Time limit of one attempt, unless the check says otherwise.
@@ -45,7 +45,7 @@ impl Attempt {
 /// Makes a check, and makes it again for as long as it fails and may be repeated.
 pub(super) fn make(check: &HealthCheck, on: &Surroundings, tell: &mut dyn FnMut(&str)) -> CheckResult {
     let begun = Instant::now();
-    let pause = check.try_sleep.map_or(TRY_SLEEP, |pause| pause.as_std());
+    let pause = check.try_sleep.map_or(TRY_SLEEP, vocabulary::Duration::as_std);
     let allowed = check.tries.unwrap_or(1).max(1);
     let successes = check.successes.unwrap_or(1).max(1);
     let mut stopped = None;

@@ -79,7 +79,7 @@ fn address_of(text: &str) -> Option<IpAddr> {
     v4().or_else(v6)
 }
 
-/// Returns the ports on which listeners take IPv6 and nothing else: what only sock_diag(7) tells.
+/// Returns the ports on which listeners take IPv6 and nothing else: what only `sock_diag(7)` tells.
 fn only_v6() -> rustix::io::Result<HashSet<u16>> {
     const HEADER: usize = 16;
     const FIXED: usize = 72;

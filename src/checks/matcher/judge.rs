@@ -9,6 +9,7 @@ use super::{LineItem, Matcher, Observed, Relation, noun};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Impossible(pub(crate) String);
 
+#[allow(clippy::float_cmp, reason = "what is written and what is seen are the same number or not")]
 impl Matcher {
     /// Returns whether an observation is as expected.
     pub(crate) fn judge(&self, seen: &Observed) -> Result<bool, Impossible> {
@@ -234,7 +235,7 @@ impl Observed {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "nothing that is observed is that long")]
+    #[allow(clippy::cast_precision_loss, reason = "nothing that is observed is that long")]
     fn length(&self) -> Result<f64, Impossible> {
         match self {
             Self::Text(text) | Self::Value(Json::String(text)) => Ok(text.chars().count() as f64),

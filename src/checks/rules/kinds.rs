@@ -108,6 +108,7 @@ impl Kind {
     }
 
     #[rustfmt::skip]
+    #[allow(clippy::too_many_lines, reason = "a table")]
     pub(super) fn words(self) -> &'static Words {
         use Role::{Headers, Mode, Option as Opt, Text, Value, Version};
         match self {

@@ -16,7 +16,7 @@ pub(crate) use self::{
     subject::{Address, Port, Protocol, VersionWanted},
 };
 use super::matcher::Matcher;
-use crate::redaction::MASK;
+use crate::{redaction::MASK, vocabulary::Secret};
 
 /// Rules, in the order in which they were written.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +79,7 @@ impl Rule {
     /// Returns the values that must not be seen.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
         let headers = self.options.request_headers.iter().map(|(_, value)| value);
-        self.options.password.iter().chain(headers).map(|secret| secret.reveal())
+        self.options.password.iter().chain(headers).map(Secret::reveal)
     }
 }
 

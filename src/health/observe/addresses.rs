@@ -48,11 +48,10 @@ pub(super) fn reachable(rule: &Rule, lens: &Lens) -> Seen {
         let said =
             listen(stream, lens.within(rule.options.timeout.unwrap_or(GREETING)), |text| pattern.holds(text));
         lens.tick()?;
-        return match pattern.holds(&said) {
-            true => Ok(true.into()),
-            false => {
-                Err(Unseen::Not(format!("it said {:?}: {pattern}", said.lines().next().unwrap_or_default())))
-            }
+        return if pattern.holds(&said) {
+            Ok(true.into())
+        } else {
+            Err(Unseen::Not(format!("it said {:?}: {pattern}", said.lines().next().unwrap_or_default())))
         };
     }
     Ok(false.into())
@@ -112,10 +111,9 @@ fn listen(mut stream: TcpStream, limit: Duration, is_enough: impl Fn(&str) -> bo
             return text;
         }
         match stream.read(&mut buffer) {
-            Ok(0) => return text,
-            Ok(count) => said.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return text,
+            Ok(0) | Err(_) => return text,
+            Ok(count) => said.extend_from_slice(&buffer[..count]),
         }
     }
 }

@@ -43,9 +43,10 @@ impl Md5 {
         hex(&digest)
     }
 
-    #[expect(
+    #[allow(
         clippy::many_single_char_names,
         clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
         clippy::cast_sign_loss,
         reason = "as the standard has it: the constants are the integer part of a sine"
     )]

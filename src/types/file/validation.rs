@@ -192,7 +192,7 @@ impl Job<'_, '_> {
         match command.run(&cx.host.runner, cx.interrupt()) {
             Ok(Finished { exit: Exit::Code(0), .. }) => Ok(()),
             Ok(finished) => Err(self.refused(&finished)),
-            Err(error) => Err(self.not_asked(error)),
+            Err(error) => Err(self.not_asked(&error)),
         }
     }
 
@@ -219,19 +219,19 @@ impl Job<'_, '_> {
         Error::new(message).on("validate")
     }
 
-    fn not_asked(&self, error: ProcessError) -> Error {
-        let help = match &error {
+    fn not_asked(&self, error: &ProcessError) -> Error {
+        let help = match error {
             ProcessError::View { .. } => Some(
                 "without `%s` the command sees the file in its place through mounts of its own, which takes root; write \
                  `%s` where the command takes a path, if it does",
             ),
             _ => None,
         };
-        let kind = match &error {
+        let kind = match error {
             ProcessError::Stopped(_) | ProcessError::Follow { .. } => ErrorKind::Failed,
             _ => ErrorKind::NotStarted,
         };
-        let why = match (&error, self.cx.sensitive) {
+        let why = match (error, self.cx.sensitive) {
             (ProcessError::Stopped(stopped), true) => stopped.cause.to_string(),
             (_, true) => "it could not be run".to_owned(),
             (error, false) => error.to_string(),
