@@ -9,6 +9,7 @@
 
 mod agent;
 mod bundle;
+mod checks;
 mod cli;
 mod document;
 mod download;
@@ -17,6 +18,7 @@ mod facts;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod health;
 mod hiera;
 mod host;
 mod manifest;

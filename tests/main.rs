@@ -22,6 +22,7 @@ mod attacker;
 mod bad_input;
 mod batching;
 mod bundles;
+mod checks;
 mod children;
 mod crash;
 mod data;
@@ -86,6 +87,7 @@ mod subsets;
 mod support;
 mod templates;
 mod terminal;
+mod validation;
 
 #[test]
 fn every_file_of_the_tests_is_part_of_them() {

@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
 mod archive;
+mod checks;
 mod contest;
 mod files;
 mod loops;
@@ -60,5 +61,6 @@ fn compare(ccm: &Path) -> Result<()> {
         }
     }
     loops::compare(&folder, &ccm)?;
+    checks::compare(&folder, &ccm)?;
     archive::compare(&folder, &ccm)
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     engine::{
         Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Report, RunMode, Selected,
-        Settings, Site,
+        Settings, Site, Task,
     },
     host::Host,
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
@@ -103,6 +103,7 @@ impl Round<'_> {
             exclusion: Exclusion::WholeRun,
             foresight: Foresight::USUAL,
             registrations: self.fleet.registrations(),
+            task: Task::Apply,
         };
         let mut engine = Engine::new(self.host, self.memory, settings, Session::begin());
         for ready in &ready {

@@ -29,7 +29,7 @@ use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
     engine::{
         Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Registrations, Report, RunMode,
-        Selected, Settings, Site,
+        Selected, Settings, Site, Task,
     },
     host::{
         Host,
@@ -216,6 +216,7 @@ impl<'h> ApiServer<'h> {
             exclusion: Exclusion::WhileChanging(Patience::Wait),
             foresight: Foresight::None,
             registrations: Registrations::Unwanted,
+            task: Task::Apply,
         };
         Ok(Self {
             scope: heed(inputs.read(host)?.without_manifest(&folder, host, memory)?),

@@ -15,7 +15,8 @@ use super::{
     switch,
 };
 use crate::{
-    engine::{Exclusion, OnFailure, RunMode, Selected, Selection, Selector, Site},
+    checks::CheckState,
+    engine::{Exclusion, OnFailure, RunMode, Selected, Selection, Selector, Site, Task},
     host::Host,
     manifest::{self, LoadError, Loaded, Location, Manifest},
     resource::{Elements, HIDDEN, Resource, flattened},
@@ -47,6 +48,19 @@ pub(super) fn command() -> Command {
         .arg(switch("verify", "Read every file, also those that cannot have changed since they were last read"))
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
         .arg(switch("no-report", "Leave out the summary at the end"))
+        .arg(
+            switch("monitor-only", "Only make the health checks: inspect and change nothing")
+                .conflicts_with_all(["noop", "render"]),
+        )
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(["nagios"])
+                .requires("monitor-only")
+                .conflicts_with("json")
+                .help("Tell the result of --monitor-only as a plugin of Nagios does: one line, and exit code 0 to 3"),
+        )
 }
 
 /// The argument that says where a manifest is.
@@ -67,24 +81,42 @@ pub(super) struct Arguments {
     recall: Recall,
     render: bool,
     no_report: bool,
+    as_plugin: bool,
 }
 
 impl Arguments {
     pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let mut run = RunFlags::from_matches(matches);
+        if matches.get_flag("monitor-only") {
+            run.task = Task::Monitor;
+        }
         Ok(Self {
             manifests: load_inputs::locations(matches)?,
             selection: Selection { only: selectors(matches, "only")?, skip: selectors(matches, "skip")? },
             inputs: InputFlags::from_matches(matches)?,
-            run: RunFlags::from_matches(matches),
+            run,
             strictness: Strictness::from_matches(matches),
             recall: if matches.get_flag("verify") { Recall::Ignored } else { Recall::Used },
             render: matches.get_flag("render"),
             no_report: matches.get_flag("no-report"),
+            as_plugin: matches.get_one::<String>("format").is_some(),
         })
     }
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    if !arguments.as_plugin {
+        return apply(arguments, output);
+    }
+    // A plugin has to say something, and has a code of its own for what could not be told.
+    apply(arguments, output).or_else(|failure| {
+        failure.report();
+        output.line("UNKNOWN - nothing was checked");
+        Ok(Exit::Plugin(CheckState::Unknown))
+    })
+}
+
+fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let flags = arguments.run;
     let memory = arguments.inputs.state.memory()?.with_recall(arguments.recall);
     let host = host(&output.progress, &arguments.inputs.nats)?;
@@ -100,7 +132,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         return Ok(Exit::Success);
     }
     let _lock = lock(&flags, &host, &memory)?;
-    let human = flags.format == Format::Text && flags.verbosity > Verbosity::Quiet;
+    let human = flags.format == Format::Text && flags.verbosity > Verbosity::Quiet && !arguments.as_plugin;
     for message in manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_deref()) {
         if human {
             output.message(message.trim_end());
@@ -109,9 +141,14 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     }
     let sites: Vec<Site> =
         manifests.iter().zip(&selected).map(|(manifest, selected)| site(manifest, selected)).collect();
-    let run = Run { sites: &sites, exclusion: Exclusion::WholeRun, unchanged: Unchanged::Counted };
-    let refresh_store = || Some(refresh_store(&memory.directory));
+    let unchanged = if arguments.as_plugin { Unchanged::Unsaid } else { Unchanged::Counted };
+    let run = Run { sites: &sites, exclusion: Exclusion::WholeRun, unchanged };
+    // Who only looks owes nothing.
+    let refresh_store = || (flags.task == Task::Apply).then(|| refresh_store(&memory.directory));
     let (finished, mut printer) = run.start(&flags, &host, &memory, refresh_store, Session::begin(), output);
+    if arguments.as_plugin {
+        return Ok(Exit::Plugin(printer.plugin_line()));
+    }
     if !arguments.no_report {
         printer.summary(&finished);
     }
@@ -169,7 +206,7 @@ fn selectors(matches: &ArgMatches, name: &str) -> Result<Vec<Selector>, Failure>
 
 /// Makes sure that no other run is in progress, unless this one changes nothing anyway.
 fn lock(flags: &RunFlags, host: &Host, memory: &Memory) -> Result<Option<RunLock>, Failure> {
-    if flags.mode == RunMode::Noop {
+    if flags.mode == RunMode::Noop || flags.task == Task::Monitor {
         return Ok(None);
     }
     match memory.directory.lock("ccm apply", flags.patience, &host.interrupt, waiting) {

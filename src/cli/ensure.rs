@@ -60,6 +60,7 @@ fn of_type(kind: &'static dyn AnyType) -> Command {
         .arg(session::argument())
         .arg(nats::stream_argument())
         .args(flags::arguments(kind))
+        .args(flags::check_arguments())
         .after_help(flags::examples(kind))
 }
 

@@ -74,6 +74,38 @@ fn flags(field: &Field) -> Vec<Arg> {
     }
 }
 
+/// The flags that make health checks, each with the key that its value is for.
+const CHECKS: [(&str, &str, &str, &str); 4] = [
+    ("check", "command", "COMMAND", "A plugin of Nagios that has to be OK afterwards; may be repeated"),
+    ("check-goss", "goss_file", "FILE", "Rules of goss that have to hold afterwards; may be repeated"),
+    ("check-http", "http", "URL", "An address that a server has to answer at afterwards; may be repeated"),
+    ("check-tcp", "tcp", "[HOST:]PORT", "A port that somebody has to answer at afterwards; may be repeated"),
+];
+
+/// Returns the flags that make health checks.
+pub(super) fn check_arguments() -> Vec<Arg> {
+    let check = |(flag, _, value, help)| {
+        Arg::new(flag)
+            .long(flag)
+            .value_name(value)
+            .action(ArgAction::Append)
+            .allow_hyphen_values(true)
+            .help(help)
+    };
+    let tries = Arg::new("check-tries")
+        .long("check-tries")
+        .value_name("N")
+        .default_value("5")
+        .value_parser(clap::value_parser!(u32))
+        .help("How often each of these checks may fail");
+    let sleep = Arg::new("check-sleep")
+        .long("check-sleep")
+        .value_name("DURATION")
+        .default_value("1s")
+        .help("Pause between two attempts at a check");
+    CHECKS.into_iter().map(check).chain([tries, sleep]).collect()
+}
+
 /// The flag of a property.
 fn flag(property: &str) -> String {
     property.replace('_', "-")
@@ -97,8 +129,52 @@ pub(super) struct ResourceFlags {
     name: String,
     ensure: Option<String>,
     properties: Vec<Property>,
+    checks: CheckFlags,
     /// Whether no value may be quoted.
     sensitive: bool,
+}
+
+/// Health checks as arguments spell them.
+struct CheckFlags {
+    /// Each with its flag and the key that its value is for.
+    given: Vec<(&'static str, &'static str, String)>,
+    tries: String,
+    sleep: String,
+}
+
+impl CheckFlags {
+    fn from_matches(matches: &ArgMatches) -> Self {
+        let mut given = Vec::new();
+        for (flag, key, ..) in CHECKS {
+            let values = matches.get_many::<String>(flag).into_iter().flatten();
+            given.extend(values.map(|value| (flag, key, value.clone())));
+        }
+        let tries = matches.get_one::<u32>("check-tries").map(ToString::to_string).unwrap_or_default();
+        let sleep = matches.get_one::<String>("check-sleep").cloned().unwrap_or_default();
+        Self { given, tries, sleep }
+    }
+
+    /// Adds the checks to those that a property holds, if it does.
+    fn add_to(&self, properties: &mut Vec<Entry>, line: &mut Line, sensitive: bool) {
+        if self.given.is_empty() {
+            return;
+        }
+        let mut checks = Vec::new();
+        for (flag, key, value) in &self.given {
+            let span = line.flag(flag, if sensitive || holds_secrets(value) { MASK } else { value });
+            let entries = vec![
+                entry(key, text(value, span)),
+                entry("tries", plain(&self.tries, span)),
+                entry("try_sleep", text(&self.sleep, span)),
+            ];
+            checks.push(Node { value: Value::Map(entries), span });
+        }
+        let known = properties.iter_mut().find(|entry| entry.key == "health_checks");
+        match known.map(|entry| &mut entry.value.value) {
+            Some(Value::Seq(items)) => items.extend(checks),
+            _ => properties.push(entry("health_checks", collection(Value::Seq(checks)))),
+        }
+    }
 }
 
 /// A property, and what was given for it.
@@ -124,13 +200,14 @@ impl ResourceFlags {
             name: required(matches, "name")?,
             ensure: matches.get_one("ensure").cloned(),
             properties: properties.filter_map(|field| Property::from_matches(field, matches)).collect(),
+            checks: CheckFlags::from_matches(matches),
             sensitive: matches.get_flag("sensitive"),
         })
     }
 
     /// Returns the declaration that the flags spell, and the command line as a text that messages can point into.
     pub(super) fn declaration(self, interrupt: &Interrupt) -> Result<(Source, Declaration), Failure> {
-        let Self { kind, name, ensure, properties: given, sensitive } = self;
+        let Self { kind, name, ensure, properties: given, checks, sensitive } = self;
         let mut line = Line::begin("ensure", kind, &name);
         let mut properties = Vec::new();
         if let Some(word) = ensure {
@@ -141,6 +218,7 @@ impl ResourceFlags {
             let mut spelled = Spelled { line: &mut line, field, interrupt, sensitive };
             properties.push(entry(&field.name, spelled.property(given)?));
         }
+        checks.add_to(&mut properties, &mut line, sensitive);
         let name_span = line.name;
         Ok((line.source(), Declaration::new(kind, name, name_span, properties)))
     }

@@ -6,6 +6,7 @@ mod agent;
 mod api;
 mod apply;
 mod bundle;
+mod check;
 mod completions;
 mod ensure;
 mod eval;
@@ -41,6 +42,7 @@ use self::{
     progress::Progress,
 };
 use crate::{
+    checks::CheckState,
     host::{
         Host,
         http::{Client, Proxies},
@@ -78,6 +80,7 @@ pub fn main() -> ExitCode {
 /// What the user asked for. Behind it nobody sees words of the command line any more.
 enum Invocation {
     Apply(apply::Arguments),
+    Check(check::Arguments),
     Validate(validate::Arguments),
     Ensure(ensure::Arguments),
     Api(api::Arguments),
@@ -99,6 +102,7 @@ impl Invocation {
         let Some((name, matches)) = matches.subcommand() else { return Err(no_command()) };
         Ok(match name {
             "apply" => Self::Apply(apply::Arguments::from_matches(matches)?),
+            "check" => Self::Check(check::Arguments::from_matches(matches)?),
             "validate" => Self::Validate(validate::Arguments::from_matches(matches)?),
             "ensure" => match matches.subcommand() {
                 Some(("api", matches)) => Self::Api(api::Arguments::from_matches(matches)?),
@@ -123,6 +127,7 @@ impl Invocation {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self {
             Self::Apply(arguments) => apply::run(arguments, output),
+            Self::Check(arguments) => check::run(&arguments, output),
             Self::Validate(arguments) => validate::run(arguments, output),
             Self::Ensure(arguments) => ensure::run(arguments, output),
             Self::Api(arguments) => api::run(arguments, output),
@@ -204,6 +209,7 @@ fn command() -> Command {
         )
         .subcommands([
             apply::command(),
+            check::command(),
             validate::command(),
             ensure::command(),
             agent::command(),
@@ -231,6 +237,8 @@ enum Exit {
     NotAttempted,
     /// Something changed or would change, and the user asked to be told.
     Changed,
+    /// How well something is, as a plugin of Nagios tells it.
+    Plugin(CheckState),
 }
 
 impl From<Exit> for ExitCode {
@@ -240,6 +248,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::NotAttempted => 2,
             Exit::Changed => 3,
+            Exit::Plugin(state) => state.number(),
         })
     }
 }

@@ -1,8 +1,12 @@
 //! What the commands that apply something have in common: their flags, the run, and how it ends.
 
-use std::{env, sync::Arc};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, builder::NonEmptyStringValueParser};
 use serde_json::Value;
 
 use super::{
@@ -14,10 +18,16 @@ use super::{
     switch,
 };
 use crate::{
-    engine::{Detail, Diffs, Engine, Exclusion, Finished, Foresight, Registrations, RunMode, Settings, Site},
-    host::{Host, process::close_inherited},
+    engine::{
+        Detail, Diffs, Engine, Exclusion, Finished, Foresight, Registrations, RunMode, Settings, Site, Task,
+    },
+    host::{
+        Host,
+        files::{self, Attributes},
+        process::close_inherited,
+    },
     resource::{Resource, flattened},
-    session::Session,
+    session::{Event, Session, metrics},
     state::{Memory, Patience, RefreshStore, StateDirectory},
 };
 
@@ -33,6 +43,13 @@ pub(super) fn arguments(command: Command) -> Command {
             "no-wait",
             "Give up at once when another run is in progress, instead of waiting for its end",
         ))
+        .arg(
+            Arg::new("metrics-file")
+                .long("metrics-file")
+                .value_name("FILE")
+                .value_parser(NonEmptyStringValueParser::new())
+                .help("A file to write the results of health checks to, for Prometheus"),
+        )
         .arg(switch("detailed-exitcode", "Exit with 3 instead of 0 when something changed or would change"))
 }
 
@@ -43,6 +60,9 @@ pub(super) struct RunFlags {
     pub(super) format: Format,
     pub(super) verbosity: Verbosity,
     pub(super) patience: Patience,
+    pub(super) task: Task,
+    /// A file that tells a monitoring system what came of health checks.
+    metrics_file: Option<PathBuf>,
     /// Whether the exit code tells that something changed.
     detailed_exitcode: bool,
 }
@@ -57,6 +77,8 @@ impl RunFlags {
             format: Format::from_matches(matches),
             verbosity: Verbosity::from_matches(matches),
             patience: if matches.get_flag("no-wait") { Patience::GiveUp } else { Patience::Wait },
+            task: Task::Apply,
+            metrics_file: matches.get_one::<String>("metrics-file").map(PathBuf::from),
             detailed_exitcode: matches.get_flag("detailed-exitcode"),
         }
     }
@@ -67,6 +89,10 @@ impl RunFlags {
         if let Some(error) = &finished.unrecorded {
             warn(&error.to_string());
             return Exit::Failed;
+        }
+        if self.task == Task::Monitor && summary.health_checked_count == 0 && summary.failed_resources == 0 {
+            warn("nothing was checked: no resource that was reached has health checks");
+            return Exit::NotAttempted;
         }
         if summary.failed_resources > 0 || summary.requirements_unmet_count > 0 || finished.stopped.is_some()
         {
@@ -108,8 +134,10 @@ impl Run<'_> {
             diffs: flags.diffs,
             detail: if is_read { Detail::Whole } else { Detail::Outline },
             exclusion: self.exclusion,
-            foresight: foresight(),
+            // Who only looks does not look at the resources themselves.
+            foresight: if flags.task == Task::Monitor { Foresight::None } else { foresight() },
             registrations: Registrations::Unwanted,
+            task: flags.task,
         };
         let progress = Arc::clone(&output.progress);
         let manner = Manner {
@@ -122,14 +150,18 @@ impl Run<'_> {
             Printer::new(output, manner, self.sites.iter().map(|site| flattened(site.resources).len()).sum());
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
-        if flags.mode == RunMode::Real {
+        if flags.mode == RunMode::Real && flags.task == Task::Apply {
             recover(host, memory);
         }
         let mut engine = Engine::new(host, memory, settings, session);
+        let before = engine.session().events().len();
         let finished = engine.apply_all(self.sites, refresh_store, &mut printer);
         progress.end();
-        if flags.mode == RunMode::Real {
+        if flags.mode == RunMode::Real && flags.task == Task::Apply {
             memory.digests.save();
+        }
+        if let Some(file) = &flags.metrics_file {
+            write_metrics(file, &engine.session().events()[before..]);
         }
         (finished, printer)
     }
@@ -141,6 +173,16 @@ pub(super) fn foresight() -> Foresight {
         Foresight::None
     } else {
         Foresight::USUAL
+    }
+}
+
+/// Replaces a file by the metrics of these events. A run is none the worse for it where that cannot be done.
+fn write_metrics(file: &Path, events: &[Event]) {
+    let text = metrics(events);
+    let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let written = files::replace(&path, Attributes::own(0o644), |out| out.write_all(text.as_bytes()));
+    if let Err(error) = written {
+        warn(&format!("the metrics are not written: {error}"));
     }
 }
 

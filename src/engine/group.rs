@@ -74,7 +74,9 @@ impl Attempts<'_> {
         grouped: &mut Grouped,
     ) -> Option<AnyState> {
         let most = self.resource.kind.largest_group();
-        if most < 2 || !self.causes.is_empty() || self.resource.common.timeout.is_some() {
+        // What is checked has to be well before the next is touched.
+        let is_alone = self.resource.common.timeout.is_some() || self.resource.is_checked();
+        if most < 2 || !self.causes.is_empty() || is_alone {
             return None;
         }
         if grouped.apart.remove(&self.resource.reference()) {
@@ -118,7 +120,8 @@ impl Attempts<'_> {
     fn followers<'n>(&'n self, most: usize, cx: &Context) -> Vec<Follower<'n>> {
         let mut followers = Vec::new();
         for resource in self.next.iter().take_while(|next| self.is_certain(next)) {
-            if followers.len() == most || resource.kind.name() != self.resource.kind.name() {
+            let is_other = resource.kind.name() != self.resource.kind.name();
+            if followers.len() == most || is_other || resource.is_checked() {
                 break;
             }
             let Ok(late) = resource.wanted_now(self.scope, self.source) else { break };

@@ -10,6 +10,7 @@ mod converge;
 mod exclusion;
 mod gate;
 mod group;
+mod health_checks;
 mod look_ahead;
 mod pending_refreshes;
 mod providers;
@@ -51,6 +52,7 @@ pub(crate) struct Settings {
     pub(crate) exclusion: Exclusion,
     pub(crate) foresight: Foresight,
     pub(crate) registrations: Registrations,
+    pub(crate) task: Task,
 }
 
 /// Whether somebody publishes what resources register.
@@ -58,6 +60,15 @@ pub(crate) struct Settings {
 pub(crate) enum Registrations {
     Wanted,
     Unwanted,
+}
+
+/// What is done with resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// They are brought to their desired states, and then checked.
+    Apply,
+    /// They are only checked: nothing is inspected or changed.
+    Monitor,
 }
 
 /// What one run applies, and all that is read with it. None of it changes while the run lasts.
@@ -315,8 +326,8 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         observer: &mut dyn Observer,
     ) -> Report<'a> {
         let started = Instant::now();
-        let Engine { session, settings: Settings { detail, .. }, .. } = &mut *self.engine;
-        let detail = *detail;
+        let Engine { session, settings: Settings { detail, task, .. }, .. } = &mut *self.engine;
+        let (detail, task) = (*detail, *task);
         let mode = resource.child.as_ref().map_or(place.mode, |child| stronger(place.mode, child.mode));
         let mut event = Event::of(resource, mode, detail, session);
         let mut outcome = Outcome::default();
@@ -326,7 +337,8 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         } else {
             Gate::Excluded("not selected")
         };
-        let is_faulty = matches!(gate, Gate::Faulty(_));
+        event.health_check_only = task == Task::Monitor;
+        let (is_faulty, is_open) = (matches!(gate, Gate::Faulty(_)), matches!(gate, Gate::Open(_)));
         match gate {
             Gate::Excluded(reason) => {
                 event.skipped = true;
@@ -359,6 +371,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                         .unwrap_or_default();
                     outcome = self.apply_child(place, resource, child, observer);
                 }
+                None if task == Task::Monitor => {}
                 None => {
                     outcome = self.converge(place, resource, next, seen, &causes, &mut event, observer);
                     because_of = causes;
@@ -371,7 +384,13 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         if let Some(effects) = outcome.effects.take() {
             self.history.record(effects);
         }
+        if is_open {
+            self.check_health(place, resource, &mut outcome, &mut event, observer);
+        }
         event.record(&mut outcome, resource, detail);
+        if is_open {
+            event.announce_checks(resource);
+        }
         event.duration = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if let Err(error) = self.engine.session.record(&event) {
             self.unrecorded = Some(error);

@@ -230,6 +230,7 @@ fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
         exclusion: Exclusion::WholeRun,
         foresight: Foresight::None,
         registrations: Registrations::Wanted,
+        task: Task::Apply,
     };
     let mut engine = Engine::new(&host, &memory, settings, Session::begin());
     let site = Site {

@@ -42,6 +42,7 @@ use self::{
 };
 pub(crate) use self::{
     manual::help,
+    network::interface,
     own::{FactsError, in_file},
 };
 use crate::{document::Review, host::interrupt::Interrupt};

@@ -10,6 +10,7 @@ pub(crate) mod input;
 pub(crate) mod interrupt;
 pub(crate) mod process;
 pub(crate) mod service_manager;
+pub(crate) mod sockets;
 pub(crate) mod system_file;
 pub(crate) mod unpack;
 pub(crate) mod users;

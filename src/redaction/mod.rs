@@ -43,6 +43,13 @@ impl Redactor {
         Self(Arc::new(Secrets { texts, automaton: OnceLock::new() }))
     }
 
+    /// Returns one that hides more values.
+    pub(crate) fn and<'s>(&self, values: impl IntoIterator<Item = Cow<'s, str>>) -> Self {
+        let more = Self::new(values);
+        let texts = [self.0.texts.as_slice(), &more.0.texts].concat();
+        Self(Arc::new(Secrets { texts, automaton: OnceLock::new() }))
+    }
+
     /// Returns the text with every secret in it masked. Secrets that overlap are masked as one.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.0.texts.is_empty() {

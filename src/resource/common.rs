@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Error, ErrorKind};
 use crate::{
+    checks::HealthCheck,
     registration::Registration,
     template::{self, Scope},
     vocabulary::{Duration, PlainName, Reference, TimeLimit},
@@ -53,6 +54,11 @@ pub(crate) struct Common {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true))]
     pub(crate) register_when_stable: Vec<Registration>,
+    /// Checks of whether it does what it is there for, made after it was applied: each is a map with exactly one of
+    /// `command`, `goss_rules`, `goss_file`, `http`, `tcp`, `file` and `unit`. While one fails, the resource does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) health_checks: Vec<HealthCheck>,
     /// Never show or store a property value, content or diff of this resource. The other commands of a script refer to
     /// it by its name, because its `alias` is not stored either.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -10,6 +10,7 @@ use super::{
     common::REGISTRATIONS,
     expansion::Secrecy,
     faults::{Faults, named, unknown_provider},
+    health_checks::{check_problems, set_late_checks_aside},
     schema,
 };
 use crate::{
@@ -44,6 +45,8 @@ pub(crate) struct Resource {
     pub(super) late: Option<Vec<Entry>>,
     /// Its registrations, when their templates are expanded only when the resource's turn comes.
     pub(super) late_registrations: Option<Entry>,
+    /// Its health checks, when something in them is expanded only when they are made.
+    pub(super) late_checks: Option<Node>,
     /// What its templates and conditions see as `each` and `index`.
     pub(super) element: Option<Element>,
     pub(super) places: Places,
@@ -92,7 +95,7 @@ impl Declaration {
         completeness: Completeness,
         diagnostics: &mut Diagnostics,
     ) -> Option<Resource> {
-        let Self { kind, name, name_span, properties, element, foreseen } = self;
+        let Self { kind, name, name_span, mut properties, element, mut foreseen } = self;
         let places = Places {
             name: name_span,
             properties: properties.iter().map(|entry| (entry.key.clone(), entry.value.span)).collect(),
@@ -107,6 +110,7 @@ impl Declaration {
             faults.diagnostics.push(Diagnostic::error("missing-name", "it has no name").at(name_span));
             faults.properties.push("name".to_owned());
         }
+        let late_checks = set_late_checks_aside(&mut properties, &mut foreseen);
         let (mut shared, mut own) = faults.sort(properties);
         let late_registrations = faults.registrations.take();
         // What they will be is judged now.
@@ -123,6 +127,7 @@ impl Declaration {
         let wanted = faults.read(&mut own, |map| kind.read(map));
         if let Some(common) = &common {
             faults.diagnostics.extend(unknown_provider(kind, secrecy, common, &places));
+            faults.diagnostics.extend(check_problems(&common.health_checks, shared.lookup("health_checks")));
         }
         if let (Some(wanted), Completeness::Whole) = (&wanted, completeness) {
             // Of a provider that is not known nothing is asked that only some ask for.
@@ -149,7 +154,18 @@ impl Declaration {
             let mut own = Node { value: Value::Map(late.clone()), span: name_span };
             wanted = Faults::later(kind, secrecy, later).read(&mut own, |map| kind.read(map))?;
         }
-        Some(Resource { kind, name, common, wanted, late, late_registrations, element, places, child: None })
+        Some(Resource {
+            kind,
+            name,
+            common,
+            wanted,
+            late,
+            late_registrations,
+            late_checks,
+            element,
+            places,
+            child: None,
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     AnyProperties, AnyType, Common, Error, FieldKind, Warning, common::REGISTRATIONS, declaration::Places,
-    erased::names, expansion::Secrecy, fields, schema, secrets,
+    erased::names, expansion::Secrecy, fields, health_checks, schema, secrets,
 };
 use crate::{
     document::{
@@ -167,8 +167,15 @@ impl Faults {
         if self.diagnostics.is_empty() {
             return self.diagnostics;
         }
-        let redactor = secrets::of_declaration(self.kind, self.secrecy, &self.given(rest));
-        let secrets = schema::secret(self.kind);
+        let given = self.given(rest);
+        let redactor = secrets::of_declaration(self.kind, self.secrecy, &given);
+        let mut secrets = schema::secret(self.kind);
+        if given
+            .iter()
+            .any(|entry| entry.key == health_checks::PROPERTY && health_checks::holds_secrets(&entry.value))
+        {
+            secrets.push(health_checks::PROPERTY.to_owned());
+        }
         let secret = |span: Span| {
             places.properties.iter().any(|(key, place)| secrets.contains(key) && place.contains(span))
         };

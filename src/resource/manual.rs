@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::{
     AnyType,
-    schema::{Field, common_fields, own_fields},
+    schema::{Field, common_fields, inlined, own_fields},
 };
+use crate::checks::{HealthCheck, rule_table};
 
 /// The page for `docs/reference`.
 pub(crate) fn reference_page(kind: &dyn AnyType) -> String {
@@ -46,6 +47,20 @@ pub(crate) fn keys_page(title: &str, schema: &Schema) -> String {
     );
     heading(&mut page, "Keys");
     table(&mut page, &own_fields(schema));
+    page
+}
+
+/// The page about health checks: what a check can say, and what rules can.
+pub(crate) fn health_checks_page() -> String {
+    let mut page = keys_page("health_checks", &inlined::<HealthCheck>());
+    heading(&mut page, "Rules of goss");
+    push(
+        &mut page,
+        "In `goss_rules`, `goss_file` and the file of `ccm check`: each kind is a map of subjects, each of those a map of these keys. A \
+         key in bold has to be there; where it is marked with *, the others are looked at only if it holds and is not false. Every rule \
+         can have `title`, `meta` and `skip`.\n\n",
+    );
+    push(&mut page, &rule_table());
     page
 }
 

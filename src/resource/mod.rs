@@ -15,6 +15,7 @@ mod erased;
 mod error;
 mod expansion;
 mod faults;
+mod health_checks;
 mod managed;
 #[cfg(test)]
 mod manual;
@@ -42,7 +43,7 @@ pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use expansion::Expansion;
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
 #[cfg(test)]
-pub(crate) use manual::{keys_page, reference_page};
+pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use rendering::{Elements, HIDDEN};
 pub(crate) use schema::{

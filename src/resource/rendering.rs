@@ -51,6 +51,14 @@ impl Resource {
             properties.insert(entry.key.clone(), value);
         }
         common.iter_mut().filter(|(key, _)| *key != "control").for_each(|(_, value)| escape(value));
+        if let Some(late) = &self.late_checks {
+            let mut checks = json(late);
+            self.bind(&mut checks, elements, Element::bind_text);
+            common.insert("health_checks".to_owned(), checks);
+        }
+        if self.common.health_checks.iter().any(|check| !check.secrets().is_empty()) {
+            common.insert("health_checks".to_owned(), HIDDEN.into());
+        }
         if self.common.sensitive {
             common
                 .iter_mut()

@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 
 use super::{AnyProperties, AnyType, Error, Resource, expansion::Secrecy, schema};
 use crate::{
+    checks::HealthCheck,
     document::{Entry, Node, Value},
     redaction::Redactor,
 };
@@ -13,7 +14,7 @@ use crate::{
 /// Everybody sees these two, also of a sensitive resource.
 const OPEN: [&str; 2] = ["name", "ensure"];
 /// What every resource has and nobody may see of a sensitive one. The rest are numbers and times, which turn up everywhere.
-const COMMON: [&str; 5] = ["alias", "provider", "require", "subscribe", "control"];
+const COMMON: [&str; 6] = ["alias", "provider", "require", "subscribe", "control", "health_checks"];
 
 impl Resource {
     /// Returns what hides the secrets of this resource: the values of its secret properties and, if it is sensitive, of
@@ -26,7 +27,8 @@ impl Resource {
             let common = common.into_iter().filter(|(key, _)| COMMON.contains(&key.as_str()));
             own.chain(common).for_each(|(_, value)| texts(value, &mut shown));
         }
-        let values = wanted.secrets().into_iter().chain(shown.into_iter().map(Cow::Owned));
+        let of_checks = self.common.health_checks.iter().flat_map(HealthCheck::secrets).map(Cow::Borrowed);
+        let values = wanted.secrets().into_iter().chain(of_checks).chain(shown.into_iter().map(Cow::Owned));
         // What is in the name is no secret.
         Redactor::new(values.filter(|value| !self.name.contains(value.trim())))
     }

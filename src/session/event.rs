@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::id::Ids;
-use crate::resource::RunMode;
+use crate::{checks::CheckResult, resource::RunMode};
 
 const PROTOCOL: &str = "io.choria.ccm.v1.transaction.event";
 
@@ -76,6 +76,12 @@ pub(crate) struct Event {
     pub(crate) noop: bool,
     /// The required resources that failed or were skipped.
     pub(crate) unmet_requirements: Vec<String>,
+    /// What came of its health checks; left out when none were made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) health_check: Vec<CheckResult>,
+    /// Whether nothing but health checks was asked for; left out when more was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) health_check_only: bool,
 }
 
 impl Event {
@@ -105,6 +111,7 @@ impl Event {
             properties: Map::new(),
             status: None,
             diff: None,
+            health_check: self.health_check.clone(),
             ..*self
         }
     }
@@ -136,6 +143,8 @@ impl Event {
             skip_reason: None,
             noop: false,
             unmet_requirements: Vec::new(),
+            health_check: Vec::new(),
+            health_check_only: false,
         }
     }
 }

@@ -2,10 +2,12 @@
 
 mod event;
 mod id;
+mod metrics;
 mod store;
 mod summary;
 
 pub(crate) use event::Event;
+pub(crate) use metrics::metrics;
 pub(crate) use store::{Store, StoreError};
 pub(crate) use summary::Summary;
 

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Event;
+use crate::checks::CheckState;
 
 const PROTOCOL: &str = "io.choria.ccm.v1.session.summary";
 
@@ -40,6 +41,16 @@ pub(crate) struct Summary {
     pub(crate) requirements_unmet_count: usize,
     /// How many errors the events hold.
     pub(crate) total_errors: usize,
+    /// Resources whose health was checked.
+    pub(crate) health_checked_count: usize,
+    /// Health checks that were OK.
+    pub(crate) health_check_ok_count: usize,
+    /// Health checks that warn.
+    pub(crate) health_check_warning_count: usize,
+    /// Health checks that are critical.
+    pub(crate) health_check_critical_count: usize,
+    /// Health checks of which nobody could tell how it is.
+    pub(crate) health_check_unknown_count: usize,
 }
 
 impl Summary {
@@ -50,6 +61,10 @@ impl Summary {
             last.insert((&event.kind, &event.name), event);
         }
         let count = |holds: fn(&Event) -> bool| last.values().filter(|event| holds(event)).count();
+        let checks = |state: CheckState| {
+            let all = last.values().flat_map(|event| &event.health_check);
+            all.filter(|check| check.state == state).count()
+        };
         Self {
             protocol: PROTOCOL,
             start_time: started.to_string(),
@@ -64,6 +79,11 @@ impl Summary {
             refreshed_count: count(|event| event.refreshed),
             requirements_unmet_count: count(|event| !event.unmet_requirements.is_empty()),
             total_errors: events.iter().map(|event| event.error.len()).sum(),
+            health_checked_count: count(|event| !event.health_check.is_empty()),
+            health_check_ok_count: checks(CheckState::Ok),
+            health_check_warning_count: checks(CheckState::Warning),
+            health_check_critical_count: checks(CheckState::Critical),
+            health_check_unknown_count: checks(CheckState::Unknown),
         }
     }
 }

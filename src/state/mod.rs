@@ -197,7 +197,7 @@ fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Vec<u8>>, StateErro
 const NOWHERE: &str = "/nonexistent/ccm";
 
 /// What the program itself puts into its state directory, and put there earlier.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "lock",
     "refreshes.jsonl",
     "unfinished",
@@ -205,6 +205,7 @@ const NAMES: [&str; 12] = [
     "archives",
     "bundles",
     digests::FILE,
+    "validating",
     "debts.json",
     "debts.lock",
     "sources",

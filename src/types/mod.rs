@@ -10,7 +10,7 @@ mod exec;
 mod fact;
 mod file;
 mod ownership;
-mod package;
+pub(crate) mod package;
 mod scaffold;
 mod service;
 #[cfg(test)]
@@ -19,6 +19,7 @@ mod unmanaged;
 
 pub(crate) use package::debian_order;
 
+pub(crate) use command_line::run_as;
 use serde_json::{Value, json};
 
 use crate::{

@@ -9,7 +9,10 @@ use crate::{
     document::Diagnostics,
     manifest::{declarations, manifest_schema},
     redaction::MASK,
-    resource::{AnyType, Completeness, FieldKind, Resource, fields, inlined, keys_page, reference_page},
+    resource::{
+        AnyType, Completeness, FieldKind, Resource, fields, health_checks_page, inlined, keys_page,
+        reference_page,
+    },
     template::holds_template,
 };
 
@@ -192,6 +195,7 @@ fn the_reference_pages_are_current() {
     for kind in TYPES {
         assert_current(&format!("docs/reference/{}.md", kind.name()), &reference_page(*kind));
     }
+    assert_current("docs/reference/health_checks.md", &health_checks_page());
 }
 
 const GENERATED: &str =
@@ -249,7 +253,7 @@ fn every_file_of_the_reference_belongs_to_a_type_or_is_a_list() {
     for entry in fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let page = name.strip_suffix(".md").unwrap();
-        let is_list = ["agent", "facts", "functions"].contains(&page);
+        let is_list = ["agent", "facts", "functions", "health_checks"].contains(&page);
         assert!(is_list || super::find(page).is_some(), "docs/reference/{name} is about no type");
     }
 }

@@ -6,6 +6,7 @@
 mod absolute_path;
 mod account;
 mod checksum;
+pub(crate) mod command_words;
 mod duration;
 mod fact_name;
 mod glob;

@@ -159,6 +159,10 @@ fn what_happened(report: &Report) -> String {
     if !event.unmet_requirements.is_empty() {
         return unmet(event);
     }
+    if event.health_check_only {
+        let count = event.health_check.len();
+        return format!("checked ({count} {})", if count == 1 { "check" } else { "checks" });
+    }
     let Some(summary) = &report.summary else { return "stable".to_owned() };
     event.noop_message.clone().unwrap_or_else(|| summary.replace(". ", ", "))
 }

@@ -3,6 +3,7 @@
 mod aside;
 mod line;
 mod looked_at;
+pub(super) mod plugin;
 mod summary;
 
 use std::{collections::HashMap, time::Duration};
@@ -17,6 +18,7 @@ use self::{
 };
 use super::{failure::warn, output::Output, progress::Count, run::waiting, switch};
 use crate::{
+    checks::{CheckResult, CheckState},
     engine::{Finished, Observer, Reason, Report, RunMode},
     resource::{Error, Resource},
     session::{Event, Summary},
@@ -78,6 +80,8 @@ pub(super) enum Unchanged {
     Counted,
     /// They have their line: there is no sum.
     Shown,
+    /// Nothing is said of any resource: a line of its own tells how all of them are.
+    Unsaid,
 }
 
 /// How wide lines are on which something is broken or shortened without a terminal.
@@ -114,13 +118,24 @@ pub(super) struct Printer<'a> {
     /// How many of them were as they should be so far.
     stable: usize,
     failed: Vec<Failed>,
+    /// What came of health checks, each with whose it is.
+    checks: Vec<(String, CheckResult)>,
     /// Whether anything was printed that the sum has to be set apart from.
     is_begun: bool,
 }
 
 impl<'a> Printer<'a> {
     pub(super) fn new(output: &'a mut Output, how: Manner, total: usize) -> Self {
-        Self { output, how, total, begun: 0, stable: 0, failed: Vec::new(), is_begun: false }
+        Self {
+            output,
+            how,
+            total,
+            begun: 0,
+            stable: 0,
+            failed: Vec::new(),
+            checks: Vec::new(),
+            is_begun: false,
+        }
     }
 
     /// Prints the sum of the run.
@@ -152,6 +167,14 @@ impl<'a> Printer<'a> {
         self.output.flush();
     }
 
+    /// Prints how everything that was checked is, as a plugin of Nagios does, and returns the worst of it.
+    pub(super) fn plugin_line(&mut self) -> CheckState {
+        let (state, line) = plugin::line(&self.checks, self.failed.len());
+        self.output.line(&line);
+        self.output.flush();
+        state
+    }
+
     fn print(&mut self, text: &str) {
         self.output.styled(text);
         self.is_begun = true;
@@ -159,6 +182,13 @@ impl<'a> Printer<'a> {
 
     fn is_shown(&self, report: &Report) -> bool {
         let event = &report.event;
+        if self.how.unchanged == Unchanged::Unsaid {
+            return false;
+        }
+        if event.health_check_only && self.how.verbosity > Verbosity::Quiet {
+            let is_reached = event.unmet_requirements.is_empty();
+            return event.failed || !is_reached || !event.health_check.is_empty();
+        }
         let is_well = !event.failed && event.unmet_requirements.is_empty();
         match self.how.verbosity {
             Verbosity::Quiet => !is_well,
@@ -204,6 +234,12 @@ impl<'a> Printer<'a> {
                 self.output.styled(&format!("      help: {}", indented(help)));
             }
         }
+        if self.how.verbosity >= Verbosity::Verbose || report.event.health_check_only {
+            for check in report.event.health_check.iter().filter(|check| !check.is_failed) {
+                let line = format!("health check {}", check.complaint());
+                self.output.styled(&format!("{:below$}{DIM}{}{DIM:#}", "", indented(&line)));
+            }
+        }
         for line in report.event.diff.as_deref().unwrap_or_default().split_terminator('\n') {
             let style = match line.as_bytes().first() {
                 Some(b'+') => ADDED,
@@ -231,7 +267,7 @@ impl Observer for Printer<'_> {
     }
 
     fn output(&mut self, resource: &Resource, line: &str) {
-        if self.how.format == Format::Json {
+        if self.how.format == Format::Json || self.how.unchanged == Unchanged::Unsaid {
             return Aside(&self.output.progress).output(resource, line);
         }
         if self.how.verbosity == Verbosity::Quiet {
@@ -249,6 +285,8 @@ impl Observer for Printer<'_> {
             return json(&report.event, self.output);
         }
         let event = &report.event;
+        let own = event.health_check.iter().map(|check| (report.resource.to_string(), check.clone()));
+        self.checks.extend(own.filter(|_| self.how.unchanged == Unchanged::Unsaid));
         if event.failed {
             let about = report.errors.first().map(|error| place(report, error));
             self.failed.push(Failed { name: report.resource.to_string(), about: about.unwrap_or_default() });

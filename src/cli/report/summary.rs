@@ -24,7 +24,11 @@ pub(super) fn sum(summary: &Summary, mode: RunMode, width: Option<usize>) -> Str
         (summary.failed_resources, "failed"),
         (summary.skipped_resources, "skipped"),
     ];
-    let sometimes = [(summary.refreshed_count, "refreshed"), (summary.requirements_unmet_count, "unmet")];
+    let sometimes = [
+        (summary.refreshed_count, "refreshed"),
+        (summary.requirements_unmet_count, "unmet"),
+        (summary.health_checked_count, "checked"),
+    ];
     let mut column = length(&text);
     let parts: Vec<_> =
         always.into_iter().chain(sometimes.into_iter().filter(|(count, _)| *count > 0)).collect();

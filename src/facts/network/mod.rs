@@ -114,6 +114,23 @@ impl Network {
     }
 }
 
+/// One interface of the machine that this program runs on.
+pub(crate) struct Interface {
+    pub(crate) mtu: u32,
+    /// Each with the length of its net's prefix: `192.0.2.1/24`.
+    pub(crate) addresses: Vec<String>,
+}
+
+/// Asks the kernel about an interface; `None` if there is none of this name.
+pub(crate) fn interface(name: &str) -> rustix::io::Result<Option<Interface>> {
+    let links = netlink::links(&netlink::ask(Question::Links)?);
+    let Some(link) = links.into_iter().find(|link| link.name == name) else { return Ok(None) };
+    let addresses = netlink::addresses(&netlink::ask(Question::Addresses)?);
+    let own = addresses.into_iter().filter(|address| address.link == link.index);
+    let addresses = own.map(|address| format!("{}/{}", address.ip, address.prefix_length)).collect();
+    Ok(Some(Interface { mtu: link.mtu, addresses }))
+}
+
 fn leads_outside(ip: IpAddr) -> bool {
     let is_link_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local(),

@@ -80,6 +80,8 @@ pub(crate) enum Problem {
     Unsynced { at: PathBuf, source: Errno },
     #[error("{at:?} was changed by somebody else in the meantime")]
     Changed { at: PathBuf },
+    #[error("what was to be validated was changed meanwhile, and is not used")]
+    Altered,
     #[error("{at:?} has {links} names (hard links), and {owner} or others can make them in {directory:?}")]
     HardLinked { at: PathBuf, links: u64, directory: PathBuf, owner: Party },
     #[error("{at:?} may be another file that somebody moved there: others can write to {directory:?}")]

@@ -65,5 +65,5 @@ pub(crate) use self::{
     staging::Staging,
     temporary::{is_temporary_name, sweep},
     trust::{is_among_others, is_ours, refuse_planted},
-    write::{TempFile, replace, replace_among_others},
+    write::{Candidate, Refusal, TempFile, draft_among_others, replace, replace_among_others},
 };

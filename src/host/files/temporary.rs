@@ -200,6 +200,27 @@ impl<P: AsRef<DirHandle>, D> Temporary<P, D> {
             .join(&self.name)
     }
 
+    /// Gives it an extension behind its temporary name, for programs that go by that.
+    pub(super) fn extend_name(&mut self, extension: &OsStr) -> Result<(), Errno> {
+        let mut name = self.name.clone();
+        name.push(".");
+        name.push(extension);
+        renameat(self.inside(), &self.name, self.inside(), &name)?;
+        self.name = name;
+        Ok(())
+    }
+
+    /// What is under its temporary name.
+    pub(super) fn entry(&self) -> Option<Entry> {
+        let opened = openat(
+            self.inside(),
+            &self.name,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        Entry::of(&opened.ok()?, &self.path()).ok()
+    }
+
     /// Trades places with the file under `name`, then removes that.
     pub(super) fn trade_with_file(&mut self, name: &OsStr) -> Result<(), Errno> {
         let (from, to) = (self.inside(), self.place.as_ref().directory());
@@ -233,11 +254,18 @@ impl<P: AsRef<DirHandle>, D> Drop for Temporary<P, D> {
     }
 }
 
-/// Whether a name is one that this module gives to what it has not finished yet.
+/// Whether a name is one that this module gives to what it has not finished yet. What is being validated has the
+/// extension of its place behind that.
 pub(crate) fn is_temporary_name(name: &OsStr) -> bool {
-    name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)).is_some_and(|random| {
-        random.len() == RANDOM_LETTERS && random.bytes().all(|byte| LETTERS.contains(&byte))
-    })
+    let bytes = name.as_encoded_bytes();
+    let Some((random, rest)) =
+        bytes.strip_prefix(PREFIX.as_bytes()).and_then(|rest| rest.split_at_checked(RANDOM_LETTERS))
+    else {
+        return false;
+    };
+    let behind = rest.strip_prefix(SUFFIX.as_bytes());
+    random.iter().all(|byte| LETTERS.contains(byte))
+        && behind.is_some_and(|behind| behind.is_empty() || behind.len() > 1 && behind[0] == b'.')
 }
 
 fn random_name() -> Result<OsString, Errno> {

@@ -3,15 +3,17 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, Seek, SeekFrom, Write},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use rustix::{
-    fs::{RenameFlags, fchmod, fchown, fsync},
+    fs::{RenameFlags, fchmod, fchown, fstat, fsync},
     io::Errno,
 };
+use sha2::{Digest, Sha256};
 
 use super::{
     attributes::Attributes,
@@ -49,6 +51,20 @@ pub(crate) fn replace_among_others(
         let mut draft = TempFile::among_others(path, attributes.uid)?;
         draft.pour(fill)?;
         draft.complete(attributes)
+    };
+    attempt().map_err(|problem| FileError::new(Operation::Write, path, problem))
+}
+
+/// Begins a file that is to appear at `path`, also in a directory of somebody whom it does not belong to, and fills it.
+pub(crate) fn draft_among_others(
+    path: &Path,
+    owner: u32,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<TempFile, FileError> {
+    let attempt = || {
+        let mut draft = TempFile::among_others(path, owner)?;
+        draft.pour(fill)?;
+        Ok(draft)
     };
     attempt().map_err(|problem| FileError::new(Operation::Write, path, problem))
 }
@@ -101,6 +117,67 @@ impl TempFile {
         self.complete(attributes).map_err(|problem| FileError::new(Operation::Write, &path, problem))
     }
 
+    /// Puts the file at its place like [`TempFile::publish`], if `judge` says that it is good. What is judged is the very
+    /// file that will appear, complete and with its owner and mode.
+    pub(crate) fn publish_validated<E>(
+        mut self,
+        attributes: Attributes,
+        judge: impl FnOnce(&Candidate) -> Result<(), E>,
+    ) -> Result<(), Refusal<E>> {
+        let path = self.path.clone();
+        let failed = |problem| Refusal::File(FileError::new(Operation::Write, &path, problem));
+        let before = self.prepare_candidate(attributes).map_err(failed)?;
+        let candidate = Candidate { path: self.temporary.path(), file: &self.temporary.descriptor };
+        judge(&candidate).map_err(Refusal::Judge)?;
+        if !matches!(self.fingerprint(), Ok(after) if after == before) {
+            return Err(failed(Problem::Altered));
+        }
+        self.settle().map_err(failed)
+    }
+
+    /// Gives it its name, with content and name on disk afterwards.
+    fn settle(&mut self) -> Result<(), Problem> {
+        // Content, owner and mode reach the disk before the name does.
+        self.sync()?;
+        let barrier = self.temporary.place.dir_sync()?;
+        self.appear()?;
+        barrier.sync()
+    }
+
+    fn prepare_candidate(&mut self, attributes: Attributes) -> Result<Fingerprint, Problem> {
+        self.dress(attributes)?;
+        self.sync()?;
+        if let Some(extension) = Path::new(&self.name).extension().map(OsStr::to_owned) {
+            let extended = self.temporary.extend_name(&extension);
+            extended.map_err(|errno| self.temporary.place.explain(errno, &self.name))?;
+        }
+        self.fingerprint()
+    }
+
+    /// Returns what tells whether somebody changed the file or put another in its place.
+    fn fingerprint(&self) -> Result<Fingerprint, Problem> {
+        let explain = |error: &io::Error| {
+            let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+            self.temporary.place.explain(errno, &self.name)
+        };
+        let descriptor = &self.temporary.descriptor;
+        let stat = fstat(descriptor).map_err(|errno| explain(&errno.into()))?;
+        let there = self.temporary.entry().is_some_and(|entry| entry.ino == stat.st_ino);
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; copy::CHUNK];
+        let mut at = 0;
+        loop {
+            let count = descriptor.read_at(&mut buffer, at).map_err(|error| explain(&error))?;
+            if count == 0 {
+                break;
+            }
+            hash.update(&buffer[..count]);
+            at += count as u64;
+        }
+        let (owner, mode) = ((stat.st_uid, stat.st_gid), stat.st_mode);
+        Ok(Fingerprint { there, owner, mode, hash: hash.finalize().to_vec() })
+    }
+
     pub(super) fn begin(path: &Path, owner: u32) -> Result<TempFile, Problem> {
         let (place, name) = walk::reach(path)?;
         place.permits(owner)?;
@@ -140,11 +217,7 @@ impl TempFile {
 
     fn complete(mut self, attributes: Attributes) -> Result<(), Problem> {
         self.dress(attributes)?;
-        // Content, owner and mode reach the disk before the name does.
-        self.sync()?;
-        let barrier = self.temporary.place.dir_sync()?;
-        self.appear()?;
-        barrier.sync()
+        self.settle()
     }
 
     /// Gives it its attributes, and those of the file that it replaces that are not managed.
@@ -175,6 +248,39 @@ impl TempFile {
             errno => self.temporary.place.explain(errno, &self.name),
         })
     }
+}
+
+/// A file that is complete but for its name.
+pub(crate) struct Candidate<'a> {
+    /// Where it is for now.
+    pub(crate) path: PathBuf,
+    pub(crate) file: &'a File,
+}
+
+impl Candidate<'_> {
+    /// Returns what reads it from its beginning.
+    pub(crate) fn reader(&self) -> io::Result<File> {
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(file)
+    }
+}
+
+/// Why a file that was to be validated did not appear.
+pub(crate) enum Refusal<E> {
+    File(FileError),
+    /// It was found not to be good.
+    Judge(E),
+}
+
+/// What a file is like, so that a change of it is noticed.
+#[derive(PartialEq, Eq)]
+struct Fingerprint {
+    /// Whether it is still under its temporary name.
+    there: bool,
+    owner: (u32, u32),
+    mode: u32,
+    hash: Vec<u8>,
 }
 
 fn refuse_directory(place: &DirHandle, name: &OsStr) -> Result<Option<Entry>, Problem> {

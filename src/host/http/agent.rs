@@ -20,9 +20,10 @@ use ureq::{
 use super::{
     CONNECT, HttpError,
     forward::Forward,
+    probe::Trust,
     proxies::Proxy,
     severed::Guard,
-    tls::{Authorities, Tls},
+    tls::{Authorities, ClientIdentity, Tls},
 };
 use crate::{
     host::interrupt::Interrupt,
@@ -34,6 +35,9 @@ pub(super) struct ConnectionOptions<'a> {
     pub(super) url: &'a Url,
     pub(super) proxy: Option<&'a Proxy>,
     pub(super) ca_file: Option<&'a Path>,
+    /// What is shown to a server that wants to know who asks.
+    pub(super) identity: Option<ClientIdentity<'a>>,
+    pub(super) trust: Trust,
     pub(super) time_left: Option<Duration>,
     pub(super) stall: Duration,
 }
@@ -41,7 +45,7 @@ pub(super) struct ConnectionOptions<'a> {
 pub(super) fn agent(options: &ConnectionOptions, authorities: &Authorities) -> Result<Agent, HttpError> {
     // Also the way to the proxy may be over TLS.
     let is_secure = options.url.scheme() == Scheme::Https || options.proxy.is_some_and(Proxy::is_secure);
-    let tls = Tls(is_secure.then(|| authorities.trusting(options.ca_file, options.url)).transpose()?);
+    let tls = Tls(is_secure.then(|| authorities.trusting(options)).transpose()?);
     let config = Agent::config_builder()
         .proxy(options.proxy.map(Proxy::route))
         .http_status_as_error(false)

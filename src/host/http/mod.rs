@@ -10,6 +10,7 @@ mod distrust;
 mod error;
 mod forward;
 mod header;
+mod probe;
 mod proxies;
 mod severed;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub(crate) use self::{
     body::{Body, Validator},
     error::HttpError,
     header::{check_name, check_value},
+    probe::{Answer, Probe, Redirects, Trust},
     proxies::Proxies,
     tls::certificates,
 };
@@ -160,6 +162,8 @@ impl Client {
             url,
             proxy: proxy.as_ref(),
             ca_file: request.ca_file,
+            identity: None,
+            trust: Trust::Verified,
             time_left: request.time_left(),
             stall: self.stall,
         };

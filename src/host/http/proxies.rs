@@ -53,6 +53,11 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
+    /// Returns the proxy that somebody asks for.
+    pub(super) fn given(address: &str, url: &Url) -> Result<Self, HttpError> {
+        Self::new(&Secret::new(address), url)
+    }
+
     fn new(address: &Secret, url: &Url) -> Result<Self, HttpError> {
         let known = |route: &ureq::Proxy| matches!(route.uri().scheme_str(), Some("http" | "https"));
         let route = ureq::Proxy::new(address.reveal()).ok().filter(known);

@@ -10,21 +10,23 @@ use std::{
 };
 
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned,
+    ClientConfig, ClientConnection, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
     client::{
-        WebPkiServerVerifier,
+        WantsClientCert, WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
         verify_server_name,
     },
-    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
     server::ParsedCertificate,
 };
 use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
-use super::{HttpError, distrust::Distrust};
-use crate::{host::input, vocabulary::Url};
+use super::{HttpError, agent::ConnectionOptions, distrust::Distrust, probe::Trust};
+use crate::host::input;
 
 /// A larger file is no list of certificates.
 const LARGEST: u64 = 64 << 20;
@@ -40,22 +42,100 @@ impl Authorities {
     }
 
     /// Returns how to talk to servers that these authorities, or those in a file, vouch for.
-    pub(super) fn trusting(&self, file: Option<&Path>, url: &Url) -> Result<Arc<ClientConfig>, HttpError> {
+    pub(super) fn trusting(&self, options: &ConnectionOptions) -> Result<Arc<ClientConfig>, HttpError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(rustls::ALL_VERSIONS)
-            .map_err(|error| HttpError::from_tls(&error, url))?;
+            .map_err(|error| HttpError::from_tls(&error, options.url))?;
+        if options.trust == Trust::Anybody {
+            let builder =
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody { provider }));
+            return finish(builder, options.identity);
+        }
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(self.of_the_system().iter().cloned());
-        let Some(path) = file else {
-            return Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()));
+        let Some(path) = options.ca_file else {
+            return finish(builder.with_root_certificates(roots), options.identity);
         };
         let given = certificates(path)?;
         roots.add_parsable_certificates(given.iter().cloned());
         let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let usual = usual.map_err(|error| unusable(path, error.to_string()))?;
         let verifier = Arc::new(Verifier { usual, given });
-        Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()))
+        finish(builder.dangerous().with_custom_certificate_verifier(verifier), options.identity)
+    }
+}
+
+/// What is shown to a server that wants to know who asks.
+#[derive(Clone, Copy)]
+pub(super) struct ClientIdentity<'a> {
+    pub(super) certificate: &'a Path,
+    pub(super) key: &'a Path,
+}
+
+fn finish(
+    builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+    identity: Option<ClientIdentity>,
+) -> Result<Arc<ClientConfig>, HttpError> {
+    let Some(ClientIdentity { certificate, key }) = identity else {
+        return Ok(Arc::new(builder.with_no_client_auth()));
+    };
+    let chain = certificates(certificate)?;
+    let text = input::read_file(key, LARGEST).map_err(|error| unusable(key, error.to_string()))?;
+    let secret = PrivateKeyDer::from_pem_slice(&text)
+        .map_err(|_| unusable(key, "it holds no private key in PEM form".to_owned()))?;
+    let config = builder.with_client_auth_cert(chain, secret);
+    config.map(Arc::new).map_err(|error| unusable(certificate, error.to_string()))
+}
+
+/// Takes every server for the right one, because somebody asked for that. What it signs is still looked at.
+#[derive(Debug)]
+struct Anybody {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer,
+        _: &[CertificateDer],
+        _: &ServerName,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 

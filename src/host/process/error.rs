@@ -35,6 +35,9 @@ pub(crate) enum ProcessError {
     #[error("cannot run {program:?} as user {uid} and group {gid}: {source}")]
     Identity { program: String, uid: u32, gid: u32, source: io::Error },
 
+    #[error("cannot run {program:?} with mounts of its own: {source}")]
+    View { program: String, source: io::Error },
+
     #[error("cannot start {program:?}: {source}")]
     Start { program: String, source: io::Error },
 

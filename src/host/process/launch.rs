@@ -32,7 +32,7 @@ use rustix::thread as own_thread;
 
 use super::cgroup::Leaf;
 use super::error::ProcessError;
-use super::{Command, Identity, Prospect, program};
+use super::{Command, Identity, Prospect, program, view};
 
 /// A command that was started.
 pub(super) struct Started {
@@ -63,7 +63,7 @@ fn prepared<L: Send, T: Send>(
     look: impl FnOnce(&Command<'_>) -> L + Send,
     then: impl FnOnce(L) -> Result<T, ProcessError> + Send,
 ) -> Result<T, ProcessError> {
-    if command.identity.is_none() && command.umask.is_none() {
+    if command.identity.is_none() && command.umask.is_none() && command.view.is_none() {
         return then(look(command));
     }
     thread::scope(|scope| {
@@ -82,6 +82,9 @@ fn from_changed_thread<L, T>(
 ) -> Result<T, ProcessError> {
     if let Some(mask) = command.umask {
         set_thread_umask(mask).map_err(|source| start_error(command, source))?;
+    }
+    if let Some(view) = &command.view {
+        view::enter(view).map_err(|source| ProcessError::View { program: command.name(), source })?;
     }
     let Some(identity) = &command.identity else {
         return then(look(command));

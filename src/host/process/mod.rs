@@ -23,6 +23,7 @@ mod streams;
 mod table;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -41,7 +42,8 @@ pub(crate) use self::inherited::close_inherited;
 pub(crate) use self::output::{Keep, Output, Stream};
 pub(crate) use self::recovery::{Abandoned, Recovered, boot, end_abandoned};
 pub(crate) use self::runner::{Head, Journal, Runner};
-pub(crate) use self::table::{is_run_by, run_by_user};
+pub(crate) use self::table::{Running, is_run_by, run_by_user, running_now};
+pub(crate) use self::view::View;
 
 use self::cgroup::Leaf;
 use self::environment::Base;
@@ -87,6 +89,8 @@ pub(crate) struct Command<'a> {
     keep: Keep,
     redactor: Redactor,
     endurance: Endurance,
+    /// What it sees that nobody else does.
+    view: Option<View<'a>>,
 }
 
 /// What may end a command before it ends by itself.
@@ -175,6 +179,7 @@ impl<'a> Command<'a> {
             keep: Keep::Tail(DEFAULT_TAIL),
             redactor: Redactor::default(),
             endurance: Endurance::Mortal,
+            view: None,
         }
     }
 
@@ -256,6 +261,12 @@ impl<'a> Command<'a> {
     /// How much of each output is kept.
     pub(crate) fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
+        self
+    }
+
+    /// Lets the command see a file at another place, where nobody else sees it. Takes privileges.
+    pub(crate) fn view(mut self, view: View<'a>) -> Self {
+        self.view = Some(view);
         self
     }
 
@@ -365,7 +376,7 @@ impl<'a> Command<'a> {
         let watcher = watcher.map(|watcher| watcher as &mut Watcher<'_>);
         let on_abort = (self.endurance == Endurance::Mortal).then(|| interrupt.on_abort(family.killer(head)));
         let outcome =
-            Running::new(started, self, family, watcher).and_then(|running| running.finish(interrupt, ended));
+            Follow::new(started, self, family, watcher).and_then(|running| running.finish(interrupt, ended));
         // From here on its number may mean somebody else.
         drop(on_abort);
         match outcome {
@@ -412,7 +423,7 @@ fn collected(head: Pid, options: WaitOptions) -> io::Result<Option<Exit>> {
 }
 
 /// A command between its start and its end.
-struct Running<'r> {
+struct Follow<'r> {
     command: &'r Command<'r>,
     started: Instant,
     process: OwnedFd,
@@ -426,7 +437,7 @@ enum Outcome {
     Stopped(Stopped),
 }
 
-impl<'r> Running<'r> {
+impl<'r> Follow<'r> {
     fn new(
         mut started: Started,
         command: &'r Command<'r>,

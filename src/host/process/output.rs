@@ -16,13 +16,15 @@ pub(crate) enum Keep {
     Tail(usize),
     /// Everything. More than this many bytes end the program: its output is useless in part.
     Whole(usize),
+    /// The first this many bytes of standard output, and the last of standard error.
+    Head(usize),
 }
 
 /// What was kept of one output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Output {
     pub(crate) bytes: Vec<u8>,
-    /// How many bytes were written before those that were kept.
+    /// How many bytes were written before those that were kept; with [`Keep::Head`], after them.
     pub(crate) dropped: u64,
 }
 
@@ -51,12 +53,19 @@ impl Collector {
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        let (Keep::Tail(limit) | Keep::Whole(limit)) = self.keep else { return self.push_to_head(bytes) };
         self.bytes.extend_from_slice(bytes);
-        let (Keep::Tail(limit) | Keep::Whole(limit)) = self.keep;
         // Cutting only at twice the size moves every byte once on average.
         if self.bytes.len() > limit.saturating_mul(2) {
             self.drop_front(self.bytes.len() - limit);
         }
+    }
+
+    fn push_to_head(&mut self, bytes: &[u8]) {
+        let Keep::Head(limit) = self.keep else { return };
+        let kept = bytes.len().min(limit.saturating_sub(self.bytes.len()));
+        self.bytes.extend_from_slice(&bytes[..kept]);
+        self.dropped += (bytes.len() - kept) as u64;
     }
 
     /// More was written than may be: see [`Keep::Whole`].
@@ -65,7 +74,9 @@ impl Collector {
     }
 
     pub(super) fn finish(mut self) -> Output {
-        let (Keep::Tail(limit) | Keep::Whole(limit)) = self.keep;
+        let (Keep::Tail(limit) | Keep::Whole(limit)) = self.keep else {
+            return Output { bytes: self.bytes, dropped: self.dropped };
+        };
         if self.bytes.len() > limit {
             self.drop_front(self.bytes.len() - limit);
         }
@@ -179,6 +190,12 @@ mod tests {
         let output = collect(Keep::Tail(10), &[b"first\nsecond\n", b"third\n4th\n"]);
         assert_eq!(output.text(), "4th\n");
         assert_eq!(output.dropped, 19);
+    }
+
+    #[test]
+    fn a_head_is_the_beginning_and_counts_what_is_gone() {
+        let output = collect(Keep::Head(8), &[b"first\n", b"second\n", b"third\n"]);
+        assert_eq!((output.text().as_ref(), output.dropped), ("first\nse", 11));
     }
 
     #[test]

@@ -130,7 +130,11 @@ impl Source {
             never_block(pipe)?;
         }
         let pipe = pipe.map(|pipe| Box::new(pipe) as Box<dyn Pipe>);
-        let (keep, redactor) = (command.keep, command.redactor.stream());
+        let keep = match (command.keep, stream) {
+            (Keep::Head(limit), Stream::Stderr) => Keep::Tail(limit),
+            (keep, _) => keep,
+        };
+        let redactor = command.redactor.stream();
         Ok(Self { stream, pipe, redactor, collector: Collector::new(keep), lines: Lines::default(), keep })
     }
 

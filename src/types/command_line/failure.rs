@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use super::{CommandLine, Role, Through, words};
+use super::{CommandLine, Role, Through};
 use crate::{
     host::process::{Cause, Exit, Finished, Output, ProcessError, Remains, Stopped},
     resource::{Context, Error, ErrorKind},
+    vocabulary::command_words as words,
 };
 
 /// How much of each output a message holds: this many of the last lines, and so many characters of each, most of them

@@ -3,16 +3,20 @@
 mod failure;
 mod identity;
 mod prediction;
-mod words;
 
 pub(super) use identity::ids;
 pub(super) use prediction::Readiness;
 
-use self::words::{Expansion, NotACommand};
 use crate::{
-    host::process::{Command, Finished, Keep},
+    host::{
+        process::{Command, Finished, Keep},
+        users::Users,
+    },
     resource::{Context, Error, Warning},
-    vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
+    vocabulary::{
+        AbsolutePath, Account, Mode, SearchPath, Secret, Variable,
+        command_words::{self as words, Expansion, NotACommand},
+    },
 };
 
 /// The provider that needs no shell.
@@ -160,6 +164,15 @@ impl<'a> CommandLine<'a> {
             words::split(self.text).map_err(|reason| unusable(self.role.property(), &reason))?.into_iter();
         Ok(Command::new(words.next().unwrap_or_default()).arguments(words))
     }
+}
+
+/// Makes a command run as a user, with what a login has.
+pub(crate) fn run_as<'a>(
+    command: Command<'a>,
+    user: Option<&Account>,
+    users: &Users,
+) -> Result<Command<'a>, Error> {
+    identity::assume(command, Settings { user, ..Settings::default() }, users)
 }
 
 /// Returns the words of a command line that needs no shell, or what is wrong with it.

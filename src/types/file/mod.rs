@@ -13,6 +13,8 @@ mod purge;
 mod remote;
 mod source;
 mod state;
+mod validate;
+mod validation;
 mod wanted_content;
 
 use std::fmt;
@@ -119,6 +121,11 @@ impl ResourceType for File {
                        group: root\n        mode: \"0755\"\n",
         },
         Example {
+            title: "A file that appears only if a program finds it valid",
+            manifest: "- file:\n    - /etc/sudoers.d/admins:\n        content: \"%admin ALL=(ALL) ALL\\n\"\n        owner: root\n        \
+                       group: root\n        mode: \"0440\"\n        validate: visudo -cf %s\n",
+        },
+        Example {
             title: "A directory, made with its parents",
             manifest: "- file:\n    - /srv/app/uploads:\n        ensure: directory\n        owner: www-data\n        \
                        group: www-data\n        mode: \"0750\"\n",
@@ -206,9 +213,10 @@ impl ResourceType for File {
         have: &FileState,
         action: &Action,
         _: &Posix,
-        _: &Context,
+        cx: &Context,
     ) -> Result<(), Error> {
-        effects::simulate(want, have, *action)
+        effects::simulate(want, have, *action)?;
+        validation::foresee(want, have, *action, cx)
     }
 
     fn effects(want: &Properties, have: &FileState, action: &Action, cx: &Context) -> Effects {

@@ -13,9 +13,10 @@ use super::{
     remote::Downloads,
     source,
     state::{FileState, Target},
+    validation,
 };
 use crate::{
-    host::files::{self, Attributes, Batch, CHUNK, InTheWay, Parents},
+    host::files::{self, Attributes, Batch, CHUNK, InTheWay, Parents, Refusal, TempFile},
     resource::{Context, Error},
     types::disk::{blame, note_parent, note_parents, stop},
 };
@@ -102,10 +103,14 @@ impl Posix {
                 files::make_link(path, Path::new(target), in_the_way, &mut || stop(cx))
             }
             (action, Some(attributes), _) if action.stores() => {
+                if want.is_validated(action) {
+                    return self
+                        .store(want, attributes, cx, |draft| publish_validated(draft, want, attributes, cx));
+                }
                 let sha256 = have.checksum_wanted().map_or("", String::as_str);
                 let prepared = self.batch().publish(path, attributes, sha256);
                 return prepared.map_or_else(
-                    || self.store(want, attributes, cx),
+                    || self.store(want, attributes, cx, |draft| publish(draft, attributes, cx)),
                     |done| done.map_err(|error| blame(error, cx)),
                 );
             }
@@ -113,7 +118,7 @@ impl Posix {
             (Action::SetFileAttributes, Some(attributes), Some(entry))
                 if want.manages_content() && is_replaced(want, attributes, entry) =>
             {
-                return self.store(want, attributes, cx);
+                return self.store(want, attributes, cx, |draft| publish(draft, attributes, cx));
             }
             (Action::CreateDirectory, Some(attributes), _) => {
                 files::make_directory(path, attributes, Parents::Make)
@@ -136,11 +141,17 @@ impl Posix {
         done.map_err(|error| blame(error, cx))
     }
 
-    /// Puts the wanted content at the path.
-    fn store(&self, want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), Error> {
+    /// Makes a file with the wanted content, and has it published.
+    fn store(
+        &self,
+        want: &Properties,
+        attributes: Attributes,
+        cx: &Context,
+        publish: impl FnOnce(TempFile) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         match want.remote() {
-            Some(url) => self.downloads.fetch(want, &url, attributes, cx),
-            None => store(want, attributes, cx),
+            Some(url) => self.downloads.fetch(want, &url, attributes, cx, publish),
+            None => publish(draft(want, attributes, cx)?),
         }
     }
 
@@ -152,7 +163,7 @@ impl Posix {
 /// What storing a file will come down to; `None` if it will not come to that.
 fn plan<'w>(want: &'w Properties, cx: &Context) -> Option<Plan<'w>> {
     let content = want.content.as_ref().filter(|_| want.ensure == Ensure::Present)?.as_bytes();
-    if content.len() > Batch::LARGEST {
+    if content.len() > Batch::LARGEST || want.validate.is_some() {
         return None;
     }
     let have = inspect(want, cx).ok()?;
@@ -186,13 +197,32 @@ fn note(path: &Path, action: Action, cx: &Context) {
     }
 }
 
-/// Writes the wanted content.
-fn store(want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), Error> {
+/// Puts a complete file at its place.
+fn publish(draft: TempFile, attributes: Attributes, cx: &Context) -> Result<(), Error> {
+    draft.publish(attributes).map_err(|error| blame(error, cx))
+}
+
+/// Puts a complete file at its place, if it is found to be valid.
+fn publish_validated(
+    draft: TempFile,
+    want: &Properties,
+    attributes: Attributes,
+    cx: &Context,
+) -> Result<(), Error> {
+    let judged = draft.publish_validated(attributes, |candidate| validation::judge(want, candidate, cx));
+    judged.map_err(|refusal| match refusal {
+        Refusal::File(error) => blame(error, cx),
+        Refusal::Judge(error) => error,
+    })
+}
+
+/// Begins a file with the wanted content.
+fn draft(want: &Properties, attributes: Attributes, cx: &Context) -> Result<TempFile, Error> {
     let source = want.source.as_ref().map(|source| source::open(source, cx)).transpose()?;
     let edited = if want.is_edited() { Some(edit_now(want, attributes, cx)?) } else { None };
     let content = edited.as_ref().or(want.content.as_ref());
-    let stored =
-        files::replace_among_others(want.name.as_path(), attributes, |out| match (content, source) {
+    let drafted =
+        files::draft_among_others(want.name.as_path(), attributes.uid, |out| match (content, source) {
             (Some(content), _) => {
                 content.as_bytes().chunks(CHUNK).try_for_each(|piece| write(out, piece, cx))
             }
@@ -201,7 +231,7 @@ fn store(want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), 
             }
             (None, None) => Ok(()),
         });
-    stored.map_err(|error| blame(error, cx))
+    drafted.map_err(|error| blame(error, cx))
 }
 
 /// The text that an edit makes of what the file holds by now, so that nothing is lost of what somebody else has written

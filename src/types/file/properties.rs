@@ -5,7 +5,11 @@ use std::{borrow::Cow, collections::BTreeMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::edit::{self, Step};
+use super::{
+    Action,
+    edit::{self, Step},
+    validate::Validate,
+};
 use crate::{
     download::header_problems,
     resource::{self, Common, Error, Warning},
@@ -55,6 +59,14 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true))]
     pub(crate) edit: Vec<Step>,
+    /// A command, or several, that new content has to pass before it appears, or `{format: json}`, `yaml` or `toml`. The
+    /// command is split into words, and `%s` in them is the path of a file beside this one that is complete, with its
+    /// owner and mode, and will be renamed; `%%` is a percent sign. Without `%s` the command, such as `nginx -t`, sees the
+    /// new file in its place while nobody else does, which takes root. It runs only when the content is about to change,
+    /// also in a dry run, within `timeout` or a minute. If it fails, nothing is changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) validate: Option<Validate>,
     /// With `edit`, begin with an empty file where there is none; owner, group and mode are then required. Without it, a
     /// file that is absent is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -253,6 +265,13 @@ impl Properties {
         if !self.ignore.is_empty() && !self.purge {
             problems.push(Error::new("`ignore` needs `purge: true`").on("ignore"));
         }
+        if self.validate.is_some() && given.is_empty() {
+            problems.push(
+                Error::new("`validate` needs `content`, `source` or `edit`")
+                    .on("validate")
+                    .with_help("it judges content"),
+            );
+        }
         if self.create && !self.is_edited() {
             problems.push(Error::new("`create` needs `edit`: other files are made anyway").on("create"));
         }
@@ -287,6 +306,11 @@ impl Properties {
     /// Whether only a part of the content is managed.
     pub(super) fn is_edited(&self) -> bool {
         !self.edit.is_empty()
+    }
+
+    /// Whether new content has to be judged before an action puts it in place.
+    pub(super) fn is_validated(&self, action: Action) -> bool {
+        self.validate.is_some() && action.stores() && self.manages_content()
     }
 
     /// Whether the bytes of the file are managed, not only its existence and attributes.

@@ -8,8 +8,8 @@ use std::{
 
 use super::Properties;
 use crate::{
-    download::{BrokenDownload, CHUNK, DownloadRequest, Hashes, Partial, local, verified},
-    host::files::{self, Attributes, Digested, FileKind, UNKNOWN},
+    download::{BrokenDownload, CHUNK, DownloadRequest, Hashes, Partial, verified},
+    host::files::{self, Attributes, Digested, FileKind, TempFile, UNKNOWN},
     resource::{Context, Error},
     state::Downloaded,
     vocabulary::{Algorithm, Checksum, Size, Url},
@@ -29,6 +29,7 @@ impl Downloads {
         url: &Url,
         attributes: Attributes,
         cx: &Context,
+        publish: impl FnOnce(TempFile) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let path = want.name.as_path();
         let order = order(want, url, attributes.uid, cx);
@@ -47,7 +48,7 @@ impl Downloads {
                 return Err(error);
             }
         };
-        draft.publish(attributes).map_err(local)?;
+        publish(draft)?;
         let sha256 = checksums.first().map(ToString::to_string).unwrap_or_default();
         if want.checksum.is_none() {
             let downloaded = Downloaded::new(url, version, sha256);

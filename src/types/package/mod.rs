@@ -45,6 +45,12 @@ use crate::{
     vocabulary::PlainName,
 };
 
+/// Orders an installed version against one that a user wrote, as the package system does that a provider stands for.
+pub(crate) fn order_to_wanted(provider: &str, version: &str, wanted: &str) -> std::cmp::Ordering {
+    let scheme = if provider == "apt" { Scheme::Debian } else { Scheme::Rpm };
+    scheme.order_to_wanted(version, wanted)
+}
+
 /// Packages of the machine's own package system: installed, in a version, or gone.
 ///
 /// Versions are written as the system writes them and ordered exactly as it orders them. With dnf, `1.0` is any release of

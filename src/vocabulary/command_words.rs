@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Why a text is not a command line.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub(super) enum NotACommand {
+pub(crate) enum NotACommand {
     #[error("has a quotation mark that is not closed")]
     Unclosed,
     #[error("names no program")]
@@ -14,7 +14,7 @@ pub(super) enum NotACommand {
 }
 
 /// The words of a command line, by the quoting rules of the shell; at least one, the program.
-pub(super) fn split(text: &str) -> Result<Vec<String>, NotACommand> {
+pub(crate) fn split(text: &str) -> Result<Vec<String>, NotACommand> {
     let words = shell_words::split(text).map_err(|_| NotACommand::Unclosed)?;
     if words.first().is_none_or(String::is_empty) { Err(NotACommand::Empty) } else { Ok(words) }
 }
@@ -27,7 +27,7 @@ const CERTAIN: [&str; 14] =
     ["|", "||", "|&", "&&", "&", ";", ";;", ">", ">>", "<", "<<", "2>", "2>>", "2>&1"];
 
 /// Returns the first unquoted word that is an operator of a shell.
-pub(super) fn operator(text: &str) -> Option<NotACommand> {
+pub(crate) fn operator(text: &str) -> Option<NotACommand> {
     let mut words = marked(text).into_iter();
     let word = words.find(|word| {
         let all = || word.letters.iter().all(|letter| letter.quoting == Quoting::None);
@@ -39,13 +39,13 @@ pub(super) fn operator(text: &str) -> Option<NotACommand> {
 }
 
 /// Returns the first word of which a shell would have made something else, and what that is called.
-pub(super) fn expansion(text: &str) -> Option<(String, Expansion)> {
+pub(crate) fn expansion(text: &str) -> Option<(String, Expansion)> {
     marked(text).into_iter().find_map(|word| Some((word.text(), word.expansion()?)))
 }
 
 /// What a shell makes of a word that is not quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expansion {
+pub(crate) enum Expansion {
     Variable,
     Command,
     Glob,
@@ -138,7 +138,7 @@ const BUILTINS: [&str; 14] = [
 
 /// The word, if there is one, that looks as if a shell was to read it. Whether it was quoted is not known any more, so
 /// this only explains a failure.
-pub(super) fn meant_for_a_shell(words: &[String]) -> Option<&str> {
+pub(crate) fn meant_for_a_shell(words: &[String]) -> Option<&str> {
     let program = words.first().map(String::as_str);
     if let Some(program) = program.filter(|program| BUILTINS.contains(program) || is_assignment(program)) {
         return Some(program);

@@ -1,0 +1,115 @@
+//! `ccm check`
+
+mod formats;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Command};
+
+use self::formats::CheckFormat;
+use super::{Exit, failure::Failure, host, output::Output, required};
+use crate::{
+    checks::{self, HealthCheck, Rules},
+    document::{Diagnostic, Diagnostics, NodeError, Source, Value, from_node, parse},
+    health::{self, IncludeError, Occasion, Surroundings},
+    host::{Host, input, process::close_inherited},
+    redaction::Redactor,
+    visible::visible_line,
+};
+
+/// A larger file holds no checks.
+const LARGEST: u64 = 16 << 20;
+
+pub(super) fn command() -> Command {
+    Command::new("check")
+        .about("Checks how well the machine is")
+        .arg(Arg::new("file").value_name("FILE").required(true).help(
+            "A YAML or JSON file with rules of goss or a list of health checks, or - for standard input",
+        ))
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(["table", "nagios", "json", "junit", "tap"])
+                .default_value("table")
+                .help("How to tell the results; with nagios the exit code is 0 to 3"),
+        )
+}
+
+/// What `ccm check` is asked.
+pub(super) struct Arguments {
+    file: String,
+    format: CheckFormat,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        let format: String = required(matches, "format")?;
+        Ok(Self { file: required(matches, "file")?, format: CheckFormat::of(&format) })
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let host = host(&output.progress)?;
+    let (checks, folder) = match read(&arguments.file, &host) {
+        Ok(read) => read,
+        Err(failure) if arguments.format == CheckFormat::Nagios => {
+            failure.report();
+            output.line("UNKNOWN - nothing was checked");
+            return Ok(Exit::Plugin(checks::CheckState::Unknown));
+        }
+        Err(failure) => return Err(failure),
+    };
+    close_inherited();
+    let redactor = Redactor::new(checks.iter().flat_map(HealthCheck::secrets).map(Into::into));
+    let on = Surroundings { host: &host, folder: &folder, redactor: &redactor, occasion: Occasion::Monitor };
+    let results = health::run(&checks, &on, &mut |line| super::failure::warn(&visible_line(line)));
+    Ok(formats::print(&results, arguments.format, output))
+}
+
+/// Reads checks, and says where relative paths in them start.
+fn read(file: &str, host: &Host) -> Result<(Vec<HealthCheck>, PathBuf), Failure> {
+    let current = std::env::current_dir()
+        .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
+    let path = current.join(file);
+    let (bytes, name, folder) = if file == "-" {
+        (input::read_stdin(LARGEST, &host.interrupt), "standard input", current)
+    } else {
+        let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
+        (input::read_argument(&path, LARGEST, &host.interrupt), file, folder)
+    };
+    let bytes = bytes.map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
+    let source = Source::read(name, bytes).map_err(|problem| {
+        Failure::problems(Source { name: name.to_owned(), text: String::new() }, Diagnostics::from(problem))
+    })?;
+    let node = parse(&source).map_err(|problems| Failure::problems(source.clone(), problems))?;
+    let invalid =
+        |error: NodeError| Failure::problems(source.clone(), Diagnostics::from(Diagnostic::from(error)));
+    if let Value::Seq(items) = &node.value {
+        let checks: Vec<HealthCheck> = from_node(&node).map_err(invalid)?;
+        let problem = |problem: checks::CheckProblem| {
+            let span = items.get(problem.check).map(|item| item.span);
+            let found = Diagnostic::error("invalid-health-check", problem.message);
+            Diagnostic { span, help: problem.help, ..found }
+        };
+        let problems: Vec<Diagnostic> = checks::problems(&checks).into_iter().map(problem).collect();
+        if !problems.is_empty() {
+            return Err(Failure::problems(source, problems));
+        }
+        if checks.is_empty() {
+            return Err(Failure::new(format!("{name} holds no checks")));
+        }
+        return Ok((checks, folder));
+    }
+    let rules: Rules = health::rules_of(&source, &folder).map_err(include_failure)?;
+    let goss_name = Path::new(name).file_name().map_or("goss".to_owned(), |name| name.display().to_string());
+    let check = HealthCheck { goss_rules: Some(rules), name: Some(goss_name), ..HealthCheck::default() };
+    Ok((vec![check], folder))
+}
+
+fn include_failure(error: IncludeError) -> Failure {
+    match error {
+        IncludeError::Invalid { document, diagnostics } => Failure::problems(*document, diagnostics),
+        error => Failure::new(error.to_string()),
+    }
+}

@@ -1,0 +1,66 @@
+//! How everything is, in the one line of a plugin of Nagios.
+
+use std::fmt::Write;
+
+use crate::{
+    checks::{CheckResult, CheckState, Judgement, Perfdata, PropertyResult},
+    visible::visible_line,
+};
+
+/// Returns the worst of what was checked, and the line that tells it. `failed` counts the resources that failed for any
+/// reason.
+pub(in crate::cli) fn line(checks: &[(String, CheckResult)], failed: usize) -> (CheckState, String) {
+    let mut state = if checks.is_empty() { CheckState::Unknown } else { CheckState::Ok };
+    let mut bad = Vec::new();
+    for (of, check) in checks {
+        state = state.worse(check.state);
+        if check.state != CheckState::Ok {
+            let of = if of.is_empty() { String::new() } else { format!("{of} ") };
+            bad.push(
+                format!("{of}{} {}: {}", check.name, check.state.word(), reason(check)).replace('|', "/"),
+            );
+        }
+    }
+    if failed > 0 && state == CheckState::Ok {
+        state = CheckState::Unknown;
+        bad.push(format!("{failed} could not be checked"));
+    }
+    let count = checks.len();
+    let noun = if count == 1 { "check" } else { "checks" };
+    let mut line = match (count, bad.len()) {
+        (0, _) => format!("{} - nothing was checked", state.word()),
+        (_, 0) => format!("{} - {count} {noun}", state.word()),
+        (_, wrong) => format!("{} - {wrong} of {count} {noun}: {}", state.word(), bad.join("; ")),
+    };
+    let measured: Vec<String> = checks.iter().flat_map(|(_, check)| perfdata(check)).collect();
+    if !measured.is_empty() {
+        let _ = write!(line, " | {}", measured.join(" "));
+    }
+    (state, visible_line(&line).into_owned())
+}
+
+/// Returns what a plugin said, or the first thing that is not as the rules say.
+fn reason(check: &CheckResult) -> String {
+    let is_bad = |one: &&PropertyResult| matches!(one.result, Judgement::Fail | Judgement::Unknown);
+    let text = match check.results.iter().find(is_bad) {
+        Some(PropertyResult { kind, id, property, message, .. }) => {
+            format!("{kind} {id} {property}: {message}")
+        }
+        None => check.output.clone(),
+    };
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Returns what a check measured, each with the name of the check in front.
+fn perfdata(check: &CheckResult) -> Vec<String> {
+    let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let item = |item: &Perfdata| {
+        let label = format!("{}::{}", check.name, item.label).replace('\'', "''").replace('|', "/");
+        let value = item.value.map_or("U".to_owned(), |value| value.to_string());
+        let [warn, crit] = [&item.warn, &item.crit].map(|range| range.as_deref().unwrap_or_default());
+        let text =
+            format!("'{label}'={value}{};{warn};{crit};{};{}", item.uom, number(item.min), number(item.max));
+        text.trim_end_matches(';').to_owned()
+    };
+    check.perfdata.iter().map(item).collect()
+}

@@ -1,0 +1,90 @@
+//! Packages, as the machine's package system knows them.
+
+use std::{cell::RefCell, cmp::Ordering, path::Path};
+
+use serde_json::{Map, Value as Json};
+
+use super::super::lens::{Lens, Seen, Unseen};
+use crate::{
+    checks::{Observed, Rule, VersionWanted},
+    document::{Entry, Node, Scalar, Span, Style, Value},
+    resource::{AnyType, Context, Provider},
+    state::{Memory, StateDirectory},
+    types,
+};
+
+/// The package system, asked through the type that manages packages.
+pub(in crate::health) struct Packages {
+    kind: &'static dyn AnyType,
+    provider: Provider,
+}
+
+impl Packages {
+    fn find(lens: &Lens) -> Result<Self, String> {
+        let kind = types::find("package").ok_or("nobody knows about packages")?;
+        let provider = kind.provider(None, lens.host).map_err(|error| error.to_string())?;
+        Ok(Self { kind, provider })
+    }
+
+    /// Returns what the type tells of a package.
+    fn metadata(&self, name: &str, lens: &Lens) -> Result<Map<String, Json>, String> {
+        let entry = |key: &str, text: &str| {
+            let scalar = Scalar { text: text.to_owned(), style: Style::Literal };
+            let value = Node { value: Value::Scalar(scalar), span: Span::default() };
+            Entry { key: key.to_owned(), key_span: Span::default(), value }
+        };
+        // Of a package that is not wanted, nobody asks what the sources offer.
+        let map = Value::Map(vec![entry("name", name), entry("ensure", "absent")]);
+        let wanted = self.kind.read(&Node { value: map, span: Span::default() });
+        let wanted = wanted.map_err(|error| error.to_string())?;
+        let (memory, nothing) = (Memory::at(StateDirectory::nowhere()), RefCell::default());
+        let mut silent = |_: &str| {};
+        let limit = Some(lens.time_left());
+        let cx = Context::new(lens.host, &memory, &nothing, Path::new("/"), limit, &mut silent);
+        let state = wanted.inspect(&self.provider, &cx).map_err(|error| error.to_string())?;
+        let mut state = state.to_json(self.kind.name(), name);
+        match state.remove("metadata") {
+            Some(Json::Object(metadata)) => Ok(metadata),
+            _ => Err("nothing is known about it".to_owned()),
+        }
+    }
+}
+
+pub(super) fn look(property: &str, rule: &Rule, lens: &Lens) -> Seen {
+    let packages = lens.packages.get_or_init(|| Packages::find(lens)).as_ref();
+    let packages = packages.map_err(|error| Unseen::Cannot(error.clone()))?;
+    let metadata = packages.metadata(&rule.subject, lens).map_err(Unseen::Cannot)?;
+    let version = metadata.get("version").and_then(Json::as_str);
+    Ok(match (property, version) {
+        ("installed", version) => version.is_some().into(),
+        (_, None) => return Err(Unseen::Not("it is not installed".to_owned())),
+        (_, Some(version)) => {
+            let several = metadata.get("extended").and_then(|extended| extended.get("versions"));
+            Observed::Value(several.cloned().unwrap_or_else(|| vec![version.to_owned()].into()))
+        }
+    })
+}
+
+/// Says how the installed versions do not stand to a wanted one as they should; `None` if one does.
+pub(in crate::health) fn complaint(wanted: &VersionWanted, seen: &Observed, lens: &Lens) -> Option<String> {
+    let provider = match lens.packages.get() {
+        Some(Ok(packages)) => packages.provider.name,
+        _ => "",
+    };
+    let Observed::Value(Json::Array(versions)) = seen else { return Some("no version is known".to_owned()) };
+    let versions: Vec<&str> = versions.iter().filter_map(Json::as_str).collect();
+    let holds = |version: &&str| {
+        let order = types::package::order_to_wanted(provider, version, &wanted.version);
+        match wanted.relation {
+            ">=" => order != Ordering::Less,
+            "<=" => order != Ordering::Greater,
+            ">" => order == Ordering::Greater,
+            "<" => order == Ordering::Less,
+            "!=" => order != Ordering::Equal,
+            _ => order == Ordering::Equal,
+        }
+    };
+    let VersionWanted { relation, version } = wanted;
+    (!versions.iter().any(holds))
+        .then(|| format!("expected {relation}{version}, found {}", versions.join(", ")))
+}

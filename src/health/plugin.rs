@@ -1,0 +1,80 @@
+//! Plugins of Nagios: a program whose exit code tells how well something is.
+
+use std::time::Duration;
+
+use super::{Surroundings, attempts::Attempt};
+use crate::{
+    checks::{CheckState, HealthCheck, nagios},
+    host::process::{Cause, Command, Exit, Finished, Keep, ProcessError},
+    types,
+    vocabulary::command_words,
+};
+
+/// How much of what a plugin prints is kept.
+const MOST_OUTPUT: usize = 64 << 10;
+
+/// How many lines of standard error are shown of one that prints nothing else.
+const ERROR_LINES: usize = 5;
+
+/// Runs a plugin to its end, and reads what it says.
+pub(super) fn run(check: &HealthCheck, command: &str, limit: Duration, on: &Surroundings) -> Attempt {
+    let program = if check.shell {
+        Command::shell(command)
+    } else {
+        match command_words::split(command) {
+            Ok(words) => {
+                let mut words = words.into_iter();
+                Command::new(words.next().unwrap_or_default()).arguments(words)
+            }
+            Err(reason) => return Attempt::unknown(format!("the command {reason}")).finally(),
+        }
+    };
+    let mut program = match types::run_as(program, check.user.as_ref(), &on.host.users) {
+        Ok(program) => program.redactor(on.redactor).timeout(limit).keep(Keep::Head(MOST_OUTPUT)),
+        Err(error) => return Attempt::unknown(error.to_string()).finally(),
+    };
+    for variable in &check.environment {
+        program = program.variable(&variable.name, variable.value.reveal());
+    }
+    match program.run(&on.host.runner, &on.host.interrupt) {
+        Ok(finished) => judge(&finished),
+        Err(ProcessError::Stopped(stopped)) => match stopped.cause {
+            Cause::Timeout(limit) => {
+                let limit = crate::vocabulary::Duration::from(limit);
+                Attempt::unknown(format!("timed out after {limit}"))
+            }
+            cause => Attempt::unknown(cause.to_string()),
+        },
+        Err(error @ (ProcessError::NotFound { .. } | ProcessError::Missing { .. })) => {
+            Attempt::unknown(error.to_string()).finally()
+        }
+        Err(error) => Attempt::unknown(error.to_string()),
+    }
+}
+
+fn judge(finished: &Finished) -> Attempt {
+    let nagios::PluginOutput { mut summary, mut long, perfdata } = nagios::read(&finished.stdout.text());
+    if finished.stdout.is_empty() {
+        let stderr = finished.stderr.text();
+        let lines: Vec<&str> = stderr.lines().collect();
+        let last = &lines[lines.len().saturating_sub(ERROR_LINES)..];
+        summary = last.first().copied().unwrap_or_default().to_owned();
+        long = last.get(1..).unwrap_or_default().join("\n");
+    }
+    if finished.stdout.dropped > 0 {
+        let mark = format!("[{} bytes more were cut]", finished.stdout.dropped);
+        long = if long.is_empty() { mark } else { format!("{long}\n{mark}") };
+    }
+    let state = match finished.exit {
+        Exit::Code(code) => CheckState::of_exit_code(code),
+        Exit::Signal(_) => CheckState::Unknown,
+    };
+    // What a plugin cannot have meant is told, since it did not tell it itself.
+    let is_odd = !matches!(finished.exit, Exit::Code(0..=3));
+    if is_odd && summary.is_empty() {
+        summary = format!("ended with {}", finished.exit);
+    } else if is_odd {
+        summary = format!("{summary} (ended with {})", finished.exit);
+    }
+    Attempt { state, output: summary, long_output: long, perfdata, results: Vec::new(), is_final: false }
+}

@@ -1,0 +1,257 @@
+//! Rules in the language of goss.
+
+use std::net::TcpListener;
+
+use super::{check, checked, first, judged, judged_in};
+use crate::support::World;
+
+#[test]
+fn what_is_not_there_is_not_looked_at_further() {
+    let (state, counts) = judged("file: { $W/none: { exists: false, mode: '0644' } }");
+    assert_eq!((state.as_str(), counts.as_str()), ("OK", "Count: 2, Failed: 0, Skipped: 1"));
+    let (state, counts) = judged("file: { $W/none: { exists: true, contents: [x] } }");
+    assert_eq!((state.as_str(), counts.as_str()), ("CRITICAL", "Count: 2, Failed: 1, Skipped: 1"));
+}
+
+#[test]
+fn each_form_of_a_pattern_means_what_it_says() {
+    for (pattern, state) in [
+        ("one", "OK"),
+        ("/^o.e$/", "OK"),
+        ("!two", "OK"),
+        ("!/^two/", "OK"),
+        ("'\\one'", "OK"),
+        ("/etc/x", "OK"),
+        ("two", "CRITICAL"),
+        ("'!one'", "CRITICAL"),
+        ("/etc/xy", "CRITICAL"),
+        ("/", "OK"),
+    ] {
+        let quoted = if pattern.starts_with('\'') { pattern.to_owned() } else { format!("'{pattern}'") };
+        let (found, _) = judged(&format!("file: {{ $W/f: {{ exists: true, contents: [{quoted}] }} }}"));
+        assert_eq!(found, state, "{pattern}");
+    }
+    let world = World::new().file("g", "etc/x\n").beside("rules.yaml", "");
+    let (found, _) = judged_in(&world, "file: { $W/g: { exists: true, contains: ['/etc/x'] } }");
+    assert_eq!(found, "CRITICAL");
+}
+
+#[test]
+fn an_exit_code_may_be_one_of_several() {
+    for (code, state) in [(1, "OK"), (0, "OK"), (2, "CRITICAL")] {
+        let (found, _) =
+            judged(&format!("command: {{ 'exit {code}': {{ exit-status: {{ or: [0, 1] }} }} }}"));
+        assert_eq!(found, state, "{code}");
+    }
+}
+
+#[test]
+fn files_are_what_they_are() {
+    let world =
+        World::new().file("f", "one\n").mode("f", 0o640).link("l", "$W/f").dir("d").beside("rules.yaml", "");
+    crate::support::sh("mkfifo w/p", world.base());
+    for (rule, state) in [
+        ("$W/f: { exists: true, mode: 0640, size: 4, filetype: file, uid: $UID, gid: $GID }", "OK"),
+        ("$W/f: { exists: true, mode: '640' }", "OK"),
+        ("$W/f: { exists: true, mode: '0644' }", "CRITICAL"),
+        ("$W/l: { exists: true, filetype: symlink, linked-to: $W/f, contents: [one] }", "OK"),
+        ("$W/d: { exists: true, filetype: directory }", "OK"),
+        ("$W/p: { exists: true, filetype: pipe }", "OK"),
+        ("$W/p: { exists: true, contents: [x] }", "CRITICAL"),
+        ("cfg: { path: w/f, exists: true, md5: 5bbf5a52328e7439ae6e719dfe712200 }", "OK"),
+        (
+            "$W/f: { exists: true, sha256: 2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806 }",
+            "OK",
+        ),
+        ("$W/f: { exists: true, contents: { contain-substring: one }, meta: { severity: warning } }", "OK"),
+        ("$W/f: { exists: true, contents: [two], meta: { severity: warning } }", "WARNING"),
+        ("$W/f: { exists: false, skip: true }", "OK"),
+    ] {
+        let (found, counts) = judged_in(&world, &format!("file: {{ {rule} }}"));
+        assert_eq!(found, state, "{rule}: {counts}");
+    }
+}
+
+#[test]
+fn commands_are_judged_by_all_that_they_do() {
+    for (rule, state) in [
+        ("'echo out; echo err >&2': { exit-status: 0, stdout: out, stderr: [err] }", "OK"),
+        ("'echo 42': { exit-status: 0, stdout: 42 }", "OK"),
+        ("'echo 42': { exit-status: 0, stdout: { gt: 42 } }", "CRITICAL"),
+        ("'kill -9 $$': { exit-status: { not: 0 } }", "CRITICAL"),
+        ("'sleep 30': { exit-status: 0, timeout: 100 }", "CRITICAL"),
+        ("n: { exec: 'exit 3', exit-status: 3 }", "OK"),
+        ("'printf \"{\\\"a\\\":[1,2]}\"': { exit-status: 0, stdout: { gjson: { a.1: 2 } } }", "OK"),
+    ] {
+        let (found, counts) = judged(&format!("command: {{ {rule} }}"));
+        assert_eq!(found, state, "{rule}: {counts}");
+    }
+}
+
+#[test]
+fn a_listener_for_both_is_one_for_ipv4_too() {
+    let Ok(both) = TcpListener::bind("[::]:0") else { return };
+    let port = both.local_addr().unwrap().port();
+    for (id, expected) in [("tcp", true), ("tcp6", true), ("tcp4", false)] {
+        let (found, _) = judged(&format!("port: {{ '{id}:{port}': {{ listening: {expected} }} }}"));
+        assert_eq!(found, "OK", "{id}");
+    }
+    let four = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = four.local_addr().unwrap().port();
+    let (found, _) = judged(&format!("port: {{ {port}: {{ listening: true, ip: [127.0.0.1] }} }}"));
+    assert_eq!(found, "OK");
+    let (found, counts) = judged(&format!("port: {{ {port}: {{ listening: true, ip: [0.0.0.0] }} }}"));
+    assert_eq!((found.as_str(), counts.as_str()), ("CRITICAL", "Count: 2, Failed: 1, Skipped: 0"));
+}
+
+#[test]
+fn a_refused_connection_is_not_reachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let rule = |expected: bool| {
+        format!("addr: {{ 'tcp://127.0.0.1:{port}': {{ reachable: {expected}, timeout: 5s }} }}")
+    };
+    assert_eq!(judged(&rule(true)).0, "OK");
+    drop(listener);
+    assert_eq!(judged(&rule(false)).0, "OK");
+    assert_eq!(judged(&rule(true)).0, "CRITICAL");
+}
+
+#[test]
+fn accounts_mounts_parameters_and_interfaces_are_looked_at() {
+    for (rules, state) in [
+        ("user: { root: { exists: true, uid: 0, gid: 0, home: /root, groups: [root] } }", "OK"),
+        ("user: { no-such-user: { exists: false, uid: 5 } }", "OK"),
+        ("user: { no-such-user: { exists: true } }", "CRITICAL"),
+        ("group: { root: { exists: true, gid: 0 } }", "OK"),
+        ("group: { no-such-group: { exists: true } }", "CRITICAL"),
+        ("kernel-param: { kernel.ostype: { value: Linux } }", "OK"),
+        ("kernel-param: { kernel/ostype: { value: Hurd } }", "CRITICAL"),
+        ("kernel-param: { no.such: { value: x } }", "CRITICAL"),
+        ("mount: { /proc: { exists: true, filesystem: proc, usage: { lt: 101 } } }", "OK"),
+        ("mount: { /no/mount: { exists: false } }", "OK"),
+        ("mount: { /no/mount: { exists: true } }", "CRITICAL"),
+        (
+            "interface: { lo: { exists: true, addrs: { contain-element: 127.0.0.1/8 }, mtu: { gt: 1000 } } }",
+            "OK",
+        ),
+        ("interface: { none0: { exists: false } }", "OK"),
+        ("matching: { x: { content: { a: [1, 2] }, matches: { gjson: { a.0: 1 } } } }", "OK"),
+        ("matching: { x: { content: [1, 2], matches: { consist-of: [2] } } }", "CRITICAL"),
+        (
+            "dns: { localhost: { resolvable: true, addrs: { contain-element: 127.0.0.1 }, timeout: 5s } }",
+            "OK",
+        ),
+        ("process: { no-such-process-at-all: { running: false } }", "OK"),
+    ] {
+        let (found, counts) = judged(rules);
+        assert_eq!(found, state, "{rules}: {counts}");
+    }
+}
+
+#[test]
+fn processes_are_found_by_their_whole_names() {
+    let world = World::new().beside("rules.yaml", "");
+    crate::support::sh("cp \"$(command -v sleep)\" w/a-program-with-a-long-name", world.base());
+    let mut child =
+        std::process::Command::new(world.path("a-program-with-a-long-name")).arg("4243").spawn().unwrap();
+    for (rule, state) in [
+        ("a-program-with-a-long-name: { running: true, count: 1 }", "OK"),
+        ("a-program-with-a-long-name: { running: true, args: '4243', user: '$UID' }", "OK"),
+        ("a-program-with-a-long-nam: { running: false }", "OK"),
+        ("a-program-with-a-long-name: { running: false, args: '4244' }", "OK"),
+    ] {
+        let (found, counts) = judged_in(&world, &format!("process: {{ {rule} }}"));
+        assert_eq!(found, state, "{rule}: {counts}");
+    }
+    child.kill().unwrap();
+    // It is a zombie until it is waited for, and does not run any more.
+    let gone = "process: { a-program-with-a-long-name: { running: false } }";
+    let begun = std::time::Instant::now();
+    while judged_in(&world, gone).0 != "OK" {
+        assert!(begun.elapsed().as_secs() < 30, "a zombie counts as running");
+    }
+    child.wait().unwrap();
+}
+
+#[test]
+fn packages_are_asked_of_the_package_system() {
+    if !crate::support::has("dpkg-query") {
+        return;
+    }
+    for (rule, state) in [
+        ("dpkg: { installed: true, version: '>=1.0' }", "OK"),
+        ("dpkg: { installed: true, version: '<1.0' }", "CRITICAL"),
+        ("no-such-package: { installed: false, versions: [x] }", "OK"),
+        ("no-such-package: { installed: true }", "CRITICAL"),
+    ] {
+        let (found, counts) = judged(&format!("package: {{ {rule} }}"));
+        assert_eq!(found, state, "{rule}: {counts}");
+    }
+}
+
+#[test]
+fn a_manager_that_cannot_be_reached_is_no_answer() {
+    if std::path::Path::new("/run/systemd/system").exists() {
+        return;
+    }
+    let (found, _) = judged("service: { nginx: { running: false } }");
+    assert_eq!(found, "UNKNOWN");
+}
+
+#[test]
+fn values_from_data_stay_what_they_are() {
+    let world = World::new().file("f", "x").manifest(
+        "data: { a: 'x: y', b: '{{{{ env \"HOME\" }}', port: 42 }\nccm:\n  resources:\n    - file:\n        - $W/f:\n            \
+         content: x\n            owner: '$UID'\n            group: '$GID'\n            mode: '0644'\n            \
+         health_checks:\n              - goss_rules:\n                  command:\n                    \
+         \"printf '%s\\\\n' '${ Data.a }' '${ Data.port }'\": { exit-status: 0, stdout: ['${ Data.a }', '!${ Data.b }', '${ Data.port }'] }\n",
+    );
+    world.apply().exits(0);
+    let world = checked(
+        World::new(),
+        "[{ goss_rules: { matching: { m: { content: '${ 40 + 2 }', matches: 42 } } } }]",
+    );
+    world.apply().exits(0);
+}
+
+#[test]
+fn rules_can_be_in_files_that_include_others() {
+    let world = checked(World::new(), "[{ goss_file: rules/main.yaml }]")
+        .beside(
+            "rules/main.yaml",
+            "gossfile: { 'parts/*.yaml': {} }\nmatching: { x: { content: 1, matches: 1 } }\n",
+        )
+        .beside("rules/parts/a.yaml", "matching: { a: { content: 1, matches: 2 } }\n")
+        .beside("rules/parts/b.yaml", "matching: { a: { content: 1, matches: 1 } }\n");
+    let outcome = world.apply_with(&["--json"]);
+    outcome.exits(0);
+    assert!(
+        first(&outcome)["output"].as_str().unwrap().starts_with("Count: 2, Failed: 0"),
+        "{}",
+        first(&outcome)
+    );
+    let world = world.beside("rules/parts/b.yaml", "gossfile: { ../main.yaml: {} }\n");
+    world.apply().exits(1).says("rules include each other").says("main.yaml -> ");
+    let world = world.beside("rules/parts/b.yaml", "file: { '{{ .Vars.x }}': { exists: true } }\n");
+    world.apply().exits(1).says("templates of Go");
+    let world = world.beside("rules/main.yaml", "gossfile: { 'none/*.yaml': {} }\n");
+    world.apply().exits(1);
+}
+
+#[test]
+fn probes_become_rules() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (outcome, one) = check(&format!("[{{ tcp: '127.0.0.1:{port}' }}]"));
+    outcome.exits(0);
+    assert_eq!(one["name"], format!("tcp 127.0.0.1:{port}"));
+    check("[{ file: { path: w/f, contains: x } }]").0.exits(0);
+    check("[{ file: { path: w/f, contains: '!x' } }]").0.exits(1);
+    check("[{ file: w/none }]").0.exits(1);
+    check("[{ file: { path: w/none, exists: false } }]").0.exits(0);
+    drop(listener);
+    let (outcome, one) = check(&format!("[{{ tcp: '127.0.0.1:{port}' }}]"));
+    outcome.exits(1);
+    assert_eq!(one["state"], "CRITICAL");
+}
