@@ -1,17 +1,21 @@
 //! Where a manifest comes from.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::bundle::Bundle;
 use crate::{
     document::{Diagnostic, Source},
     host::{
         Host,
+        files::FileError,
         http::{HttpError, Request},
         input::{self, InputError, UnreadableInput},
-        unpack::ArchiveFormat,
+        unpack::{ArchiveFormat, UnpackError},
     },
-    state::Memory,
+    state::{Memory, StateError},
     template::Provenance,
     vocabulary::{Url, has_scheme},
 };
@@ -44,11 +48,26 @@ pub(crate) enum Unreadable {
     #[error("{0}")]
     Http(HttpError),
     #[error("bundle {name}: {reason}")]
-    Bundle { name: String, reason: String },
+    Bundle { name: String, reason: BrokenBundle },
     #[error("bundle {name} holds no {IN_A_FOLDER} at its root or in its only folder")]
     NoManifest { name: String },
     #[error("{}", .0.message)]
     NotText(Diagnostic),
+}
+
+/// Why a bundle cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BrokenBundle {
+    #[error("no state directory to unpack it in: set HOME, XDG_STATE_HOME or --state-dir")]
+    Nowhere,
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Files(#[from] FileError),
+    #[error(transparent)]
+    Archive(#[from] UnpackError),
+    #[error(transparent)]
+    Folder(#[from] io::Error),
 }
 
 /// What was read.
@@ -119,7 +138,7 @@ impl Location {
 fn bundled(bundle: Bundle, name: &str, limit: u64) -> Result<Origin, Unreadable> {
     let folder = bundle
         .folder()
-        .map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.to_string() })?;
+        .map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.into() })?;
     let Some(folder) = folder else { return Err(Unreadable::NoManifest { name: name.to_owned() }) };
     let path = folder.join(IN_A_FOLDER);
     let origin = file(&path, format!("{name}/{IN_A_FOLDER}"), input::read_file(&path, limit))?;
