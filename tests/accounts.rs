@@ -214,7 +214,7 @@ fn what_is_in_the_way_is_said_before_anything_is_done() {
     }
     assert_eq!(machine.tree(), before);
     let busy = machine.run(
-        "setpriv --reuid 4300 --clear-groups sleep 60 & ccm ensure user ccm-ann absent; status=$?; kill $!; exit $status",
+        "setpriv --reuid 4300 --clear-groups sleep 10000 & until grep -qs sleep /proc/$!/comm; do sleep 0.01; done; ccm ensure user ccm-ann absent; status=$?; kill $!; exit $status",
     );
     busy.exits(1).says("the user is in use: process");
 }

@@ -15,7 +15,7 @@ use std::{
 use rustix::fs::{CWD, FileType, OFlags};
 use sha2::{Digest, Sha256};
 
-use crate::support::{NOBODY, Trace, Tree, World, fits_strace, http::Server, is_root, tampered};
+use crate::support::{NOBODY, Trace, Tree, World, fits_strace, http::Server, is_root, tampered, wait_until};
 
 /// Where the attacker is to work, for the process that is it.
 const FOLDER: &str = "CCM_TEST_ATTACK";
@@ -41,13 +41,21 @@ impl Attacker {
         let mut command = Command::new(program);
         command.args([&format!("attacker::{test}"), "--exact", "--ignored"]).env(FOLDER, world.path(folder));
         command.uid(NOBODY).gid(NOBODY).stdout(Stdio::null()).stderr(Stdio::null());
-        let attacker = Self(command.spawn().expect("the attacker starts"));
+        let mut attacker = Self(command.spawn().expect("the attacker starts"));
         // It has begun when it has made its first link.
         let sign = world.path(folder).join("begun");
-        while !sign.exists() {
-            std::thread::yield_now();
-        }
+        wait_until("the attacker begins", || {
+            attacker.lives();
+            sign.exists()
+        });
         attacker
+    }
+
+    /// Fails where nobody attacks any more.
+    #[track_caller]
+    fn lives(&mut self) {
+        let ended = self.0.try_wait().unwrap();
+        assert!(ended.is_none(), "the attacker has died: {ended:?}");
     }
 }
 
@@ -406,16 +414,15 @@ fn an_archive_that_another_user_has_open_is_never_unpacked_with_other_bytes_than
             "- archive:\n    - $W/shared/{name}: {{ url: \"{}\", {owner}, checksum: {sum}, extract_parent: $W/opt, creates: $W/opt/app }}\n",
             server.url(&format!("/{name}")),
         ));
-        let attacker = Attacker::playing("the_attacker_with_open_archives", &world, "shared");
+        let mut attacker = Attacker::playing("the_attacker_with_open_archives", &world, "shared");
         let archive = world.path("shared").join(name);
         let mut unpacked = 0;
         for _ in 0..ROUNDS {
             let _ = fs::remove_file(&archive);
-            while fs::metadata(&archive).is_ok_and(|found| found.len() < good.len() as u64)
-                || !archive.exists()
-            {
-                std::thread::yield_now();
-            }
+            wait_until("the attacker puts an archive there", || {
+                attacker.lives();
+                fs::metadata(&archive).is_ok_and(|found| found.len() >= good.len() as u64)
+            });
             let outcome = world.apply();
             assert!(matches!(outcome.code, 0 | 1), "{outcome}");
             if world.path("opt/app").exists() {

@@ -257,7 +257,7 @@ fn something_protected_deep_in_a_tree_that_is_to_go() {
     }
     for (flag, word) in [('i', "immutable"), ('a', "append-only")] {
         for name in ["tree/a/b/file", "tree/a/b"] {
-            let world = World::new().file("tree/other", "x").file("tree/a/b/file", "x");
+            let world = World::on_disk().file("tree/other", "x").file("tree/a/b/file", "x");
             sh(&format!("chattr +{flag} {name}"), &world.path(""));
             stays_whole(world, 0, &format!("\"$W/{name}\" is {word}"), &format!("chattr -{flag}"));
         }
@@ -289,7 +289,7 @@ fn an_immutable_or_append_only_file() {
         return;
     }
     for (flag, word) in [('i', "immutable"), ('a', "append-only")] {
-        let mut world = World::new().file("x", "kept").mode("x", 0o600);
+        let mut world = World::on_disk().file("x", "kept").mode("x", 0o600);
         sh(&format!("chattr +{flag} x"), &world.path(""));
         for properties in [
             "content: new, $OWN, mode: '0600'",

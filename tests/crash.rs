@@ -1,6 +1,8 @@
 //! Runs that are killed at every call that changes something, and the order in which changes reach the disk.
 
-use crate::support::{Item, Syscall, Trace, Tree, World, fits_strace, http::Server, is_root, tampered};
+use crate::support::{
+    Item, Syscall, Trace, Tree, World, fits_strace, http::Server, is_root, side_by_side, tampered,
+};
 
 /// A world before a run, and what is managed in it.
 struct Case {
@@ -21,7 +23,7 @@ fn killed_anywhere(case: &Case) {
 
 /// Kills a run before each of its changes. Every path is then as before or as wanted; the next run finishes the work and
 /// leaves nothing lying about; the one after it finds nothing to do.
-fn killed_anywhere_in(world: &dyn Fn() -> World, paths: &[&str]) {
+fn killed_anywhere_in(world: &(dyn Fn() -> World + Sync), paths: &[&str]) {
     if !fits_strace() {
         return;
     }
@@ -32,13 +34,13 @@ fn killed_anywhere_in(world: &dyn Fn() -> World, paths: &[&str]) {
     let after = reference.tree();
     let points = points(&trace);
     assert!(points.len() > 3, "{points:?}");
-    for call in points {
+    side_by_side(points, |call| {
         let world = world();
         let at = format!("killed before {call:?}");
         let outcome = tampered(&world, call, "signal=KILL");
         // How many files are brought to disk, one by one or at once, depends on what else is on its way there.
         if outcome.code == 0 && call.syncs() {
-            continue;
+            return;
         }
         assert_eq!(outcome.code, -9, "{at}\n{outcome}");
         let found = world.tree();
@@ -57,7 +59,7 @@ fn killed_anywhere_in(world: &dyn Fn() -> World, paths: &[&str]) {
         assert_eq!(Tree::of(world.base()).leftovers(), [""; 0], "{at}, then\n{next}");
         let third = world.apply_with(&["--detailed-exitcode"]);
         assert_eq!(third.code, 0, "{at}, then twice\n{third}");
-    }
+    });
 }
 
 /// The calls of a run before which to kill it.

@@ -1,6 +1,6 @@
 //! Changes of content, shown line by line.
 
-use crate::support::World;
+use crate::support::{NOBODY, World, is_root};
 
 fn world(old: &str, new: &str) -> World {
     World::new().file("x", old).files(&format!("- $W/x: {{ content: {} }}", serde_json::json!(new)))
@@ -89,6 +89,27 @@ fn diffs_are_shown_by_default_only_in_a_dry_run() {
         let outcome = world.apply_with(flags);
         assert_eq!(outcome.exits(0).stdout.contains("@@ -1 +1 @@"), shown, "{flags:?}\n{outcome}");
     }
+}
+
+#[test]
+fn a_change_that_failed_has_no_diff() {
+    if !is_root() {
+        return;
+    }
+    let world = World::new().dir("d").file("d/x", "old\n");
+    let world = world.files("- $W/d/x: { content: \"new\\n\" }");
+    let run = |flags: &[&str]| {
+        let arguments = ["apply", "site.yaml", "--json", "--diff"].iter().chain(flags);
+        world.ccm(arguments).uid(NOBODY).run().event("/x")
+    };
+    // It can be read, but not be replaced.
+    let failed = run(&[]);
+    assert_eq!((&failed["failed"], &failed["changed"]), (&true.into(), &false.into()), "{failed:#}");
+    assert!(failed.get("diff").is_none(), "{failed:#}");
+    // Of one that goes well the same run has one.
+    let other = world.base().join("home").display().to_string();
+    let done = world.ccm(["apply", "site.yaml", "--json", "--diff", "--state-dir", &other]).run().event("/x");
+    assert!(done["diff"].as_str().is_some_and(|diff| diff.ends_with("-old\n+new\n")), "{done:#}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Commands that follow a change: at once, and after a run that did not come to it.
 
-use std::{fs, thread, time::Duration};
-
-use crate::{exec::runs, support::World};
+use crate::{
+    exec::runs,
+    support::{World, wait_until},
+};
 
 const RELOAD: &str = "\"sh -c 'echo x >> $W/ran'\"";
 
@@ -133,13 +134,8 @@ fn a_refresh_that_failed_is_owed_until_it_succeeds() {
 /// What a command wrote to a file, once it did.
 #[track_caller]
 pub(crate) fn wait_for(world: &World, name: &str) -> String {
-    for _ in 0..2000 {
-        if let Ok(text) = fs::read_to_string(world.path(name)) {
-            return text.trim().to_owned();
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{name} never came");
+    wait_until(name, || world.path(name).exists());
+    world.read(name).trim().to_owned()
 }
 
 #[test]

@@ -349,7 +349,7 @@ fn a_directory_is_made_with_its_parents() {
 
 #[test]
 fn a_large_source_is_copied_in_bounded_memory() {
-    const SIZE: u64 = 300 << 20;
+    const SIZE: u64 = 128 << 20;
     let world = World::new();
     fs::File::create(world.base().join("large")).unwrap().set_len(SIZE).unwrap();
     let world = world.manifest("- file: [{ $W/x: { source: large, $OWN, mode: '0644' } }]");

@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::support::{NOBODY, Trace, World, fits_strace, has, is_root, skip};
+use crate::support::{NOBODY, Trace, World, fits_strace, has, is_root, skip, wait_until};
 
 const WANTED: &str = "#!/bin/sh\necho fine\n";
 
@@ -32,9 +32,7 @@ impl Holder {
             .stdin(Stdio::piped())
             .spawn()
             .expect("a shell");
-        while !world.path("tmp/made").exists() {
-            std::thread::yield_now();
-        }
+        wait_until("the file is made", || world.path("tmp/made").exists());
         Self(child)
     }
 
@@ -154,9 +152,7 @@ fn the_status_of_a_file_without_end_can_be_interrupted() {
         let open = fs::read_dir(&descriptors).into_iter().flatten().flatten();
         open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| target == world.path("x"))
     };
-    while !is_reading() {
-        std::thread::yield_now();
-    }
+    wait_until("it is reading", is_reading);
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
         .unwrap();
     let outcome = crate::support::finish(child, "status".to_owned());

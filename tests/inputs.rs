@@ -18,6 +18,7 @@ use rustix::{
 use crate::support::{
     World, finish,
     http::{Reply, Server},
+    listens,
 };
 
 fn fifo(path: &Path) {
@@ -197,15 +198,7 @@ fn reading_a_pipe_that_never_ends_stops_at_a_signal() {
         let call = world.ccm(arguments).under(["sh", "-c", "exec 3<>pipe; exec \"$0\" \"$@\""]);
         let child = call.start();
         let id = Pid::from_child(&child);
-        let listens = || {
-            let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-            let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim();
-            let mask = u64::from_str_radix(mask, 16).unwrap_or(0);
-            status.starts_with("Name:\tccm\n") && mask & (1 << 14) != 0
-        };
-        while !listens() {
-            thread::yield_now();
-        }
+        listens(&child, Signal::TERM);
         kill_process(id, Signal::TERM).unwrap();
         finish(child, arguments.join(" ")).exits(2).complains("stopped by SIGTERM");
     }

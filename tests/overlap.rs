@@ -138,12 +138,12 @@ fn what_a_run_started_is_part_of_it_and_does_not_wait_for_it() {
     // Also at some remove, and for a command that was itself started by a command.
     let script = format!("#!/bin/sh\nsetsid {ccm} ensure exec inner --command '{ccm} {inner}'\n");
     let world = world.file("script", script).mode("script", 0o755);
-    let world = world.manifest("- exec:\n    - outer: { command: $W/script, timeout: 1m }\n");
+    let world = world.manifest("- exec:\n    - outer: { command: $W/script, timeout: 1h }\n");
     world.apply().exits(0);
     assert_eq!(world.read("x"), "x");
     // A whole run has no place in another.
     let world = world.manifest(&format!(
-        "- exec:\n    - outer: {{ command: '{ccm} apply $W/other.yaml', timeout: 1m }}\n"
+        "- exec:\n    - outer: {{ command: '{ccm} apply $W/other.yaml', timeout: 1h }}\n"
     ));
     let world = world.file("other.yaml", "[]");
     world.apply().exits(1).says("this run was started by one that is in progress");
@@ -156,7 +156,7 @@ fn what_a_command_left_in_the_background_waits_for_the_run() {
     let wait = "while [ -d /proc/$$ ]; do sleep 0.01; done";
     let job = format!("({wait}; {ccm} 2> $W/said; echo $? > $W/done.new; mv $W/done.new $W/done)");
     let world = world.manifest(&format!(
-        "- exec:\n    - start: {{ command: \"{job} > /dev/null 2>&1 &\", provider: shell }}\n    - look: {{ command: \"until grep -q waiting $W/said; do sleep 0.01; done\", provider: shell, timeout: 60s }}\n"
+        "- exec:\n    - start: {{ command: \"{job} > /dev/null 2>&1 &\", provider: shell }}\n    - look: {{ command: \"until grep -q waiting $W/said; do sleep 0.01; done\", provider: shell, timeout: 1h }}\n"
     ));
     world.apply().exits(0).counts([2, 0, 0, 0]);
     assert_eq!(wait_for(&world, "done"), "0");

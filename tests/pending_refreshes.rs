@@ -4,7 +4,9 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use crate::support::{Outcome, Syscall, Trace, Tree, World, fits_strace, tampered, tampered_command};
+use crate::support::{
+    Outcome, Syscall, Trace, Tree, World, fits_strace, side_by_side, tampered, tampered_command,
+};
 
 /// A manifest with files and a command that follows changes of them, and fails until `works` is there. Which files it
 /// was run for is in the log named after the manifest.
@@ -327,7 +329,7 @@ fn wherever_a_command_of_a_script_is_killed_its_change_is_followed_once() {
     };
     let points: Vec<_> = trace.calls.iter().filter(matters).collect();
     assert!(points.len() > 10, "{points:?}");
-    for call in points {
+    side_by_side(points, |call| {
         let world = start();
         let [first, second, third] = ["one", "two", "three"].map(|name| session(&world, name));
         let outcome = tampered_command(&world, &ensure_file("$W/x", &first), call, "signal=KILL");
@@ -337,7 +339,7 @@ fn wherever_a_command_of_a_script_is_killed_its_change_is_followed_once() {
             follow(&world, &session, "r1", "x").exits(0);
             assert_eq!(refreshes(&world, "r1"), 1, "killed before {call:?}, then {session}");
         }
-    }
+    });
 }
 
 #[test]

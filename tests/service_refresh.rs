@@ -2,7 +2,8 @@
 
 use crate::lab::Site;
 
-/// A unit and the service it makes, which tells in a file how often it was started and reloaded, and with what.
+/// A unit and the service it makes, which tells in a file how often it was started and reloaded, and with what. It has
+/// told so before systemd says that it runs.
 fn counting(name: &str, value: &str) -> String {
     format!(
         r#"
@@ -13,7 +14,8 @@ fn counting(name: &str, value: &str) -> String {
         mode: "0644"
         content: |
           [Service]
-          ExecStart=/bin/sh -c 'echo "started {value}" >>/run/{name}; exec sleep infinity'
+          ExecStartPre=/bin/sh -c 'echo "started {value}" >>/run/{name}'
+          ExecStart=/bin/sleep infinity
           ExecReload=/bin/sh -c 'echo "reloaded {value}" >>/run/{name}'
           [Install]
           WantedBy=multi-user.target
@@ -68,7 +70,7 @@ fn the_first_drop_in_of_a_unit_is_in_force_after_the_restart() {
     let Some(site) = Site::new("drop-in") else { return };
     site.unit(
         "dropped",
-        "ExecStart=/bin/sh -c 'echo \"started $VALUE\" >>/run/dropped; exec sleep infinity'",
+        "ExecStartPre=/bin/sh -c 'echo \"started $VALUE\" >>/run/dropped'\nExecStart=/bin/sleep infinity",
     );
     site.lab.sh("systemctl daemon-reload; systemctl start dropped");
     let manifest = r#"
@@ -133,7 +135,10 @@ fn a_dry_run_foresees_whether_a_unit_can_be_enabled() {
 #[test]
 fn a_unit_changed_by_a_command_is_read_again() {
     let Some(site) = Site::alone("by-command") else { return };
-    site.unit("by-command", "ExecStart=/bin/sh -c 'echo \"$VALUE\" >>/run/by-command; exec sleep infinity'");
+    site.unit(
+        "by-command",
+        "ExecStartPre=/bin/sh -c 'echo \"$VALUE\" >>/run/by-command'\nExecStart=/bin/sleep infinity",
+    );
     site.lab.sh("systemctl daemon-reload; systemctl start by-command");
     let manifest = r"
 - service:
@@ -156,10 +161,14 @@ fn a_unit_changed_by_a_command_is_read_again() {
 
 #[test]
 fn a_unit_changed_by_others_is_read_again_before_it_is_judged_or_started() {
-    let Some(site) = Site::new("others") else { return };
-    site.unit("by-others", "ExecStart=/bin/sh -c 'echo old >>/run/by-others; exec sleep infinity'");
+    let Some(site) = Site::alone("others") else { return };
+    let unit = |word: &str| {
+        let tell = format!("ExecStartPre=/bin/sh -c 'echo {word} >>/run/by-others'");
+        site.unit("by-others", &format!("{tell}\nExecStart=/bin/sleep infinity"));
+    };
+    unit("old");
     site.lab.sh("systemctl daemon-reload; systemctl show by-others >/dev/null");
-    site.unit("by-others", "ExecStart=/bin/sh -c 'echo new >>/run/by-others; exec sleep infinity'");
+    unit("new");
     site.apply(&service("by-others", "settle: 100ms")).exits(0);
     assert_eq!(told(&site, "by-others"), ["new"]);
     assert_eq!(site.count("daemon-reload"), 1);
@@ -216,7 +225,10 @@ fn a_service_can_reload_instead_of_being_restarted() {
     assert_eq!(told(&site, "reloaded"), ["started one", "reloaded two"]);
 
     // One that cannot reload is restarted.
-    site.unit("unreloadable", "ExecStart=/bin/sh -c 'echo x >>/run/unreloadable; exec sleep infinity'");
+    site.unit(
+        "unreloadable",
+        "ExecStartPre=/bin/sh -c 'echo x >>/run/unreloadable'\nExecStart=/bin/sleep infinity",
+    );
     site.lab.sh("systemctl daemon-reload; systemctl start unreloadable");
     let manifest = r#"
 - file:

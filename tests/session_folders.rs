@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::support::{NOBODY, Outcome, Tree, World, is_root, sh};
+use crate::support::{NOBODY, Outcome, Tree, World, is_root, sh, wait_until};
 
 const STORE: &str = "CCM_SESSION_STORE";
 
@@ -65,9 +65,7 @@ fn a_session_that_another_user_swaps_for_a_link_leads_nowhere() {
     let script =
         "while :; do mv s away; ln -s ../outside s; : > begun; rm s; ln -s ../other s; rm s; mv away s; done";
     let attacker = Nobody::runs(script, &world.path("theirs"));
-    while !world.path("theirs/begun").exists() {
-        std::thread::yield_now();
-    }
+    wait_until("the attacker begins", || world.path("theirs/begun").exists());
     for _ in 0..60 {
         let outcome = ensure(&world, &store);
         outcome.exits(2).never_says("panicked");

@@ -1,15 +1,11 @@
 //! Standard output that cannot be written, and standard input that does not end.
 
-use std::{
-    fs,
-    process::{Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::support::{World, finish};
+use crate::support::{World, finish, listens};
 
 #[test]
 fn what_cannot_be_printed_is_said_and_no_success() {
@@ -61,22 +57,6 @@ fn what_cannot_be_printed_is_said_and_no_success() {
     }
 }
 
-/// Waits until the process has a handler for SIGINT.
-fn listens(id: Pid) {
-    let began = Instant::now();
-    let path = format!("/proc/{}/status", id.as_raw_nonzero());
-    let bit = 1 << (Signal::INT.as_raw() - 1);
-    loop {
-        let status = fs::read_to_string(&path).unwrap();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
-        if u64::from_str_radix(caught, 16).unwrap() & bit != 0 {
-            return;
-        }
-        assert!(began.elapsed() < Duration::from_mins(1), "it never listens");
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn reading_a_standard_input_that_does_not_end_can_be_interrupted() {
     for arguments in [
@@ -94,7 +74,7 @@ fn reading_a_standard_input_that_does_not_end_can_be_interrupted() {
         let mut child = command.spawn().unwrap();
         let open = child.stdin.take();
         let id = Pid::from_child(&child);
-        listens(id);
+        listens(&child, Signal::INT);
         kill_process(id, Signal::INT).unwrap();
         finish(child, arguments.join(" ")).exits(2).complains("stopped by SIGINT");
         drop(open);

@@ -76,7 +76,7 @@ impl Content {
         let unpacked = Bundle::unpack(&opened(file)?, kind, &name, host, memory)?;
         let folder = unpacked.folder();
         let folder =
-            folder.map_err(|error| Unreadable::Bundle { name: name.clone(), reason: error.to_string() })?;
+            folder.map_err(|error| Unreadable::Bundle { name: name.clone(), reason: error.into() })?;
         let Some(folder) = folder else { return Err(Unreadable::NoManifest { name }) };
         let location = match address {
             Address::Path(_) => Location::Path(folder),

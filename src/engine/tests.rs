@@ -43,6 +43,16 @@ struct Shelf {
     log: Vec<String>,
     /// A group in which this is takes what comes before it, and fails.
     jams_at: Option<String>,
+    /// This does not stay where it is put.
+    slips: Option<String>,
+}
+
+impl Shelf {
+    fn put(&mut self, name: &str) {
+        if self.slips.as_deref() != Some(name) {
+            self.parts.insert(name.to_owned());
+        }
+    }
 }
 
 fn shelf<T>(look: impl FnOnce(&mut Shelf) -> T) -> T {
@@ -155,8 +165,8 @@ impl ResourceType for Part {
             if shelf.jams_at.as_ref() == Some(&want.name) {
                 return Err(Error::new("it does not fit"));
             }
-            shelf.parts.insert(want.name.clone());
-            Ok(Found { is_there: true })
+            shelf.put(&want.name);
+            Ok(Self::found_by(shelf, want))
         })
     }
 
@@ -168,7 +178,7 @@ impl ResourceType for Part {
                 if shelf.jams_at.as_deref() == Some(name) {
                     return Err(Error::new("it does not fit"));
                 }
-                shelf.parts.insert(name.to_owned());
+                shelf.put(name);
             }
             Ok(group.iter().map(|member| Self::found_by(shelf, member.want)).collect())
         })
@@ -282,6 +292,17 @@ fn after_a_group_that_failed_each_is_enacted_alone() {
     // The group came as far as the second, which therefore has changed although nothing is left to do for it.
     assert_eq!(apply(&parts, RunMode::Real), [(true, false), (true, false), (false, true)]);
     assert_eq!(log(), ["put together a b c", "put a", "put c"]);
+}
+
+#[test]
+fn a_resource_that_is_still_different_after_its_change_fails() {
+    shelf(|shelf| shelf.slips = Some("b".to_owned()));
+    assert_eq!(apply(&[part("b", "")], RunMode::Real), [(false, true)]);
+    assert_eq!(log(), ["put b"]);
+    // In a group it fails alone, after another attempt that is its own. What the group did to it counts as a change.
+    let parts = ["a", "b", "c"].map(|name| part(name, ""));
+    assert_eq!(apply(&parts, RunMode::Real), [(true, false), (true, true), (true, false)]);
+    assert_eq!(log(), ["put together a b c", "put b"]);
 }
 
 #[test]

@@ -8,11 +8,11 @@ use std::{
 
 use rustix::process::{getegid, geteuid};
 
-use super::source::{IN_A_FOLDER, Unreadable};
+use super::source::{BrokenBundle, IN_A_FOLDER, Unreadable};
 use crate::{
     host::{
         Host,
-        files::{Attributes, CopyInterrupted, Staging, TempFile},
+        files::{Attributes, CopyInterrupted, FileError, Staging, TempFile},
         http::Request,
         input::{self, UnreadableInput},
         unpack::{self, ArchiveFormat, Limits, Rules},
@@ -49,7 +49,7 @@ impl Bundle {
         memory: &Memory,
     ) -> Result<Self, Unreadable> {
         let draft = draft(memory, host, &url.to_string())?;
-        let broken = |reason: String| Unreadable::Bundle { name: url.to_string(), reason };
+        let broken = |error: FileError| Unreadable::Bundle { name: url.to_string(), reason: error.into() };
         let request = Request { limit: Some(LARGEST_DOWNLOAD), ..Request::of(url) };
         let mut body = host.http.get(&request).map_err(Unreadable::Http)?;
         let mut buffer = vec![0; 128 * 1024];
@@ -58,10 +58,7 @@ impl Bundle {
             if count == 0 {
                 break;
             }
-            draft
-                .file()
-                .write_all(&buffer[..count])
-                .map_err(|error| broken(draft.explain(&error).to_string()))?;
+            draft.file().write_all(&buffer[..count]).map_err(|error| broken(draft.explain(&error)))?;
         }
         Self::unpack(draft.file(), kind, &url.to_string(), host, memory)
     }
@@ -88,16 +85,16 @@ impl Bundle {
         host: &Host,
         memory: &Memory,
     ) -> Result<Self, Unreadable> {
-        let refused = |reason: String| Unreadable::Bundle { name: name.to_owned(), reason };
+        let refused = |reason: BrokenBundle| Unreadable::Bundle { name: name.to_owned(), reason };
         let folder = folder(memory, name.to_owned())?;
         memory.write_journal.note(&folder, &host.interrupt);
         let mut staging = Staging::new(&folder.join("unpacked"), Attributes::own(0o700))
-            .map_err(|error| refused(error.to_string()))?;
+            .map_err(|error| refused(error.into()))?;
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         let rules = Rules { uid, gid, strip_components: 0, limits: Limits::default() };
         let mut tick = || host.interrupt.requested().map_or(Ok(()), |_| Err(CopyInterrupted));
         unpack::unpack_file(archive, kind, &mut staging, &rules, &mut tick)
-            .map_err(|error| refused(error.to_string()))?;
+            .map_err(|error| refused(error.into()))?;
         Ok(Self(staging))
     }
 
@@ -120,16 +117,15 @@ fn draft(memory: &Memory, host: &Host, name: &str) -> Result<TempFile, Unreadabl
     let folder = folder(memory, name.to_owned())?;
     memory.write_journal.note(&folder, &host.interrupt);
     let begun = TempFile::new(&folder.join("download"), geteuid().as_raw());
-    begun.map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.to_string() })
+    begun.map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.into() })
 }
 
 /// Returns where bundles are unpacked: a folder that nobody else can use.
 fn folder(memory: &Memory, name: String) -> Result<PathBuf, Unreadable> {
     if memory.directory.is_nowhere() {
-        let reason = "no state directory to unpack it in: set HOME, XDG_STATE_HOME or --state-dir".to_owned();
-        return Err(Unreadable::Bundle { name, reason });
+        return Err(Unreadable::Bundle { name, reason: BrokenBundle::Nowhere });
     }
     let made = memory.directory.make_folder("bundles");
     made.map(|folder| folder.path().to_owned())
-        .map_err(|error| Unreadable::Bundle { name, reason: error.to_string() })
+        .map_err(|error| Unreadable::Bundle { name, reason: error.into() })
 }

@@ -1,18 +1,22 @@
 //! Where a manifest comes from.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::bundle::Bundle;
 use crate::{
     document::{Diagnostic, Source},
     host::{
         Host,
+        files::FileError,
         http::{HttpError, Request},
         input::{self, InputError, UnreadableInput},
-        unpack::ArchiveFormat,
+        unpack::{ArchiveFormat, UnpackError},
     },
     nats::{self, NatsError, ObjectError, Store},
-    state::Memory,
+    state::{Memory, StateError},
     template::Provenance,
     vocabulary::{Url, has_scheme},
 };
@@ -55,11 +59,26 @@ pub(crate) enum Unreadable {
     #[error("{address} has {size} bytes, more than the {limit} that are allowed")]
     LargeKey { address: nats::Address, size: usize, limit: u64 },
     #[error("bundle {name}: {reason}")]
-    Bundle { name: String, reason: String },
+    Bundle { name: String, reason: BrokenBundle },
     #[error("bundle {name} holds no {IN_A_FOLDER} at its root or in its only folder")]
     NoManifest { name: String },
     #[error("{}", .0.message)]
     NotText(Diagnostic),
+}
+
+/// Why a bundle cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BrokenBundle {
+    #[error("no state directory to unpack it in: set HOME, XDG_STATE_HOME or --state-dir")]
+    Nowhere,
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Files(#[from] FileError),
+    #[error(transparent)]
+    Archive(#[from] UnpackError),
+    #[error(transparent)]
+    Folder(#[from] io::Error),
 }
 
 /// What was read.
@@ -168,7 +187,7 @@ fn value(address: &nats::Address, host: &Host, limit: u64) -> Result<Vec<u8>, Un
 fn bundled(bundle: Bundle, name: &str, limit: u64) -> Result<Origin, Unreadable> {
     let folder = bundle
         .folder()
-        .map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.to_string() })?;
+        .map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.into() })?;
     let Some(folder) = folder else { return Err(Unreadable::NoManifest { name: name.to_owned() }) };
     let path = folder.join(IN_A_FOLDER);
     let origin = file(&path, format!("{name}/{IN_A_FOLDER}"), input::read_file(&path, limit))?;

@@ -1,12 +1,16 @@
 //! Kills at every moment: what is there is old or new, and the next run finishes the work.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use super::{EXTRACT, manifest, sha256, tarball};
 use crate::support::{
     Syscall, Trace, World, fits_strace,
     http::{Manner, Reply, Server},
-    tampered,
+    side_by_side, tampered, wait_until,
 };
 
 /// System calls that change something.
@@ -54,9 +58,9 @@ fn version(server: &Server, number: u32, body: &[u8], more: &str) -> String {
 
 /// Kills a run before each of its changes, one after the other, each time in a world of its own.
 #[track_caller]
-fn kill_at_every_change(world: impl Fn() -> World, check: impl Fn(&World, &str)) {
-    let mut kills = 0;
-    for call in CHANGING {
+fn kill_at_every_change(world: impl Fn() -> World + Sync, check: impl Fn(&World, &str) + Sync) {
+    let kills = AtomicUsize::new(0);
+    side_by_side(CHANGING, |call| {
         for time in 1.. {
             let world = world();
             let inject = format!("inject={call}:signal=KILL:when={time}");
@@ -67,10 +71,10 @@ fn kill_at_every_change(world: impl Fn() -> World, check: impl Fn(&World, &str))
             if outcome.code == 0 {
                 break;
             }
-            kills += 1;
+            kills.fetch_add(1, Ordering::Relaxed);
         }
-    }
-    assert!(kills > 30, "only {kills} changes");
+    });
+    assert!(kills.load(Ordering::Relaxed) > 30, "only {kills:?} changes");
 }
 
 fn content(world: &World, name: &str) -> Option<String> {
@@ -183,9 +187,7 @@ fn a_kill_in_the_middle_of_a_download_leaves_nothing_that_the_next_run_does_not_
         // Once something is written, the run is in the middle of it.
         let written =
             || world.tree().0.iter().any(|(path, item)| is_temporary(path) && item.content().is_some());
-        while stalled.requests().is_empty() || !written() {
-            std::thread::yield_now();
-        }
+        wait_until("it is in the middle", || !stalled.requests().is_empty() && written());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(content(&world, "opt/bin/app").is_none() && !world.path("app.tar.gz").exists());

@@ -4,15 +4,13 @@ use std::{
     fs,
     process::Command,
     sync::atomic::{AtomicUsize, Ordering},
-    thread,
-    time::{Duration, Instant},
 };
 
 use super::{EXTRACT, app, changed, failed, manifest, noise, sha256, tarball, world};
 use crate::support::{
     World,
     http::{Identity, Manner, Reply, Server},
-    is_root,
+    is_root, wait_until,
 };
 
 /// Nothing of the old archive and tree changes, and nothing is left behind.
@@ -176,10 +174,8 @@ fn a_download_with_another_checksum_is_thrown_away() {
 #[test]
 fn the_time_limit_bounds_the_whole_download() {
     let server = Server::start(|_| Reply::body(noise(100_000)).manner(Manner::Stall(50_000)));
-    let started = Instant::now();
     let world = world(&server, "timeout: 500ms, tries: 1");
     failed(&world.apply(), "timed out after 500ms");
-    assert!(started.elapsed() < Duration::from_secs(20));
     assert!(world.tree().names().is_empty());
 }
 
@@ -189,14 +185,10 @@ fn a_signal_ends_a_download_and_leaves_nothing() {
     let world = world(&server, EXTRACT);
     let call = world.ccm(["apply", "site.yaml"]);
     let child = call.start();
-    while server.requests().is_empty() {
-        thread::yield_now();
-    }
-    let started = Instant::now();
+    wait_until("it is asked for", || !server.requests().is_empty());
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(started.elapsed() < Duration::from_secs(20));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("interrupted before it was finished"), "{text}");
     assert_eq!(output.status.code(), Some(1));

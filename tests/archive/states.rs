@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::{EXTRACT, app, changed, failed, manifest, sha256, sha512, stable, tarball, world, zipped};
 use crate::support::{
-    NOBODY, World,
+    NOBODY, Syscall, Trace, World, fits_strace,
     http::{Reply, Server},
-    is_root,
+    is_root, paused,
 };
 
 #[test]
@@ -28,6 +28,24 @@ fn an_absent_archive_that_is_there_is_removed() {
     changed(&world.apply(), "removed");
     assert!(world.tree().names().is_empty());
     stable(&world.apply());
+}
+
+#[test]
+fn an_archive_that_changes_after_it_was_looked_at_is_not_unpacked() {
+    if !fits_strace() {
+        return;
+    }
+    let server = Server::of(app("good"));
+    let more = format!("{EXTRACT}, tries: 1, checksum: {}", sha256(&app("good")));
+    let start = || world(&server, &more).file("app.tar.gz", app("good"));
+    let trace = Trace::of(&start(), &[]);
+    changed(&trace.outcome, "extracted");
+    let opens = |call: &&Syscall| call.name().starts_with("open") && call.text.ends_with("app.tar.gz>");
+    let last = trace.calls.iter().rfind(opens).expect("it is opened");
+    let world = start();
+    let outcome = paused(&world, last, || fs::write(world.path("app.tar.gz"), app("evil")).unwrap());
+    failed(&outcome, "app.tar.gz was changed");
+    assert_eq!(world.tree().names(), ["app.tar.gz"], "{outcome}");
 }
 
 #[test]

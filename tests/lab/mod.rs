@@ -24,13 +24,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{has, is_root, sh};
+use crate::support::{PATIENCE, has, is_root, sh};
 
 /// What the lab is made of unless `LAB_SUITE` says otherwise.
 const SUITE: &str = "bookworm";
-
-/// A boot that takes longer has failed.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The guardian: puts away what a killed one may have left, boots the container, tells its process, and powers it off
 /// when the pipe ends. nspawn takes the first SIGTERM for a wish and the second for an order.

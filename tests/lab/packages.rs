@@ -19,8 +19,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{PATIENCE, folder, inside, tree};
-use crate::support::{Outcome, finish, has, is_root};
+use super::{folder, inside, tree};
+use crate::support::{Outcome, PATIENCE, finish, has, is_root, wait_until};
 
 /// What makes the repositories.
 const SCRIPT: &str = include_str!("repositories.sh");
@@ -178,11 +178,7 @@ impl Machine {
     /// Waits until there is something at a path.
     #[track_caller]
     pub(crate) fn wait_for(&self, path: &str) {
-        let begun = Instant::now();
-        while !self.exists(path) {
-            assert!(begun.elapsed() < PATIENCE, "{path} is still not there");
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(path, || self.exists(path));
     }
 
     /// How the package system was called during the last run.
@@ -223,6 +219,11 @@ impl Begun<'_> {
             assert!(begun.elapsed() < PATIENCE, "{}\ndoes not say {text:?}:\n{printed}", self.command);
             thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Whether it has come to its end.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
     }
 
     /// Asks the program to stop.

@@ -70,6 +70,23 @@ impl Site {
         self.write(&format!("{}/before-{verb}", self.folder), script);
     }
 
+    /// Lets a shell run a script before the second look at a unit that was started, which tells whether it stays up. In it
+    /// `$first` is what the unit had for `NRestarts` before the first look.
+    pub(crate) fn before_the_second_look(&self, unit: &str, script: &str) {
+        let looks = format!("{}/looks-{unit}", self.folder);
+        self.before(
+            "start",
+            &format!("/usr/bin/systemctl show --value --property=NRestarts {unit} >{looks}\n"),
+        );
+        self.before(
+            "show",
+            &format!(
+                "if [ -e {looks} ]; then echo >>{looks}; if [ $(wc -l <{looks}) = 3 ]; then first=$(head -n 1 {looks})\n\
+                 {script}\nfi; fi\n"
+            ),
+        );
+    }
+
     /// No longer does what [`Site::before`] said.
     pub(crate) fn before_no_more(&self, verb: &str) {
         fs::remove_file(self.lab.path(&format!("{}/before-{verb}", self.folder))).expect("a script");

@@ -8,14 +8,16 @@ mod outcome;
 mod skip;
 mod strace;
 mod tree;
+mod waiting;
 mod world;
 
 pub(crate) use agent::Agent;
 use mount::Mount;
 pub(crate) use outcome::Outcome;
 pub(crate) use skip::skip;
-pub(crate) use strace::{Syscall, Trace, fits_strace, tampered, tampered_command};
+pub(crate) use strace::{Syscall, Trace, fits_strace, paused, tampered, tampered_command};
 pub(crate) use tree::{Item, Tree};
+pub(crate) use waiting::{PATIENCE, listens, side_by_side, wait_until, with_time_enough};
 pub(crate) use world::{Call, World, finish};
 
 use std::{path::Path, process::Command};

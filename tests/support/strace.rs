@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, fmt, fs, path::Path};
 
-use super::{Outcome, World, has};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Outcome, World, finish, has, wait_until};
 
 /// Whether system calls can be traced here.
 pub(crate) fn fits_strace() -> bool {
@@ -102,6 +104,26 @@ pub(crate) fn tampered_command(world: &World, arguments: &[&str], call: &Syscall
     let log = world.base().join("trace").display().to_string();
     let script = "umask 0; exec strace -f -qq -e \"$0\" -o \"$@\"";
     world.ccm(arguments).under(["/bin/sh", "-c", script, &inject, &log]).run()
+}
+
+/// Applies the world's manifest, stops the program at this call, does something meanwhile, and lets it go on.
+#[track_caller]
+pub(crate) fn paused(world: &World, call: &Syscall, meanwhile: impl FnOnce()) -> Outcome {
+    let inject = format!("inject={}:signal=STOP:when={}", call.name(), call.number);
+    let log = world.base().join("trace").display().to_string();
+    let strace = ["strace", "-f", "-qq", "-e", &inject, "-o", &log];
+    let child = world.ccm(["apply", "site.yaml"]).under(strace).start();
+    // It is traced, so only strace can tell that it is stopped.
+    let mut stopped = None;
+    wait_until("the program stops", || {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_suffix(" --- stopped by SIGSTOP ---"));
+        stopped = line.and_then(|pid| pid.trim().parse().ok()).and_then(Pid::from_raw);
+        stopped.is_some()
+    });
+    meanwhile();
+    kill_process(stopped.expect("a process"), Signal::CONT).expect("it is there");
+    finish(child, "ccm apply".to_owned())
 }
 
 impl fmt::Debug for Syscall {

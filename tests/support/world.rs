@@ -12,13 +12,11 @@ use std::{
         mpsc,
     },
     thread,
-    time::Duration,
 };
 
-use super::{Mount, Outcome, Tree};
+use rustix::fs::StatVfsMountFlags;
 
-/// A run that takes longer hangs.
-const PATIENCE: Duration = Duration::from_mins(2);
+use super::{Mount, Outcome, PATIENCE, Tree};
 
 /// A folder that is gone when the test is over.
 ///
@@ -30,11 +28,21 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// A world in memory, where bringing something to disk takes no time.
     pub(crate) fn new() -> Self {
+        Self::below(&in_memory())
+    }
+
+    /// A world on a disk, for what file systems in memory do not have everywhere.
+    pub(crate) fn on_disk() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    fn below(folder: &Path) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("ccm-test-{}-{number}", std::process::id());
-        let base = std::env::temp_dir().canonicalize().expect("a folder for temporary files").join(name);
+        let base = folder.canonicalize().expect("a folder for temporary files").join(name);
         for folder in ["w", "home", "state"] {
             make(&base.join(folder));
         }
@@ -103,7 +111,18 @@ impl World {
 
     /// Sets the mode of something in the managed part.
     pub(crate) fn mode(self, name: &str, mode: u32) -> Self {
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).expect("own file");
+        let path = self.path(name);
+        if mode & 0o111 != 0 && path.is_file() {
+            // A program that is open for writing cannot be run, and a child that another test is just starting may still
+            // hold the descriptor that wrote it: the copy is made by somebody else.
+            super::sh(
+                "cp -p \"$NAME\" .copy && mv -f .copy \"$NAME\""
+                    .replace("$NAME", &path.to_string_lossy())
+                    .as_str(),
+                &self.base,
+            );
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("own file");
         self
     }
 
@@ -162,6 +181,17 @@ impl World {
     pub(crate) fn validate(&self) -> Outcome {
         self.ccm(["validate", "site.yaml"]).run()
     }
+}
+
+/// Where worlds are: in memory unless `TMPDIR` names another place, or there is no room in memory for what tests run.
+fn in_memory() -> PathBuf {
+    const ROOM: u64 = 2 << 30;
+    let memory = Path::new("/dev/shm");
+    let fits = rustix::fs::statvfs(memory).is_ok_and(|found| {
+        found.f_bavail * found.f_frsize >= ROOM
+            && !found.f_flag.intersects(StatVfsMountFlags::NOEXEC | StatVfsMountFlags::RDONLY)
+    });
+    if fits && std::env::var_os("TMPDIR").is_none() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
 /// Who runs the test.

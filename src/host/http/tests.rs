@@ -149,7 +149,8 @@ fn a_signal_ends_a_transfer_that_is_waited_for() {
     let _turn = turn();
     let server = Arc::new(Server::start(|_| Reply::body(TEXT.to_vec()).manner(Manner::Stall(10))));
     let client = Client::new(Proxies::default(), Interrupt::install().unwrap(), Arc::new(Nobody));
-    let started = Instant::now();
+    // Longer than a test may take: only the signal ends it.
+    let client = Client { stall: Duration::from_hours(1), ..client };
     let watched = Arc::clone(&server);
     let signaller = std::thread::spawn(move || {
         while watched.requests().is_empty() {
@@ -159,7 +160,6 @@ fn a_signal_ends_a_transfer_that_is_waited_for() {
     });
     let error = fetch(&client, &server.url("/x")).unwrap_err();
     assert!(matches!(error, HttpError::Interrupted), "{error:?}");
-    assert!(started.elapsed() < STALL / 2);
     signaller.join().unwrap();
 }
 

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{CWD, Mode, OFlags, openat, statfs};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, statfs};
 use rustix::process::Pid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -57,19 +57,25 @@ impl Home {
         let path = self.path.join(format!("{PREFIX}{}-{number}", self.unique));
         fs::create_dir(&path)?;
         // There from Linux 5.14 on.
-        let usable = fs::symlink_metadata(path.join("cgroup.kill")).and_then(|_| Leaf::open(&path));
+        let usable = fs::symlink_metadata(path.join("cgroup.kill")).and_then(|_| {
+            let leaf = Leaf::open(&path)?;
+            flock(&leaf.directory, FlockOperation::NonBlockingLockShared)?;
+            Ok(leaf)
+        });
         usable.inspect_err(|_| drop(fs::remove_dir(&path)))
     }
 }
 
-/// Removes the cgroups of commands, of any run, in which nothing runs any more. If one was made this very moment and
-/// nothing runs there yet, whoever made it makes another.
+/// Removes the cgroups of commands, of any run, in which nothing runs any more. One in which nothing runs yet is locked by
+/// whoever made it; if it was made this very moment and is not locked yet either, he makes another.
 pub(super) fn sweep(home: &Path) {
     let is_ours = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
     };
     for leaf in below(home).iter().filter(|path| is_ours(path)).filter_map(|path| Leaf::open(path).ok()) {
-        let _ = leaf.remove();
+        if flock(&leaf.directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = leaf.remove();
+        }
     }
 }
 
@@ -82,7 +88,7 @@ pub(super) struct Leaf {
 impl Leaf {
     /// Opens a cgroup that is there.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self { directory: openat(CWD, path, flags, Mode::empty())?, path: path.to_owned() })
     }
 
@@ -165,6 +171,18 @@ pub(super) fn boot_id() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sweep_leaves_the_cgroup_of_a_command_that_is_about_to_start() {
+        let Some(home) = Home::find() else { return };
+        let Ok(leaf) = home.leaf() else { return };
+        sweep(&home.path);
+        assert!(leaf.path().exists());
+        let path = leaf.path().to_owned();
+        drop(leaf);
+        sweep(&home.path);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn the_own_cgroup_is_the_one_of_version_2() {

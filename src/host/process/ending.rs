@@ -15,7 +15,7 @@ const PULSE: Duration = Duration::from_millis(20);
 
 /// How long killed processes may take to disappear. Only the kernel can hold them, for instance on a dead network
 /// file system.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Ended {
     /// What was running before.
@@ -59,7 +59,7 @@ fn has_ended_within(grace: Duration, family: &Family<'_>, streams: &mut Streams<
 }
 
 fn kill(family: &Family<'_>, streams: &mut Streams<'_>) -> io::Result<Remains> {
-    let end = Instant::now() + PATIENCE;
+    let mut killed = None;
     loop {
         let snapshot = family.snapshot()?;
         // The dead hold the numbers of their groups, so they are collected last.
@@ -68,7 +68,8 @@ fn kill(family: &Family<'_>, streams: &mut Streams<'_>) -> io::Result<Remains> {
         if snapshot.is_empty() {
             return Ok(Remains::Nothing);
         }
-        if Instant::now() >= end {
+        // Looking takes long where many processes are: their time begins when they were first killed.
+        if killed.get_or_insert_with(Instant::now).elapsed() >= PATIENCE {
             // Where only the dead were seen, others may have been born meanwhile.
             let living = names(&snapshot.living);
             return Ok(if living.is_empty() { Remains::Unknown } else { Remains::Some(living) });

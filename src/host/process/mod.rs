@@ -64,7 +64,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 const LINGER: Duration = Duration::from_millis(100);
 
 /// How many cgroups are tried before the kernel is taken not to allow them.
-const CGROUP_ATTEMPTS: u32 = 2;
+const CGROUP_ATTEMPTS: u32 = 3;
 
 /// Sees each line of output when it comes. It must not run another command.
 pub(crate) type Watcher<'w> = dyn FnMut(Stream, &str) + 'w;

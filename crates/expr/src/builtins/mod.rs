@@ -65,6 +65,14 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     plain.chain(Predicate::NAMES.iter().map(|(name, _)| *name))
 }
 
+#[test]
+fn every_function_is_in_the_table_of_results() {
+    let table = include_str!("../../tests/language/results.txt");
+    let is_called = |name: &str| table.contains(&format!("{name}(")) || table.contains(&format!("| {name}"));
+    let missing: Vec<_> = names().filter(|name| !is_called(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 impl Builtin {
     /// Checks the number of arguments.
     pub(crate) fn check(&self, count: usize) -> Result<(), String> {

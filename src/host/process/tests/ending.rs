@@ -12,11 +12,11 @@ pub(super) const GRACE: Duration = Duration::from_millis(300);
 const EVERY_KIND: &str = "
     cd \"$DIR\"
     echo $$ > child.pid
-    sh -c 'echo $$ > grandchild.pid; sleep 100; :' &
-    sleep 100 & echo $! > background.pid
-    (trap '' TERM; sh -c 'echo $$ > stubborn.pid; while :; do sleep 100; done') &
-    setsid sh -c 'echo $$ > session.pid; sleep 100; :' &
-    (setsid sh -c '(trap \"\" TERM HUP; echo $$ > /dev/null; sh -c \"echo \\$\\$ > daemon.pid; sleep 100; :\") \
+    sh -c 'echo $$ > grandchild.pid; sleep 10000; :' &
+    sleep 10000 & echo $! > background.pid
+    (trap '' TERM; sh -c 'echo $$ > stubborn.pid; while :; do sleep 10000; done') &
+    setsid sh -c 'echo $$ > session.pid; sleep 10000; :' &
+    (setsid sh -c '(trap \"\" TERM HUP; echo $$ > /dev/null; sh -c \"echo \\$\\$ > daemon.pid; sleep 10000; :\") \
         > /dev/null 2>&1 < /dev/null &' &)
     while [ $(cat *.pid 2>/dev/null | wc -l) -lt 6 ]; do sleep 0.02; done
     echo ready
@@ -41,7 +41,7 @@ pub(super) fn interrupted_with(tested: &Tested, command: &Command<'_>) -> Stoppe
     });
     // With a long grace time, this shows that it was not needed.
     let took = asked.expect("the command was ready").elapsed();
-    assert!(took < GRACE + LONG / 2, "it took {took:?} to end");
+    assert!(took < LONG / 2, "it took {took:?} to end");
     stopped(result)
 }
 
@@ -68,20 +68,22 @@ fn an_interrupt_ends_every_process_the_command_started() {
 }
 
 #[test]
-fn a_timeout_ends_every_process_the_command_started_in_time() {
-    let scratch = Scratch::new();
-    let timeout = Duration::from_secs(4);
-    let command = Command::shell(EVERY_KIND).variable("DIR", &scratch.0).grace(GRACE).timeout(timeout);
-    // Waiting for the turn is not part of it.
-    let (tested, mut ready) = (runner(), None);
-    let mut watcher = |_, _: &str| ready = Some(Instant::now());
-    let stopped = stopped(command.run_watched(&tested.runner, &Interrupt::never().unwrap(), &mut watcher));
-    let rest = ready.unwrap().elapsed();
-    assert_eq!(stopped.cause, Cause::Timeout(timeout));
-    assert!(stopped.to_string().starts_with("\"/bin/sh\" timed out after 4s; running then: "), "{stopped}");
-    assert_all_gone(&scratch, 6);
-    // A busy machine takes its time; what is not ended would be waited for much longer.
-    assert!(rest < timeout + GRACE + LONG, "{rest:?}");
+fn a_timeout_ends_every_process_the_command_started() {
+    // A busy machine may need longer than the first ones to start them all.
+    for seconds in [1, 4, 16, 64] {
+        let (scratch, timeout) = (Scratch::new(), Duration::from_secs(seconds));
+        let command = Command::shell(EVERY_KIND).variable("DIR", &scratch.0).grace(GRACE).timeout(timeout);
+        let stopped = stopped(run(&command));
+        assert_eq!(stopped.cause, Cause::Timeout(timeout));
+        let said = format!("\"/bin/sh\" timed out after {seconds}s; running then: ");
+        assert!(stopped.to_string().starts_with(&said), "{stopped}");
+        let pids = scratch.pids();
+        assert!(!pids.iter().any(|&pid| is_alive(pid)), "{stopped}");
+        if pids.len() == 6 {
+            return;
+        }
+    }
+    panic!("the command was never ready");
 }
 
 #[test]
@@ -110,7 +112,7 @@ fn a_stopped_process_is_ended() {
 #[test]
 fn forking_does_not_outrun_the_end() {
     let scratch = Scratch::new();
-    let mark = format!("100.{}", std::process::id());
+    let mark = format!("10000.{}", std::process::id());
     // Busy for seconds, yet harmless should it ever get away.
     let text = "#!/bin/sh\ntrap '' TERM HUP\nfor _ in $(seq 3000); do sleep $MARK & done\nwait\n";
     let script = scratch.file("fork", 0o755, text);
@@ -125,15 +127,17 @@ fn forking_does_not_outrun_the_end() {
 fn twenty_hoppers_do_not_outrun_the_end() {
     let scratch = Scratch::new();
     // Each one starts the next in a new session and ends at once, so that no parent is ever left.
-    let text = "#!/bin/sh\ntrap '' TERM HUP\n[ $2 -gt 3000 ] || setsid \"$0\" \"$1\" $(($2 + 1)) &\n";
+    let text = "#!/bin/sh\ntrap '' TERM HUP\n[ $2 -gt $HOPS ] || setsid \"$0\" \"$1\" $(($2 + 1)) &\n";
     let script = scratch.file("hop", 0o755, text);
     let mark = format!("hop-{}", std::process::id());
-    let line = "for _ in $(seq 20); do \"$SCRIPT\" \"$MARK\" 0 & done; sleep 0.2; echo ready; sleep 100";
-    let command = Command::shell(line).variable("SCRIPT", script).variable("MARK", &mark).grace(GRACE);
+    let line = "for _ in $(seq 20); do \"$SCRIPT\" \"$MARK\" 0 & done; sleep 0.2; echo ready; sleep 10000";
     let tested = runner();
-    let stopped = interrupted_with(&tested, &command);
+    // Those that are not ended stop by themselves, soon enough to leave the machine to others.
+    let hops = if tested.has_cgroups() { "3000" } else { "100" };
+    let command = Command::shell(line).variable("SCRIPT", script).variable("MARK", &mark);
+    let stopped = interrupted_with(&tested, &command.variable("HOPS", hops).grace(GRACE));
     if stopped.remains != Remains::Nothing && !tested.has_cgroups() {
-        // Without a cgroup they may get away, but nobody says that they did not. In the end they stop by themselves.
+        // Without a cgroup they may get away, but nobody says that they did not.
         wait_until("the hoppers are at their end", || argument(&mark).is_none());
         return;
     }
@@ -156,7 +160,7 @@ fn argument(mark: &str) -> Option<table::Record> {
 #[test]
 fn what_a_command_started_and_sent_to_another_cgroup_is_ended_too() {
     let Some(other) = runner().runner.leaf() else { return };
-    let script = "sleep 100 & echo $! > \"$OTHER/cgroup.procs\"; echo ready; wait";
+    let script = "sleep 10000 & echo $! > \"$OTHER/cgroup.procs\"; echo ready; wait";
     let command = Command::shell(script).variable("OTHER", other.path()).grace(GRACE);
     let stopped = interrupted_when_ready(&command);
     assert_eq!(stopped.remains, Remains::Nothing);
@@ -179,23 +183,21 @@ fn nothing_is_started_after_an_interrupt() {
 #[test]
 fn a_command_that_leaves_nothing_is_not_waited_for() {
     // Other tests run meanwhile, so only the quickest says something.
-    let took = (0..20).map(|_| {
+    wait_until("a command takes less time than is waited for what is left", || {
         let started = Instant::now();
         run(&Command::new("true")).unwrap();
-        started.elapsed()
+        started.elapsed() < LINGER / 2
     });
-    let quickest = took.min().unwrap();
-    assert!(quickest < LINGER / 2, "{quickest:?}");
 }
 
 #[test]
 fn the_children_of_others_are_left_alone() {
-    let mut living = std::process::Command::new("sleep").arg("100").stdin(Stdio::null()).spawn().unwrap();
+    let mut living = std::process::Command::new("sleep").arg("10000").stdin(Stdio::null()).spawn().unwrap();
     let mut ended = std::process::Command::new("false").spawn().unwrap();
     wait_until("the other child is dead", || {
         table::one(Pid::from_child(&ended)).is_some_and(|record| !record.alive)
     });
-    interrupted_when_ready(&Command::shell("(setsid sleep 100 &) ; echo ready; sleep 100").grace(GRACE));
+    interrupted_when_ready(&Command::shell("(setsid sleep 10000 &) ; echo ready; sleep 10000").grace(GRACE));
     assert!(living.try_wait().unwrap().is_none());
     living.kill().unwrap();
     living.wait().unwrap();

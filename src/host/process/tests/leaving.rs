@@ -1,5 +1,7 @@
 //! What a command leaves running lives on, is not taken for a later command, and holds nobody up.
 
+use std::io::{Read, Write};
+
 use rustix::process::{Signal, kill_process};
 
 use super::ending::{GRACE, interrupted_with};
@@ -9,8 +11,8 @@ use crate::host::interrupt;
 /// Leaves a daemon that holds the output, and one that does not, both with their pids in files.
 const TWO_DAEMONS: &str = "
     cd \"$DIR\"
-    sleep 100 & echo $! > holder.pid
-    setsid sh -c 'echo $$ > daemon.pid; exec sleep 100' > /dev/null 2>&1 < /dev/null &
+    sleep 10000 & echo $! > holder.pid
+    setsid sh -c 'echo $$ > daemon.pid; exec sleep 10000' > /dev/null 2>&1 < /dev/null &
     while [ ! -s daemon.pid ]; do sleep 0.02; done
     echo done
 ";
@@ -34,7 +36,7 @@ fn what_a_command_leaves_running_lives_on_and_holds_nobody_up() {
     let finished = tested.run(&command).unwrap();
     assert_eq!((finished.exit, &*finished.stdout.text()), (Exit::Code(0), "done\n"));
     // Neither does the end of a later command concern them.
-    interrupted_with(&tested, &Command::shell("echo ready; sleep 100").grace(GRACE));
+    interrupted_with(&tested, &Command::shell("echo ready; sleep 10000").grace(GRACE));
     let pids = scratch.pids();
     assert_eq!(pids.len(), 2);
     assert!(pids.iter().all(|&pid| is_alive(pid)));
@@ -52,7 +54,7 @@ const DAEMON_WITH_WORKER: &str = "
     setsid sh -c '
         echo $$ > daemon.pid
         while [ ! -e go ]; do sleep 0.02; done
-        (setsid sh -c \"echo \\$\\$ > worker.pid; exec sleep 100\" &)
+        (setsid sh -c \"echo \\$\\$ > worker.pid; exec sleep 10000\" &)
         exec sleep 100
     ' > /dev/null 2>&1 < /dev/null &
     while [ ! -s daemon.pid ]; do sleep 0.02; done
@@ -63,7 +65,7 @@ fn a_worker_that_an_earlier_daemon_starts_while_a_command_runs_is_not_the_comman
     let (scratch, tested) = (Scratch::new(), runner());
     tested.run(&Command::shell(DAEMON_WITH_WORKER).variable("DIR", &scratch.0)).unwrap();
     let script =
-        "cd \"$DIR\"; touch go; while [ ! -s worker.pid ]; do sleep 0.02; done; echo ready; sleep 100";
+        "cd \"$DIR\"; touch go; while [ ! -s worker.pid ]; do sleep 0.02; done; echo ready; sleep 10000";
     let command = Command::shell(script).variable("DIR", &scratch.0).grace(GRACE);
     let stopped = interrupted_with(&tested, &command);
     let pids = scratch.pids();
@@ -76,33 +78,66 @@ fn a_worker_that_an_earlier_daemon_starts_while_a_command_runs_is_not_the_comman
 
 #[test]
 fn what_is_written_right_after_the_end_of_a_command_is_still_read() {
-    // The background job waits until the command is dead, and then writes. It is quick, but not always quick enough.
+    // The background job waits until the command is dead, and then writes. On a busy machine it is seldom quick enough.
     let script =
         "(while ! grep -q '^[0-9]* (sh) Z' /proc/$$/stat 2> /dev/null; do :; done; echo late) & exit 0";
     let tested = runner();
-    let late = (0..20).any(|_| tested.run(&Command::shell(script)).unwrap().stdout.text() == "late\n");
-    assert!(late, "the output was closed at once");
+    wait_until("what was written late is read", || {
+        tested.run(&Command::shell(script)).unwrap().stdout.text() == "late\n"
+    });
+}
+
+/// Writes one line at a time, each when the one before was seen, until it is told to end.
+const STEP_BY_STEP: &str = "
+    trap 'echo asked' TERM
+    n=0
+    while [ ! -e \"$DIR/end\" ]; do
+        echo step
+        until [ -e \"$DIR/$n\" ]; do sleep 0.01; done
+        n=$((n + 1))
+    done
+    echo done
+";
+
+/// Runs a command that must not be cut short, and lets it end when the runner has had a reason to for a whole step.
+fn overdue(interrupt: &Interrupt, limit: Option<Duration>, mut is_due: impl FnMut() -> bool) -> Finished {
+    let scratch = Scratch::new();
+    let mut command = Command::shell(STEP_BY_STEP).variable("DIR", &scratch.0).uninterrupted();
+    command.timeout = limit;
+    let (mut steps, mut due) = (0, 0);
+    let finished = command.run_watched(&runner().runner, interrupt, &mut |_, line| {
+        due += u32::from(is_due());
+        if line == "step" && due > 1 {
+            fs::write(scratch.path("end"), "").unwrap();
+        }
+        fs::write(scratch.path(&steps.to_string()), "").unwrap();
+        steps += 1;
+    });
+    let finished = finished.unwrap();
+    assert_eq!(finished.exit, Exit::Code(0));
+    assert!(finished.stdout.text().ends_with("step\ndone\n"), "{}", finished.stdout.text());
+    assert!(!finished.stdout.text().contains("asked"), "{}", finished.stdout.text());
+    finished
 }
 
 #[test]
 fn a_command_that_must_not_be_cut_short_ends_by_itself() {
+    let limit = Duration::from_millis(20);
+    let mut begun = None;
+    let never = Interrupt::never().unwrap();
+    let finished = overdue(&never, Some(limit), || begun.get_or_insert_with(Instant::now).elapsed() > limit);
+    assert_eq!(finished.overdue, Some(Cause::Timeout(limit)));
+
     let _turn = interrupt::tests::turn();
-    let tested = runner();
     let interrupt = Interrupt::install().unwrap();
-    let script = "echo ready; trap 'echo asked' TERM; n=0; while [ $n -lt 20 ]; do sleep 0.02; n=$((n + 1)); done; echo done";
-    let command = Command::shell(script).uninterrupted();
-    let finished = command.run_watched(&tested.runner, &interrupt, &mut |_, line| {
-        if line == "ready" {
+    let mut sent = false;
+    let finished = overdue(&interrupt, None, || {
+        if !std::mem::replace(&mut sent, true) {
             interrupt::tests::send(interrupt::Signal::Terminate);
         }
+        interrupt.requested().is_some()
     });
-    let finished = finished.unwrap();
-    assert_eq!((finished.exit, &*finished.stdout.text()), (Exit::Code(0), "ready\ndone\n"));
     assert_eq!(finished.overdue, Some(Cause::Interrupt(interrupt::Signal::Terminate)));
-    let command = Command::shell("sleep 0.1; echo done").uninterrupted().timeout(Duration::from_millis(20));
-    let finished = tested.run(&command).unwrap();
-    assert_eq!(&*finished.stdout.text(), "done\n");
-    assert_eq!(finished.overdue, Some(Cause::Timeout(Duration::from_millis(20))));
 }
 
 /// Writes down what it is told.
@@ -149,7 +184,7 @@ fn only_what_runs_since_its_start_was_written_down_is_ended_by_a_later_run() {
     let tested = runner();
     let Some(leaf) = tested.runner.leaf() else { return };
     let never = Interrupt::never().unwrap();
-    let command = Command::shell("sleep 100 & sleep 100");
+    let command = Command::shell("sleep 10000 & sleep 10000");
     let started = launch::launch(&command, Some(&leaf)).unwrap().unwrap();
     let record = table::one(started.head).unwrap();
     let abandoned = |head| Abandoned { cgroup: leaf.path().to_owned(), head };
@@ -168,11 +203,16 @@ fn only_what_runs_since_its_start_was_written_down_is_ended_by_a_later_run() {
 
 #[test]
 fn a_number_that_means_another_process_by_now_is_not_signalled() {
-    let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+    let piped = std::process::Stdio::piped;
+    let mut child = std::process::Command::new("cat").stdin(piped()).stdout(piped()).spawn().unwrap();
     let record = table::one(Pid::from_child(&child)).unwrap();
     let earlier = table::Record { started: record.started - 1, ..record.clone() };
     process_tree::signal_one(&earlier, Signal::KILL).unwrap();
-    assert!(child.try_wait().unwrap().is_none());
+    // What a killed one was to do, nobody does.
+    child.stdin.as_mut().unwrap().write_all(b"lives\n").unwrap();
+    let mut line = [0; 6];
+    child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+    assert_eq!(&line, b"lives\n");
     process_tree::signal_one(&record, Signal::KILL).unwrap();
     child.wait().unwrap();
 }

@@ -16,7 +16,10 @@ use std::time::{Duration, Instant};
 use super::*;
 
 /// Longer than anything takes on a busy machine.
-const LONG: Duration = Duration::from_mins(1);
+const LONG: Duration = Duration::from_mins(10);
+
+/// What has not happened by then never will.
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A directory that everybody may enter, removed in the end.
 struct Scratch(PathBuf);
@@ -37,8 +40,14 @@ impl Scratch {
     fn file(&self, name: &str, mode: u32, content: &str) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let draft = path.with_extension("draft");
+        fs::write(&draft, content).unwrap();
+        fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).unwrap();
+        // A program that is open for writing cannot be run, and a child that another test is just starting may still hold
+        // the descriptor that wrote it: the copy is made by somebody else.
+        let copied = std::process::Command::new("cp").arg("-p").args([&draft, &path]).status();
+        assert!(copied.unwrap().success());
+        fs::remove_file(draft).unwrap();
         path
     }
 
@@ -119,7 +128,7 @@ fn stopped(result: Result<Finished, ProcessError>) -> Stopped {
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < LONG, "never happened: {what}");
+        assert!(start.elapsed() < PATIENCE, "never happened: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
