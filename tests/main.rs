@@ -22,6 +22,7 @@ mod bad_input;
 mod batching;
 mod bundles;
 mod children;
+mod coming_from_go;
 mod crash;
 mod data;
 mod deploy;

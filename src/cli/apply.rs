@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Exit,
+    aliases::with_aliases,
     failure::{Failure, heed, warn},
     host,
-    load_inputs::{self, InputFlags, Strictness},
+    load_inputs::{self, Dotenv, InputFlags, Strictness},
     output::Output,
     report::{Format, Unchanged, Verbosity},
     run::{self, Run, RunFlags, refresh_store, to_text, waiting},
@@ -24,7 +25,7 @@ use crate::{
 };
 
 pub(super) fn command() -> Command {
-    load_inputs::arguments(run::arguments(Command::new("apply")))
+    let command = load_inputs::arguments(run::arguments(Command::new("apply")))
         .about("Brings the machine to the state that a manifest declares")
         .arg(manifest_argument().num_args(1..))
         .arg(
@@ -44,7 +45,9 @@ pub(super) fn command() -> Command {
         .arg(Strictness::argument())
         .arg(switch("verify", "Read every file, also those that cannot have changed since they were last read"))
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
-        .arg(switch("no-report", "Leave out the summary at the end"))
+        .arg(switch("no-report", "Leave out the summary at the end").overrides_with("report"))
+        .args(Dotenv::arguments());
+    with_aliases(command, "apply").mut_arg("report", |report| report.overrides_with("no-report"))
 }
 
 /// The argument that says where a manifest is.
@@ -60,6 +63,7 @@ pub(super) struct Arguments {
     manifests: Vec<Location>,
     selection: Selection,
     inputs: InputFlags,
+    dotenv: Dotenv,
     run: RunFlags,
     strictness: Strictness,
     recall: Recall,
@@ -73,6 +77,7 @@ impl Arguments {
             manifests: load_inputs::locations(matches)?,
             selection: Selection { only: selectors(matches, "only")?, skip: selectors(matches, "skip")? },
             inputs: InputFlags::from_matches(matches)?,
+            dotenv: Dotenv::from_matches(matches),
             run: RunFlags::from_matches(matches),
             strictness: Strictness::from_matches(matches),
             recall: if matches.get_flag("verify") { Recall::Ignored } else { Recall::Used },
@@ -86,7 +91,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let flags = arguments.run;
     let memory = arguments.inputs.state.memory()?.with_recall(arguments.recall);
     let host = host(&output.progress)?;
-    let load_inputs = arguments.inputs.read(&host)?;
+    let load_inputs = arguments.dotenv.read(arguments.inputs.read(&host)?)?;
     let load = |location: &Location| {
         let loaded = manifest::load(location, &load_inputs, &host, &memory)?;
         arguments.strictness.judge(loaded)
