@@ -287,7 +287,10 @@ fn a_component_of_another_user_on_the_way_to_what_cannot_be_written_whole_is_ref
         let before = world.tree();
         for flags in [&["--noop"][..], &[]] {
             let outcome = world.apply_with(flags);
-            outcome.exits(1).says(&world.fill("\"$W/theirs\" belongs to uid 65534")).counts([0, 0, 1, 0]);
+            outcome
+                .exits(1)
+                .says(&world.fill("\"$W/theirs\" belongs to uid 65534 (nobody)"))
+                .counts([0, 0, 1, 0]);
             assert_eq!(world.tree(), before, "{outcome}");
         }
     }

@@ -132,7 +132,10 @@ ccm: 1 problem in command line
     for (arguments, message) in [
         (&["x", "absent"][..], "path \"x\" must be absolute"),
         (&["/x", "gone"], "invalid value 'gone'"),
-        (&["/x"], "`owner` is missing"),
+        (
+            &["/x", "--owner", "0:0", "--group", "0"],
+            "--owner USER:GROUP and --group cannot be given together",
+        ),
         (&["/x", "absent", "--nosuch"], "unexpected argument '--nosuch'"),
         (&["/x", "absent", "--tries", "none"], "tries: "),
         (&["/x", "absent", "--require", "x"], "\"x\" is not a reference"),

@@ -24,6 +24,7 @@ mod batching;
 mod bundles;
 mod checks;
 mod children;
+mod coming_from_go;
 mod crash;
 mod data;
 mod deploy;

@@ -259,7 +259,7 @@ fn a_reference_to_something_that_was_not_seen_is_a_failure_that_lists_what_was()
     report(&world, &store, &[]).exits(1).says(&told);
     // Without a session there is nothing to have seen it.
     let alone = ["ensure", "file", "$W/z", "--content", "x", "--require", "file#$W/x"];
-    world.ccm(alone.iter().chain(&OWN)).run().exits(1).says("has not been seen in this session");
+    world.ccm(alone.iter().chain(&OWN)).run().exits(1).says("there is no session in which");
 }
 
 #[test]

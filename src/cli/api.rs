@@ -14,7 +14,8 @@ use serde_json::Value as Json;
 
 use super::{
     Exit,
-    failure::{Failure, heed},
+    aliases::with_aliases,
+    failure::{Failure, heed, warn},
     host,
     load_inputs::{self, InputFlags},
     output::Output,
@@ -26,7 +27,7 @@ use super::{
     switch,
 };
 use crate::{
-    document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
+    document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Style, Value, closest},
     engine::{
         Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Registrations, Report, RunMode,
         Selected, Settings, Site, Task,
@@ -37,10 +38,10 @@ use crate::{
         interrupt::Stdin,
         process::close_inherited,
     },
-    resource::{self, AnyType, Completeness, Declaration, Resource},
+    resource::{self, AnyType, Completeness, Declaration, Expansion, Resource},
     session::Event,
     state::{Memory, Patience},
-    template::Scope,
+    template::{Scope, holds_template},
     types,
 };
 
@@ -59,17 +60,41 @@ struct Response {
     id: Option<Json>,
     /// What happened.
     #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<Event>,
+    #[schemars(with = "Event")]
+    state: Option<Json>,
     /// Why nothing was attempted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     error: Option<String>,
+    /// What was probably not meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl Response {
     fn refusal(error: String) -> Self {
-        Self { protocol: RESPONSE, id: None, state: None, error: Some(error) }
+        Self { protocol: RESPONSE, id: None, state: None, error: Some(error), warnings: Vec::new() }
     }
+}
+
+/// Returns an event whose status also tells what became of the resource, where programs written for the Go original look
+/// for it.
+fn state_of(event: &Event) -> Result<Json, String> {
+    let mut state = serde_json::to_value(event).map_err(|error| error.to_string())?;
+    if let Some(status) = state.get_mut("status").and_then(Json::as_object_mut) {
+        let stable = !(event.changed || event.failed || event.skipped);
+        for (key, value) in [
+            ("stable", Json::from(stable)),
+            ("changed", event.changed.into()),
+            ("refreshed", event.refreshed.into()),
+            ("noop", event.noop.into()),
+            ("noop_message", event.noop_message.clone().unwrap_or_default().into()),
+            ("timestamp", event.timestamp.clone().into()),
+        ] {
+            status.insert(key.to_owned(), value);
+        }
+    }
+    Ok(state)
 }
 
 fn id_schema(_: &mut SchemaGenerator) -> Schema {
@@ -83,9 +108,10 @@ pub(super) fn command() -> Command {
     let flags = |command: Command| {
         load_inputs::arguments(command)
             .arg(switch("noop", "Change nothing and say what would be done"))
+            .arg(switch("templates", "Expand templates in requests, which are text otherwise"))
             .arg(session::argument())
     };
-    Command::new("api")
+    let command = Command::new("api")
         .about("Answers requests of programs on standard input")
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -97,7 +123,8 @@ pub(super) fn command() -> Command {
         .subcommand(
             flags(Command::new("serve"))
                 .about("Answers a JSON request per line, in one session, until the input ends"),
-        )
+        );
+    with_aliases(command, "ensure api")
 }
 
 /// What `ccm ensure api` is asked.
@@ -106,6 +133,16 @@ pub(super) struct Arguments {
     inputs: InputFlags,
     session: SessionFolder,
     mode: RunMode,
+    texts: Texts,
+}
+
+/// What `{{ }}` and `${ }` are in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Texts {
+    /// Text like any other: programs say what they mean.
+    Literal,
+    /// Templates, as in a manifest.
+    Templates,
 }
 
 /// How many requests are answered.
@@ -129,17 +166,20 @@ impl Arguments {
             inputs: InputFlags::from_matches(matches)?,
             session: SessionFolder::from_matches(matches),
             mode: if matches.get_flag("noop") { RunMode::Noop } else { RunMode::Real },
+            texts: if matches.get_flag("templates") { Texts::Templates } else { Texts::Literal },
         })
     }
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let (host, memory) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory()?);
-    let how = arguments.how;
-    let mut desk =
-        ApiServer::new(arguments.inputs, &arguments.session, arguments.mode, &host, &memory, output)?;
+    let format = match arguments.how {
+        How::Pipe(format) => Some(format),
+        How::Serve => None,
+    };
+    let mut desk = ApiServer::new(arguments, &host, &memory, output)?;
     let unreadable = |error: InputError| Failure::new(format!("cannot read the request: {error}"));
-    if let How::Pipe(format) = how {
+    if let Some(format) = format {
         let bytes = input::read_stdin(LARGEST as u64, &host.interrupt).map_err(unreadable)?;
         let answer =
             serde_json::to_value(desk.answer(bytes)).map_err(|error| Failure::new(error.to_string()))?;
@@ -195,13 +235,12 @@ struct ApiServer<'h> {
     scope: Scope,
     folder: PathBuf,
     mode: RunMode,
+    texts: Texts,
 }
 
 impl<'h> ApiServer<'h> {
     fn new(
-        inputs: InputFlags,
-        session: &SessionFolder,
-        mode: RunMode,
+        Arguments { inputs, session, mode, texts, .. }: Arguments,
         host: &'h Host,
         memory: &'h Memory,
         output: &Output,
@@ -226,16 +265,21 @@ impl<'h> ApiServer<'h> {
             engine: Engine::new(host, memory, settings, session.resume()?),
             folder,
             mode,
+            texts,
         })
     }
 
     fn answer(&mut self, request: Vec<u8>) -> Response {
-        let Request { id, asked } = Request::read(request);
-        let (state, error) = match asked.and_then(|(source, resource)| self.ensure(&source, resource)) {
-            Ok(event) => (Some(event), None),
+        let Request { id, asked, warnings } = Request::read(request, self.texts, &self.scope);
+        for text in &warnings {
+            warn(text);
+        }
+        let event = asked.and_then(|(source, resource)| self.ensure(&source, resource));
+        let (state, error) = match event.and_then(|event| state_of(&event)) {
+            Ok(state) => (Some(state), None),
             Err(error) => (None, Some(error)),
         };
-        Response { protocol: RESPONSE, id, state, error }
+        Response { protocol: RESPONSE, id, state, error, warnings }
     }
 
     fn ensure(&mut self, source: &Source, resource: Resource) -> Result<Event, String> {
@@ -292,33 +336,46 @@ pub(crate) struct Request {
     id: Option<Json>,
     /// The resource that it is about, and the request as a text that messages can point into; or what is wrong with it.
     pub(crate) asked: Result<(Source, Resource), String>,
+    /// What was probably not meant.
+    warnings: Vec<String>,
 }
 
 impl Request {
-    pub(crate) fn read(request: Vec<u8>) -> Self {
+    pub(crate) fn read(request: Vec<u8>, texts: Texts, scope: &Scope) -> Self {
+        let refused = |error: String| Self { id: None, asked: Err(error), warnings: Vec::new() };
         let source = match Source::read("request", request) {
             Ok(source) => source,
-            Err(problem) => return Self { id: None, asked: Err(problem.message) },
+            Err(problem) => return refused(problem.message),
         };
         let root = match document::parse(&source) {
             Ok(root) => root,
-            Err(problem) => return Self { id: None, asked: Err(told(&problem, &source)) },
+            Err(problem) => return refused(told(&problem, &source)),
         };
         let id = root.lookup("id").and_then(id);
-        let asked = match resource_of(&root) {
+        let has_templates = root.lookup("properties").is_some_and(holds_template);
+        let mut warnings = Vec::new();
+        if texts == Texts::Literal && has_templates {
+            warnings.push(LITERAL.to_owned());
+        }
+        let expansion = (texts == Texts::Templates).then(|| Expansion::new(scope, &source));
+        let asked = match resource_of(&root, expansion) {
             Ok(resource) => Ok((source, resource)),
             Err(problems) => Err(told(&problems, &source)),
         };
-        Self { id, asked }
+        Self { id, asked, warnings }
     }
 }
+
+/// Said of a request in which something looks like a template.
+const LITERAL: &str =
+    "the request has `{{` or `${` in it, which is text here: `ccm ensure api` with --templates expands it";
 
 /// Returns what can be the id of a request: a text or a number.
 fn id(node: &Node) -> Option<Json> {
     document::from_node::<Json>(node).ok().filter(|id| id.is_string() || id.is_number())
 }
 
-fn resource_of(root: &Node) -> Result<Resource, Diagnostics> {
+fn resource_of(root: &Node, mut expansion: Option<Expansion>) -> Result<Resource, Diagnostics> {
     let Some(entries) = root.as_map() else {
         let message = format!("a request is a map, not {}", root.kind());
         return Err(Diagnostic::error("request-not-a-map", message).at(root.span).into());
@@ -341,33 +398,39 @@ fn resource_of(root: &Node) -> Result<Resource, Diagnostics> {
         diagnostics
             .push(Diagnostic::error("wrong-protocol", format!("`protocol` must be \"{REQUEST}\"")).at(span));
     }
-    let declaration = declaration(root).map_err(|problem| diagnostics.push(problem)).ok();
+    let texts = if expansion.is_some() { Texts::Templates } else { Texts::Literal };
+    let declaration = declaration(root, texts).map_err(|problem| diagnostics.push(problem)).ok();
     let resource = declaration
-        .and_then(|declaration| declaration.resolve(Completeness::Whole, &mut diagnostics))
+        .and_then(|mut declaration| {
+            let expanded =
+                expansion.as_mut().map(|expansion| expansion.expand(&mut declaration, &mut diagnostics));
+            declaration.resolve(expanded.unwrap_or(Completeness::Whole), &mut diagnostics)
+        })
         .filter(|_| !diagnostics.has_errors());
     resource.ok_or(diagnostics)
 }
 
-fn declaration(root: &Node) -> Result<Declaration, Diagnostic> {
+fn declaration(root: &Node, texts: Texts) -> Result<Declaration, Diagnostic> {
     let kind = kind(root)?;
     let Some(properties) = root.lookup("properties") else {
         return Err(Diagnostic::error("missing-properties", "`properties` is missing").at(root.span));
     };
     let mut properties = properties.clone();
-    // Programs say what they mean: nothing in a request is a template.
-    literal(&mut properties);
+    if texts == Texts::Literal {
+        literal(&mut properties);
+    }
     let Value::Map(mut entries) = properties.value else {
         let message = format!("`properties` must be a map, not {}", properties.value.kind());
         return Err(Diagnostic::error("properties-not-a-map", message).at(properties.span));
     };
     let name = entries.iter().position(|entry| entry.key == "name").map(|at| entries.remove(at));
-    match name.map(|Entry { value, .. }| (value.span, value.value)) {
-        Some((name_span, Value::Scalar(Scalar { text, style: Style::Literal }))) => {
-            Ok(Declaration::new(kind, text, name_span, entries))
-        }
-        Some((place, _)) => {
-            Err(Diagnostic::error("missing-name", "`properties.name` must be a string").at(place))
-        }
+    match name.map(|Entry { value, .. }| value) {
+        Some(name) => match name.as_str() {
+            Some(text) => Ok(Declaration::new(kind, text.to_owned(), name.span, entries)),
+            None => {
+                Err(Diagnostic::error("missing-name", "`properties.name` must be a string").at(name.span))
+            }
+        },
         None => Err(Diagnostic::error("missing-name", "`properties.name` is missing").at(properties.span)),
     }
 }
@@ -442,6 +505,21 @@ pub(super) fn response_schema() -> Json {
         event.shift_remove("$schema");
     }
     let mut schema = resource::written::<Response>().to_value();
+    // What the state of each type has besides.
+    let outcome = serde_json::json!({
+        "stable": { "type": "boolean" },
+        "changed": { "type": "boolean" },
+        "refreshed": { "type": "boolean" },
+        "noop": { "type": "boolean" },
+        "noop_message": { "type": "string" },
+        "timestamp": { "type": "string" },
+    });
+    for state in event["oneOf"].as_array_mut().into_iter().flatten() {
+        let Some(known) = state["properties"]["status"]["anyOf"][0]["properties"].as_object_mut() else {
+            continue;
+        };
+        known.extend(outcome.as_object().cloned().unwrap_or_default());
+    }
     schema["properties"]["state"] = event;
     schema["oneOf"] = serde_json::json!([{ "required": ["state"] }, { "required": ["error"] }]);
     resource::document("ccm response", &schema)

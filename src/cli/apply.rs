@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Exit,
+    aliases::with_aliases,
     failure::{Failure, heed, warn},
     host,
-    load_inputs::{self, InputFlags, Strictness},
+    load_inputs::{self, Dotenv, InputFlags, Strictness},
     nats,
     output::Output,
     report::{Format, Unchanged, Verbosity},
@@ -26,7 +27,7 @@ use crate::{
 };
 
 pub(super) fn command() -> Command {
-    load_inputs::arguments(run::arguments(Command::new("apply")))
+    let command = load_inputs::arguments(run::arguments(Command::new("apply")))
         .about("Brings the machine to the state that a manifest declares")
         .arg(manifest_argument().num_args(1..))
         .arg(
@@ -47,7 +48,7 @@ pub(super) fn command() -> Command {
         .arg(Strictness::argument())
         .arg(switch("verify", "Read every file, also those that cannot have changed since they were last read"))
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
-        .arg(switch("no-report", "Leave out the summary at the end"))
+        .arg(switch("no-report", "Leave out the summary at the end").overrides_with("report"))
         .arg(
             switch("monitor-only", "Only make the health checks: inspect and change nothing")
                 .conflicts_with_all(["noop", "render"]),
@@ -61,6 +62,8 @@ pub(super) fn command() -> Command {
                 .conflicts_with("json")
                 .help("Tell the result of --monitor-only as a plugin of Nagios does: one line, and exit code 0 to 3"),
         )
+        .args(Dotenv::arguments());
+    with_aliases(command, "apply").mut_arg("report", |report| report.overrides_with("no-report"))
 }
 
 /// The argument that says where a manifest is.
@@ -76,6 +79,7 @@ pub(super) struct Arguments {
     manifests: Vec<Location>,
     selection: Selection,
     inputs: InputFlags,
+    dotenv: Dotenv,
     run: RunFlags,
     strictness: Strictness,
     recall: Recall,
@@ -94,6 +98,7 @@ impl Arguments {
             manifests: load_inputs::locations(matches)?,
             selection: Selection { only: selectors(matches, "only")?, skip: selectors(matches, "skip")? },
             inputs: InputFlags::from_matches(matches)?,
+            dotenv: Dotenv::from_matches(matches),
             run,
             strictness: Strictness::from_matches(matches),
             recall: if matches.get_flag("verify") { Recall::Ignored } else { Recall::Used },
@@ -120,7 +125,7 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let flags = arguments.run;
     let memory = arguments.inputs.state.memory()?.with_recall(arguments.recall);
     let host = host(&output.progress, &arguments.inputs.nats)?;
-    let load_inputs = arguments.inputs.read(&host)?;
+    let load_inputs = arguments.dotenv.read(arguments.inputs.read(&host)?)?;
     let load = |location: &Location| {
         let loaded = manifest::load(location, &load_inputs, &host, &memory)?;
         arguments.strictness.judge(loaded)

@@ -3,12 +3,14 @@
 use clap::{Arg, ArgMatches, Command};
 
 use super::{
-    Exit, api,
+    Exit,
+    aliases::with_aliases,
+    api, attributes,
     failure::{Failure, heed, show},
     flags::{self, ResourceFlags},
     host,
-    load_inputs::{self, InputFlags},
-    nats,
+    load_inputs::{self, Dotenv, InputFlags},
+    nats, or_variable,
     output::Output,
     report::{Format, Unchanged},
     run::{self, Run, RunFlags, concerns_others, refresh_store},
@@ -19,6 +21,7 @@ use crate::{
     engine::{Exclusion, OnFailure, Selected, Site},
     resource::{AnyType, Expansion, FieldKind, fields},
     types,
+    vocabulary::has_scheme,
 };
 
 pub(super) fn command() -> Command {
@@ -29,12 +32,19 @@ pub(super) fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .defer(|command| {
-            command
+            let command = command
                 .subcommands(
                     types::TYPES.iter().filter(|kind| kind.stands_alone()).map(|kind| of_type(*kind)),
                 )
-                .subcommand(api::command())
+                .subcommand(api::command());
+            with_aliases(command.args(before_the_type()), "ensure")
         })
+}
+
+/// The flags that may also stand before the type. Help shows them behind it.
+fn before_the_type() -> Vec<Arg> {
+    let flags = load_inputs::arguments(run::arguments(Command::new("ensure"))).arg(session::argument());
+    flags.get_arguments().map(|flag| flag.clone().global(true).hide(true)).collect()
 }
 
 fn of_type(kind: &'static dyn AnyType) -> Command {
@@ -46,28 +56,52 @@ fn of_type(kind: &'static dyn AnyType) -> Command {
         .to_owned();
     let states = fields(kind).into_iter().find(|field| field.name == "ensure").map(|field| field.kind);
     let ensure = Arg::new("ensure").value_name("ENSURE").help("The desired state");
+    let takes_address = fields(kind).iter().any(|field| field.name == "url");
     let ensure = match states {
+        Some(FieldKind::Choice(words)) if takes_address => {
+            ensure.value_parser(move |text: &str| state_or_address(text, &words))
+        }
         Some(FieldKind::Choice(words)) => {
             ensure.value_parser(clap::builder::PossibleValuesParser::new(words))
         }
         _ => ensure,
     };
     let about = description.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-    load_inputs::arguments(run::arguments(Command::new(kind.name())))
+    let command = load_inputs::arguments(run::arguments(Command::new(kind.name())))
         .about(about.trim_end_matches('.').to_owned())
         .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
         .arg(ensure)
         .arg(session::argument())
         .arg(nats::stream_argument())
-        .args(flags::arguments(kind))
+        .args(Dotenv::arguments())
+        .args(flags::arguments(kind).into_iter().map(or_credential))
         .args(flags::check_arguments())
-        .after_help(flags::examples(kind))
+        .after_help(flags::examples(kind));
+    with_aliases(command, &format!("ensure {}", kind.name()))
+}
+
+/// Lets the credentials of a download come from the environment, where no list of processes shows them.
+fn or_credential(flag: Arg) -> Arg {
+    match flag.get_id().as_str() {
+        "username" => or_variable(flag, "HTTP_USERNAME"),
+        "password" => or_variable(flag, "HTTP_PASSWORD"),
+        _ => flag,
+    }
+}
+
+/// Takes a state, or, as the Go original does, the address of an archive.
+fn state_or_address(text: &str, states: &[String]) -> Result<String, String> {
+    if has_scheme(text) || states.iter().any(|state| state == text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("it is neither an address nor one of {}", states.join(", ")))
 }
 
 /// What `ccm ensure TYPE` is asked.
 pub(super) struct Arguments {
     resource: ResourceFlags,
     inputs: InputFlags,
+    dotenv: Dotenv,
     session: SessionFolder,
     run: RunFlags,
 }
@@ -77,6 +111,7 @@ impl Arguments {
         Ok(Self {
             resource: ResourceFlags::from_matches(flags::known_type(kind)?, matches)?,
             inputs: InputFlags::from_matches(matches)?,
+            dotenv: Dotenv::from_matches(matches),
             session: SessionFolder::from_matches(matches),
             run: RunFlags::from_matches(matches),
         })
@@ -88,10 +123,12 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
     let (host, memory) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory()?);
-    let scope = heed(arguments.inputs.read_in(&folder, &host)?.without_manifest(&folder, &host, &memory)?);
+    let inputs = arguments.inputs.read_in(&folder, arguments.dotenv, &host)?;
+    let scope = heed(inputs.without_manifest(&folder, &host, &memory)?);
     let (source, mut declaration) = arguments.resource.declaration(&host.interrupt)?;
     let mut diagnostics = Diagnostics::default();
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut diagnostics);
+    attributes::complete(&mut declaration);
     let resource = declaration.resolve(completeness, &mut diagnostics);
     let Some(resource) = resource.filter(|_| !diagnostics.has_errors()) else {
         return Err(Failure::problems(source, diagnostics));

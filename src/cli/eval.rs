@@ -78,6 +78,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
             Ok(Exit::Success)
         }
         Err(error) => {
+            let error = scope.advise(error);
             let at = Span::new(error.span.start, error.span.end);
             let problem = Diagnostic {
                 help: error.help,

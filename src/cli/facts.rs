@@ -2,7 +2,7 @@
 
 use std::{env, path::PathBuf, sync::Arc};
 
-use ccm_expr::{Path, Value};
+use ccm_expr::{Map, Path, Value};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::{
@@ -58,6 +58,7 @@ pub(super) fn arguments() -> [Arg; 3] {
 
 /// The facts that flags add, and how large documents may be.
 pub(super) struct FactFlags {
+    below: Option<Map>,
     files: Vec<PathBuf>,
     facts: Vec<Pair>,
     pub(super) limits: Limits,
@@ -67,6 +68,7 @@ impl FactFlags {
     pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
         let size = matches.get_one::<Size>("max-input-size");
         Ok(Self {
+            below: None,
             files: matches.get_many("facts").into_iter().flatten().cloned().collect(),
             facts: pairs(matches, "fact", "fact")?,
             limits: size.map_or_else(Limits::default, |size| Limits::of(size.bytes())),
@@ -75,7 +77,12 @@ impl FactFlags {
 
     /// Adds nothing to the facts of the machine.
     pub(super) fn none() -> Self {
-        Self { files: Vec::new(), facts: Vec::new(), limits: Limits::default() }
+        Self { below: None, files: Vec::new(), facts: Vec::new(), limits: Limits::default() }
+    }
+
+    /// Adds facts under all others that are given.
+    pub(super) fn put_below(&mut self, facts: &Value) {
+        self.below = facts.as_map().cloned();
     }
 
     /// Adds facts over all others.
@@ -86,7 +93,7 @@ impl FactFlags {
     /// Returns the facts of this machine, with those that the flags add.
     pub(super) fn value(self, interrupt: &Interrupt) -> Result<Arc<Facts>, Failure> {
         let limit = self.limits.document;
-        let mut given = Vec::new();
+        let mut given: Vec<Map> = self.below.into_iter().collect();
         for path in &self.files {
             given.push(facts::in_file(path, limit, interrupt)?);
         }

@@ -9,9 +9,13 @@ use std::{
 };
 
 use anstream::{AutoStream, ColorChoice};
+use clap::{
+    builder::StyledStr,
+    error::{ContextKind, ContextValue},
+};
 
 use super::{
-    Exit, flags,
+    Exit, aliases, flags,
     output::{Loss, Output},
 };
 use crate::{
@@ -100,7 +104,8 @@ pub(super) fn heed<T>(Loaded { value, warnings }: Loaded<T>) -> T {
 }
 
 /// Help and version go to standard output and are no failure; wrong arguments are.
-pub(super) fn usage(error: &clap::Error) -> ExitCode {
+pub(super) fn usage(mut error: clap::Error) -> ExitCode {
+    place(&mut error);
     let text = error.render();
     if error.use_stderr() {
         let mut stderr = anstream::stderr().lock();
@@ -117,6 +122,21 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
         Some(Loss::Failed) => Exit::NotAttempted.into(),
         _ => Exit::Success.into(),
     }
+}
+
+/// Says of a word of the Go original where it belongs, instead of guessing what it might have been.
+fn place(error: &mut clap::Error) {
+    let words = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+    let word = words.into_iter().find_map(|kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.clone()),
+        _ => None,
+    });
+    let Some(home) = word.as_deref().and_then(aliases::home_of) else { return };
+    for guess in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
+        error.remove(guess);
+    }
+    let note = StyledStr::from(format!("it belongs to `{home}`"));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![note]));
 }
 
 /// Returns whether what messages about arguments quote can be shown with colours around it.

@@ -4,7 +4,7 @@ use std::{fmt::Write, path::Path};
 
 use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser};
 
-use super::{failure::Failure, required};
+use super::{aliases, failure::Failure, required, words::Words};
 use crate::{
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node, parse, to_value},
     host::{input, interrupt::Interrupt},
@@ -120,7 +120,7 @@ pub(super) fn identity(kind: &'static dyn AnyType, name: &str) -> (Source, Decla
 
 /// Returns the type of this name.
 pub(super) fn known_type(name: &str) -> Result<&'static dyn AnyType, Failure> {
-    types::find(name).ok_or_else(|| Failure::new(format!("unknown type \"{name}\"")))
+    types::find(aliases::type_name(name)).ok_or_else(|| Failure::new(format!("unknown type \"{name}\"")))
 }
 
 /// A resource as arguments spell it.
@@ -183,7 +183,7 @@ struct Property {
     given: Given,
 }
 
-enum Given {
+pub(super) enum Given {
     Switch(bool),
     /// One value, or several for a list or a map.
     Values(Vec<String>),
@@ -193,13 +193,18 @@ enum Given {
 
 impl ResourceFlags {
     pub(super) fn from_matches(kind: &'static dyn AnyType, matches: &ArgMatches) -> Result<Self, Failure> {
-        let properties =
-            fields(kind).into_iter().filter(|field| field.name != "name" && field.name != "ensure");
+        let words = Words::from_matches(kind, matches)?;
+        let mut properties = Vec::new();
+        for field in fields(kind).into_iter().filter(|field| field.name != "name" && field.name != "ensure") {
+            let given = given(&field, matches);
+            let given = words.given(&field.name, given)?;
+            properties.extend(given.map(|given| Property { field, given }));
+        }
         Ok(Self {
             kind,
             name: required(matches, "name")?,
-            ensure: matches.get_one("ensure").cloned(),
-            properties: properties.filter_map(|field| Property::from_matches(field, matches)).collect(),
+            ensure: words.ensure,
+            properties,
             checks: CheckFlags::from_matches(matches),
             sensitive: matches.get_flag("sensitive"),
         })
@@ -224,25 +229,23 @@ impl ResourceFlags {
     }
 }
 
-impl Property {
-    /// Returns the property if anything was given for it.
-    fn from_matches(field: Field, matches: &ArgMatches) -> Option<Self> {
-        let given = if field.kind == FieldKind::Data {
-            return None;
-        } else if field.kind == FieldKind::Boolean {
-            let no = format!("no-{}", flag(&field.name));
-            match (matches.get_flag(&field.name), matches.get_flag(&no)) {
-                (true, _) => Given::Switch(true),
-                (_, true) => Given::Switch(false),
-                _ => return None,
-            }
-        } else if let Some(values) = matches.get_many::<String>(&field.name) {
-            Given::Values(values.cloned().collect())
-        } else {
-            Given::File(matches.get_one::<String>(field.file_flag.as_ref()?)?.clone())
-        };
-        Some(Self { field, given })
+/// Returns what was given for a property, if anything was.
+fn given(field: &Field, matches: &ArgMatches) -> Option<Given> {
+    if field.kind == FieldKind::Data {
+        return None;
     }
+    if field.kind == FieldKind::Boolean {
+        let no = format!("no-{}", flag(&field.name));
+        return match (matches.get_flag(&field.name), matches.get_flag(&no)) {
+            (true, _) => Some(Given::Switch(true)),
+            (_, true) => Some(Given::Switch(false)),
+            _ => None,
+        };
+    }
+    if let Some(values) = matches.get_many::<String>(&field.name) {
+        return Some(Given::Values(values.cloned().collect()));
+    }
+    Some(Given::File(matches.get_one::<String>(field.file_flag.as_ref()?)?.clone()))
 }
 
 /// One property as the flags spell it.

@@ -1,30 +1,49 @@
 //! `ccm hiera`
 
-use std::{collections::BTreeMap, env, path::Path};
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{Path, PathBuf},
+};
 
 use ccm_expr::{Path as ValuePath, Value};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::{
     Exit,
+    aliases::with_aliases,
     eval::print,
+    facts,
     failure::{Failure, heed, warn},
     host,
     load_inputs::{self, InputFlags},
+    or_variable,
     output::Output,
     required, switch,
 };
-use crate::manifest::Location;
+use crate::{document::pair, hiera::deep, manifest::Location};
 
 pub(super) fn command() -> Command {
+    Command::new("hiera")
+        .about("Works with hierarchical data")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .defer(|command| {
+            let facts = facts::command().hide(true);
+            with_aliases(command.subcommand(parse_command()).subcommand(facts), "hiera")
+        })
+}
+
+fn parse_command() -> Command {
     let parse = Command::new("parse")
         .about("Shows the data of a file as it is on this machine")
-        .arg(
+        .arg(or_variable(
             Arg::new("file")
                 .value_name("FILE")
                 .required(true)
                 .help("A file with data, hierarchy and overrides"),
-        )
+            "HIERA_INPUT",
+        ))
         .arg(
             Arg::new("set")
                 .value_name("FACT=VALUE")
@@ -37,14 +56,25 @@ pub(super) fn command() -> Command {
         .arg(switch(
             "env",
             "Print shell variables, named HIERA_ and the path of the value: letters in upper case, and _ for \
-             whatever is not a letter or digit of ASCII",
-        ));
-    let parse = load_inputs::arguments(parse);
-    Command::new("hiera")
-        .about("Works with hierarchical data")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(parse)
+             whatever is not a letter or digit of ASCII; a map also as one variable in JSON",
+        ))
+        .arg(
+            Arg::new("env-prefix")
+                .long("env-prefix")
+                .value_name("WORD")
+                .default_value("HIERA")
+                .requires("env")
+                .help("What the names of variables begin with"),
+        )
+        .arg(
+            Arg::new("data-file")
+                .long("data-file")
+                .value_name("FILE")
+                .action(ArgAction::Append)
+                .help("A YAML or JSON file with values that go over the result"),
+        )
+        .arg(switch("env-facts", "Take the environment as facts, under those that are given").short('E'));
+    with_aliases(load_inputs::arguments(parse), "hiera parse")
 }
 
 /// What `ccm hiera parse` is asked.
@@ -52,6 +82,8 @@ pub(super) struct Arguments {
     file: Location,
     inputs: InputFlags,
     query: Option<Query>,
+    /// Files with values over the result.
+    over: Vec<PathBuf>,
     format: Format,
 }
 
@@ -71,7 +103,8 @@ impl Query {
 enum Format {
     Json,
     Yaml,
-    Variables,
+    /// Assignments for a shell; the names begin with this.
+    Variables(String),
 }
 
 impl Arguments {
@@ -80,13 +113,28 @@ impl Arguments {
             return Err(Failure::new("no command was given; see `ccm hiera --help`"));
         };
         let mut inputs = InputFlags::from_matches(matches)?;
-        inputs.facts.extend(load_inputs::pairs(matches, "set", "fact")?);
+        // A first word that sets a fact is none that names a file: the variable names it.
+        let mut file: String = required(matches, "file")?;
+        let mut set = load_inputs::pairs(matches, "set", "fact")?;
+        if let Ok(variable) = env::var("HIERA_INPUT")
+            && !variable.is_empty()
+            && file.contains('=')
+            && !Path::new(&file).exists()
+        {
+            let text = std::mem::replace(&mut file, variable);
+            set.insert(0, pair(&text).map_err(|error| Failure::new(format!("fact: {error}")))?);
+        }
+        if matches.get_flag("env-facts") {
+            inputs.facts.put_below(&load_inputs::environ());
+        }
+        inputs.facts.extend(set);
         Ok(Self {
-            file: load_inputs::location(&required::<String>(matches, "file")?)?,
+            file: load_inputs::location(&file)?,
             inputs,
             query: matches.get_one::<String>("query").map(|text| Query::parse(text)).transpose()?,
+            over: matches.get_many::<String>("data-file").into_iter().flatten().map(PathBuf::from).collect(),
             format: match (matches.get_flag("env"), matches.get_flag("yaml")) {
-                (true, _) => Format::Variables,
+                (true, _) => Format::Variables(required(matches, "env-prefix")?),
                 (_, true) => Format::Yaml,
                 _ => Format::Json,
             },
@@ -100,6 +148,9 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let load_inputs = arguments.inputs.read(&host)?;
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &host, &memory)?);
+    for file in &arguments.over {
+        data = deep(data, &crate::facts::in_file(file, load_inputs.limits.data, &host.interrupt)?.into());
+    }
     if let Some(Query { path, .. }) = &arguments.query {
         data = path.require(&data).map_err(|error| {
             let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
@@ -107,8 +158,8 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         })?;
     }
     match arguments.format {
-        Format::Variables => {
-            print_variables(arguments.query.as_ref().map_or("", |query| &query.text), &data, output);
+        Format::Variables(prefix) => {
+            print_variables(&prefix, arguments.query.as_ref().map_or("", |query| &query.text), &data, output);
         }
         Format::Yaml => {
             let text = serde_saphyr::to_string(&data).map_err(|error| Failure::new(error.to_string()))?;
@@ -120,10 +171,10 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
 }
 
 /// Prints assignments that a shell can evaluate, and warns where one would undo another.
-fn print_variables(path: &str, data: &Value, output: &mut Output) {
+fn print_variables(prefix: &str, path: &str, data: &Value, output: &mut Output) {
     let mut paths: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (path, value) in leaves(path, data) {
-        let name = variable(&path);
+    for (path, value) in values(path, data) {
+        let name = variable(prefix, &path);
         output.line(&format!("{name}={}", shell_words::quote(&value)));
         paths.entry(name).or_default().push(format!("`{path}`"));
     }
@@ -132,19 +183,21 @@ fn print_variables(path: &str, data: &Value, output: &mut Output) {
     }
 }
 
-/// Each value that is not a map, as text, with its path.
-fn leaves(path: &str, value: &Value) -> Vec<(String, String)> {
+/// Each value below a path as text, with its path: a map as JSON, and then what is in it.
+fn values(path: &str, value: &Value) -> Vec<(String, String)> {
     match value {
         Value::Map(entries) => {
             let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-            entries.iter().flat_map(|(key, value)| leaves(&below(key), value)).collect()
+            let whole = (!path.is_empty()).then(|| (path.to_owned(), value.to_text()));
+            let parts = entries.iter().flat_map(|(key, value)| values(&below(key), value));
+            whole.into_iter().chain(parts).collect()
         }
         Value::Null => vec![(path.to_owned(), String::new())],
         other => vec![(path.to_owned(), other.to_text())],
     }
 }
 
-fn variable(path: &str) -> String {
+fn variable(prefix: &str, path: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("HIERA_{}", path.chars().map(letter).collect::<String>())
+    format!("{prefix}_{}", path.chars().map(letter).collect::<String>())
 }

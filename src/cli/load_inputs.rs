@@ -113,11 +113,10 @@ impl InputFlags {
     }
 
     /// As [`InputFlags::read`], with what lies in a folder: `.env` adds to the environment, `.hiera` is the data.
-    pub(super) fn read_in(self, folder: &Path, host: &Host) -> Result<LoadInputs, Failure> {
+    pub(super) fn read_in(self, folder: &Path, dotenv: Dotenv, host: &Host) -> Result<LoadInputs, Failure> {
         let mut load_inputs = self.read(host)?;
-        if let Some(bytes) = ours(&folder.join(".env"), load_inputs.limits)? {
-            let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
-            load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?);
+        if dotenv != Dotenv::Unwanted {
+            load_inputs = with_dotenv(load_inputs, folder)?;
         }
         if load_inputs.hiera.is_empty()
             && let Some(bytes) = ours(&folder.join(".hiera"), load_inputs.limits)?
@@ -127,6 +126,55 @@ impl InputFlags {
         }
         Ok(load_inputs)
     }
+}
+
+/// Whether `.env` in the working directory adds to the environment that templates see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dotenv {
+    Wanted,
+    Unwanted,
+    /// Nobody said.
+    Open,
+}
+
+impl Dotenv {
+    pub(super) fn arguments() -> [Arg; 2] {
+        [
+            switch("read-env", "Let .env in the working directory add to Environ")
+                .overrides_with("no-read-env"),
+            switch("no-read-env", "Leave .env in the working directory alone").overrides_with("read-env"),
+        ]
+    }
+
+    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
+        let is_given = |name: &str| matches.try_get_one::<bool>(name).ok().flatten() == Some(&true);
+        match (is_given("read-env"), is_given("no-read-env")) {
+            (true, _) => Self::Wanted,
+            (_, true) => Self::Unwanted,
+            _ => Self::Open,
+        }
+    }
+
+    /// Adds what `.env` says where that is wanted, and says that it is not read where nobody said.
+    pub(super) fn read(self, load_inputs: LoadInputs) -> Result<LoadInputs, Failure> {
+        let here = Path::new(".");
+        match self {
+            Self::Wanted => with_dotenv(load_inputs, here),
+            Self::Open if here.join(".env").is_file() => {
+                warn(".env is not read: --read-env lets it add to Environ, --no-read-env leaves it alone");
+                Ok(load_inputs)
+            }
+            Self::Open | Self::Unwanted => Ok(load_inputs),
+        }
+    }
+}
+
+fn with_dotenv(mut load_inputs: LoadInputs, folder: &Path) -> Result<LoadInputs, Failure> {
+    if let Some(bytes) = ours(&folder.join(".env"), load_inputs.limits)? {
+        let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
+        load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?);
+    }
+    Ok(load_inputs)
 }
 
 /// What all expressions of the run may hold together.

@@ -3,8 +3,10 @@
 #![allow(clippy::disallowed_methods, reason = "the environment is read here and nowhere else")]
 
 mod agent;
+mod aliases;
 mod api;
 mod apply;
+mod attributes;
 mod bundle;
 mod check;
 mod completions;
@@ -29,6 +31,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod words;
 
 use std::{env, process::ExitCode, sync::Arc};
 
@@ -36,6 +39,7 @@ use anstream::ColorChoice;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use self::{
+    aliases::with_aliases,
     failure::Failure,
     nats::NatsFlags,
     output::{Loss, Output},
@@ -58,7 +62,7 @@ use crate::{
 pub fn main() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => return failure::usage(&error),
+        Err(error) => return failure::usage(error),
     };
     use_colours(&matches);
     let mut output = Output::stdout();
@@ -113,7 +117,10 @@ impl Invocation {
             "bundle" => Self::Bundle(bundle::Arguments::from_matches(matches)?),
             "status" => Self::Status(status::Arguments::from_matches(matches)?),
             "eval" => Self::Eval(eval::Arguments::from_matches(matches)?),
-            "hiera" => Self::Hiera(hiera::Arguments::from_matches(matches)?),
+            "hiera" => match matches.subcommand() {
+                Some(("facts", matches)) => Self::Facts(facts::Arguments::from_matches(matches)?),
+                _ => Self::Hiera(hiera::Arguments::from_matches(matches)?),
+            },
             "session" => Self::Session(session::Arguments::from_matches(matches)?),
             "registration" => Self::Registration(registration::Arguments::from_matches(matches)?),
             "facts" => Self::Facts(facts::Arguments::from_matches(matches)?),
@@ -193,6 +200,11 @@ fn use_colours(matches: &ArgMatches) {
 
 /// The whole command line.
 fn command() -> Command {
+    let words = with_aliases(commands(), "");
+    words.mut_args(|argument| if argument.is_hide_set() { argument.global(true) } else { argument })
+}
+
+fn commands() -> Command {
     Command::new("ccm")
         .version(concat!(env!("CARGO_PKG_VERSION"), " (", env!("CCM_BUILD"), ")"))
         .about(env!("CARGO_PKG_DESCRIPTION").trim_end_matches('.'))
@@ -285,7 +297,7 @@ pub(crate) fn host_to_fuzz() -> Option<Host> {
 }
 
 #[cfg(feature = "fuzzing")]
-pub(crate) use api::Request;
+pub(crate) use api::{Request, Texts};
 
 /// A flag whose value may come from the environment, where an empty one is as good as none.
 fn or_variable(argument: Arg, name: &'static str) -> Arg {

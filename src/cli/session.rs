@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     Exit,
+    aliases::with_aliases,
     failure::{Failure, warn},
     or_variable,
     output::{Loss, Output},
@@ -24,7 +25,7 @@ const VARIABLE: &str = "CCM_SESSION_STORE";
 const ABANDONED: i64 = 24 * 60 * 60;
 
 pub(super) fn command() -> Command {
-    Command::new("session")
+    let command = Command::new("session")
         .about("Keeps the events of a script together")
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -51,7 +52,8 @@ pub(super) fn command() -> Command {
                 .args(Verbosity::arguments())
                 .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
                 .arg(switch("remove", "Remove the session afterwards")),
-        )
+        );
+    with_aliases(command, "session")
 }
 
 /// The flag that selects a session.

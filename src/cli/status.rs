@@ -2,11 +2,14 @@
 
 use std::{cell::RefCell, path::Path};
 
-use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser};
+use clap::{
+    Arg, ArgMatches, Command,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 use serde_json::Value;
 
 use super::{
-    Exit,
+    Exit, aliases,
     failure::Failure,
     flags, host,
     nats::NatsFlags,
@@ -30,7 +33,9 @@ pub(super) fn command() -> Command {
             Arg::new("type")
                 .value_name("TYPE")
                 .required(true)
-                .value_parser(PossibleValuesParser::new(types::names()))
+                .value_parser(PossibleValuesParser::new(
+                    types::names().map(|name| PossibleValue::new(name).aliases(aliases::of_type(name))),
+                ))
                 .help("The resource's type"),
         )
         .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))

@@ -1,8 +1,13 @@
 //! The command line as a whole, and the flags that types' properties become.
 
+use std::{fs, path::Path};
+
 use serde_json::{Map, Value};
 
-use super::{command, flags};
+use super::{
+    aliases::{ALIASES, Alias},
+    command, flags,
+};
 use crate::{
     document::Diagnostics,
     host::interrupt::Interrupt,
@@ -67,6 +72,53 @@ fn examples_in_help_can_be_pasted_on_any_width() {
                 assert!(pasted.contains(&format!("\n  {spelled}\n")), "{spelled}\n{help}");
             }
         }
+    }
+}
+
+/// Where the table of words stands in its page.
+const WORDS: [&str; 2] = [
+    "<!-- words: generated from src/cli/aliases.rs; `UPDATE=1 cargo test` writes them anew -->\n",
+    "<!-- end of words -->",
+];
+
+#[test]
+fn the_words_of_the_go_original_are_listed() {
+    let rows = ALIASES.iter().map(|Alias { theirs, ours, .. }| format!("| `{theirs}` | `{ours}` |\n"));
+    let table = format!("\n| the original | here |\n|---|---|\n{}\n", rows.collect::<String>());
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide/coming-from-go.md");
+    let page = fs::read_to_string(&file).unwrap();
+    let (before, rest) = page.split_once(WORDS[0]).unwrap();
+    let (_, after) = rest.split_once(WORDS[1]).unwrap();
+    let current = format!("{before}{}{table}{}{after}", WORDS[0], WORDS[1]);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&file, &current).unwrap();
+    }
+    assert!(
+        page == current || std::env::var_os("UPDATE").is_some(),
+        "run `UPDATE=1 cargo test` and look at the change"
+    );
+}
+
+#[test]
+fn no_help_shows_a_word_of_the_go_original() {
+    let mut all = vec![command()];
+    while let Some(mut command) = all.pop() {
+        command.build();
+        let help = command.render_long_help().to_string();
+        for word in [
+            "--disable",
+            "--exec-if",
+            "--exec-unless",
+            "--header ",
+            "--debug",
+            "--info",
+            "--report",
+            "svc",
+            "pkg",
+        ] {
+            assert!(!help.contains(word), "{word}\n{help}");
+        }
+        all.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
     }
 }
 

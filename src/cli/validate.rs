@@ -7,7 +7,7 @@ use super::{
     apply::manifest_argument,
     failure::{Failure, heed},
     host,
-    load_inputs::{self, InputFlags, Strictness},
+    load_inputs::{self, Dotenv, InputFlags, Strictness},
     output::Output,
     sarif::{self, Completeness},
     switch,
@@ -23,6 +23,7 @@ pub(super) fn command() -> Command {
         .about("Finds everything that is wrong with manifests without touching the machine")
         .arg(manifest_argument().num_args(1..))
         .arg(Strictness::argument())
+        .args(Dotenv::arguments())
         .arg(switch("json", "Print what is found as JSON, one object per line"))
         .arg(switch("sarif", "Print what is found as SARIF 2.1, for code hosts").conflicts_with("json"))
 }
@@ -33,6 +34,7 @@ pub(super) struct Arguments {
     format: Format,
     strictness: Strictness,
     inputs: InputFlags,
+    dotenv: Dotenv,
 }
 
 #[derive(Clone, Copy)]
@@ -53,6 +55,7 @@ impl Arguments {
             },
             strictness: Strictness::from_matches(matches),
             inputs: InputFlags::from_matches(matches)?,
+            dotenv: Dotenv::from_matches(matches),
         })
     }
 }
@@ -60,7 +63,7 @@ impl Arguments {
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let (host, memory) =
         (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory_to_look_at());
-    let load_inputs = arguments.inputs.read(&host)?;
+    let load_inputs = arguments.dotenv.read(arguments.inputs.read(&host)?)?;
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &arguments.manifests {
         let loaded = manifest::load(location, &load_inputs, &host, &memory);

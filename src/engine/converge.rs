@@ -211,7 +211,8 @@ impl Attempts<'_> {
             if self.settings.mode == RunMode::Noop {
                 wanted.simulate(have, &pending, on, cx)?;
                 let effects = wanted.effects(have, &pending, cx);
-                self.prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning))?;
+                let predicted = self.prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning));
+                predicted.map_err(|error| error.naming(&self.host.users))?;
             } else {
                 cx.tick()?;
                 if !self.is_alone(outcome)? {

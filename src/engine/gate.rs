@@ -72,7 +72,11 @@ fn not_seen(reference: &Reference, session: &Session, mode: RunMode) -> Error {
         }
     }
     let is_predicted = session.find(reference, RunMode::Noop).is_some();
-    let sight = if is_predicted { Sight::OnlyPredicted } else { Sight::Never };
+    let sight = match (is_predicted, session.is_kept() || !session.events().is_empty()) {
+        (true, _) => Sight::OnlyPredicted,
+        (false, true) => Sight::Never,
+        (false, false) => Sight::NoSession,
+    };
     ErrorKind::NotSeen { reference: reference.clone(), seen, sight }.into()
 }
 

@@ -44,7 +44,13 @@ pub fn hiera(text: &[u8]) {
 
 /// A request, as `ccm ensure api` reads it.
 pub fn request(text: &[u8]) {
-    let _ = cli::Request::read(text.to_vec());
+    with_host(|host, memory| {
+        if let Ok(Loaded { value: scope, .. }) = load_inputs().without_manifest(&folder(), host, memory) {
+            for texts in [cli::Texts::Literal, cli::Texts::Templates] {
+                let _ = cli::Request::read(text.to_vec(), texts, &scope);
+            }
+        }
+    });
 }
 
 /// Problems are told at places that exist.

@@ -155,14 +155,12 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
             let scope = scope.about(value.clone());
             match Program::compile(expression).and_then(|program| scope.evaluate(&program)) {
                 Ok(Value::Bool(true)) => None,
-                Ok(Value::Bool(false)) => Some(
-                    Diagnostic::error(
-                        "invalid-data",
-                        format!("data `{name}` is not valid: `{expression}` is false"),
-                    )
-                    .at(key)
-                    .with_also(place, "the rule"),
-                ),
+                Ok(Value::Bool(false)) => {
+                    let message = format!("data `{name}` is not valid: `{expression}` is false");
+                    let problem =
+                        Diagnostic::error("invalid-data", message).at(key).with_also(place, "the rule");
+                    Some(Diagnostic { help: for_items(expression, value), ..problem })
+                }
                 Ok(other) => {
                     let message =
                         format!("the rule of data `{name}` must give a boolean, not {}", other.type_name());
@@ -173,6 +171,13 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
         }
         _ => None,
     }
+}
+
+/// Returns how to write a rule for each item of a list, where it was probably meant so.
+fn for_items(expression: &str, value: &Value) -> Option<String> {
+    let is_of_value = expression.contains("(value)") || expression.contains("(value,");
+    (value.as_list().is_some() && is_of_value && !expression.starts_with("all("))
+        .then(|| format!("for each item of a list: `all(value, {})`", expression.replace("(value", "(#")))
 }
 
 /// The rules of a key: in the comments directly above it, down from a place, and behind it on its line.

@@ -106,6 +106,11 @@ fn declared_twice(
     match &other.declared.declaration.element {
         Some(element) if first.span == span && other.file == one.file => problem
             .with_help(format!("element {} gives the same name; `index` is another for each", element.index)),
+        _ if declaration.kind.name() == "exec" => {
+            with_place(problem, one, first, stated, "first declared here").with_help(
+                "to run one command twice, give each a name of its own and the command as `command`",
+            )
+        }
         _ => with_place(problem, one, first, stated, "first declared here"),
     }
 }

@@ -24,6 +24,8 @@ pub(crate) trait AnyType: Sync {
     fn stands_alone(&self) -> bool;
     /// Whether its resources learn facts, each the one that it is called by.
     fn learns_facts(&self) -> bool;
+    /// Properties that have to be given, but on the command line keep what is there already.
+    fn keeps(&self) -> &'static [&'static str];
     /// How many attempts are made when a resource does not say.
     fn tries(&self) -> u32;
     /// Which files a resource may make.
@@ -157,6 +159,10 @@ impl<T: ResourceType> AnyType for TypeOf<T> {
 
     fn learns_facts(&self) -> bool {
         T::LEARNS_FACTS
+    }
+
+    fn keeps(&self) -> &'static [&'static str] {
+        T::KEEPS
     }
 
     fn tries(&self) -> u32 {

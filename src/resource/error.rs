@@ -56,6 +56,8 @@ pub(crate) enum ErrorKind {
 /// What a session knows of a resource that it has not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
+    /// There is no session: nobody remembers anything.
+    NoSession,
     Never,
     OnlyPredicted,
 }
@@ -86,6 +88,9 @@ impl ErrorKind {
             Self::UnknownAccount { kind, .. } => {
                 format!("create the {} first, or give a numeric id", kind.noun())
             }
+            Self::NotSeen { sight: Sight::NoSession, .. } => {
+                "begin one with `eval \"$(ccm session new)\"`, or name one with --session".to_owned()
+            }
             Self::NotSeen { seen, .. } if seen.is_empty() => "seen so far: nothing yet".to_owned(),
             Self::NotSeen { seen, .. } => format!("seen so far: {}", seen.join(", ")),
             Self::Unrecorded { .. } => {
@@ -115,6 +120,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "{} \"{name}\" does not exist on this machine", kind.noun())
             }
             Self::AnotherRun { who } => write!(f, "another run is in progress: {who}"),
+            Self::NotSeen { reference, sight: Sight::NoSession, .. } => {
+                write!(f, "there is no session in which {reference} could have been seen")
+            }
             Self::NotSeen { reference, sight: Sight::Never, .. } => {
                 write!(f, "{reference} has not been seen in this session")
             }

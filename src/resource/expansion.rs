@@ -14,7 +14,7 @@ use crate::{
         Value, closest, from_node,
     },
     registration::Registration,
-    template::{self, Foreseen, MISSING_MEMBER, Scope, template_problem},
+    template::{self, DOUBTS, Foreseen, Scope, template_problem},
     vocabulary::has_scheme,
 };
 
@@ -245,9 +245,9 @@ impl<'a> Expansion<'a> {
         }
         match evaluated {
             Ok(value) => {
-                let missing = scope.take_missing_members().into_iter();
-                let warning = |member| template::missing_member(member, scalar, span, self.source);
-                diagnostics.extend(missing.map(warning));
+                let doubts = scope.take_doubts().into_iter();
+                let warning = |doubt| template::doubtful(doubt, scalar, span, self.source);
+                diagnostics.extend(doubts.map(warning));
                 if value.as_bool().is_none() {
                     let found = value.type_name();
                     let message =
@@ -326,7 +326,7 @@ impl Secrecy {
         if self == Self::Open {
             return found;
         }
-        found.retain(|problem| problem.severity == Severity::Error || problem.id == MISSING_MEMBER);
+        found.retain(|problem| problem.severity == Severity::Error || DOUBTS.contains(&problem.id));
         for problem in found.iter_mut() {
             let message = match problem.severity {
                 Severity::Error => "a template in it cannot be expanded",

@@ -155,6 +155,13 @@ impl Faults {
                     error = self.secrecy.of_value(self.kind, &entry, error);
                     error.message = format!("{}: {}", entry.key, error.message);
                 }
+                let variables = entry.value.as_map().filter(|_| entry.key == "environment");
+                if let Some(first) = variables.and_then(|variables| variables.first()) {
+                    error.help = Some(format!("write a list: `- {}=value`", first.key));
+                }
+                if entry.key == "engine" && entry.value.as_str() == Some("jet") {
+                    error.help = Some(format!("`engine: jinja` replaces it; {}", template::jet::HELP));
+                }
                 self.diagnostics.push(error.into());
             }
             self.properties.push(entry.key.clone());

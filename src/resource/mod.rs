@@ -74,6 +74,9 @@ pub(crate) trait ResourceType: Sized + 'static {
     /// Whether its resources learn facts, each the one that it is called by.
     const LEARNS_FACTS: bool = false;
 
+    /// Properties that have to be given, but on the command line keep what is there already.
+    const KEEPS: &'static [&'static str] = &[];
+
     /// What a user may ask for.
     type Properties: Properties;
     /// What was observed.

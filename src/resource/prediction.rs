@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{getegid, geteuid};
 
 use super::{
-    Effects, Error,
+    Effects,
     effects::{AccountEffect, AccountLeft, Content, PackageLeft, PathEffect, UnitEffect, Unknown},
 };
 use crate::{
@@ -85,7 +85,7 @@ impl Prediction {
 
     /// Remembers what an action would leave. Fails as the action would, and calls `warn` where that depends on what
     /// earlier actions may do.
-    pub(crate) fn apply(&mut self, effects: Effects, warn: &mut dyn FnMut(String)) -> Result<(), Error> {
+    pub(crate) fn apply(&mut self, effects: Effects, warn: &mut dyn FnMut(String)) -> Result<(), FileError> {
         let Effects { paths, users, groups, units, packages, unknown } = effects;
         self.actions += 1;
         for path in paths {
@@ -105,7 +105,7 @@ impl Prediction {
         Ok(())
     }
 
-    fn apply_path(&mut self, effect: PathEffect, warn: &mut dyn FnMut(String)) -> Result<(), Error> {
+    fn apply_path(&mut self, effect: PathEffect, warn: &mut dyn FnMut(String)) -> Result<(), FileError> {
         match effect {
             PathEffect::Operation { path, intent, sha256, content } => {
                 match self.files.simulate(&path, intent.clone(), sha256.clone()) {

@@ -2,7 +2,7 @@
 
 use ccm_expr::{Template, has_template};
 
-use super::{Scope, foresight::missing_member};
+use super::{Scope, foresight::doubtful};
 use crate::document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, Style, Value, from_value};
 
 /// Expands every string below a node, and says what is wrong with those that cannot be; they stay as they are.
@@ -54,7 +54,7 @@ fn expand_with(
             return None;
         }
         let expanded = Template::parse(&scalar.text).and_then(|template| evaluate(&template, scalar, scope));
-        let missing = scope.take_missing_members();
+        let doubts = scope.take_doubts();
         if let Some(message) = scope.take_asked_too_early() {
             let problem = Diagnostic::error("not-learned-yet", message).at(span);
             let help =
@@ -64,8 +64,8 @@ fn expand_with(
         }
         match expanded.and_then(|value| scope.keep(value, &scalar.text)) {
             Ok(value) => {
-                let warning = |member| missing_member(member, scalar, span, source);
-                diagnostics.extend(missing.into_iter().map(warning));
+                let warning = |doubt| doubtful(doubt, scalar, span, source);
+                diagnostics.extend(doubts.into_iter().map(warning));
                 Some(from_value(&value, span))
             }
             Err(error) => {

@@ -9,7 +9,10 @@ static SIGNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     let signs = [
         ("Jinja", r"\{%-?\s*\w|(?:^|[^$])\{#\s"),
         ("ERB", r"<%[-=#]?\s*\w"),
-        ("Go's templates", r"\[\[-?\s*(?:\.\w|(?:if|else|end|range|with|lookup)\b)"),
+        (
+            "Jet",
+            r"\[\[-?\s*(?:\.\w|\w+\(|(?:[Ff]acts|[Dd]ata|[Ee]nviron)\.|(?:if|range|with|include|block|yield|import|return)\s+[^\s\]]|(?:else|end)\s*-?\]\])",
+        ),
     ];
     signs.into_iter().filter_map(|(language, sign)| Some((language, Regex::new(sign).ok()?))).collect()
 });
@@ -32,8 +35,14 @@ mod tests {
             ("a {# note #}", Some("Jinja")),
             ("<%= port %>", Some("ERB")),
             ("<% if x %>", Some("ERB")),
-            ("[[ .Data.port ]]", Some("Go's templates")),
-            ("[[ lookup('data.port') ]]", Some("Go's templates")),
+            ("[[ .Data.port ]]", Some("Jet")),
+            ("[[ Facts.os ]]", Some("Jet")),
+            ("[[ range i, x := data.list ]]", Some("Jet")),
+            ("[[end]]", Some("Jet")),
+            ("[[data]]\nport = 1", None),
+            ("[[ block ]]", None),
+            ("[[ $a == b ]] && x", None),
+            ("[[ lookup('data.port') ]]", Some("Jet")),
             ("[[servers]]", None),
             ("if [[ -f /x ]]; then", None),
             ("${#list}", None),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ccm_expr::{Error, ErrorKind, MissingMember, Template};
+use ccm_expr::{Doubt, DoubtKind, Error, ErrorKind, Template};
 
 use super::{
     Scope,
@@ -19,8 +19,8 @@ pub(crate) enum Foreseen {
     Unknown,
 }
 
-/// The id of the warning about a member that does not exist.
-pub(crate) const MISSING_MEMBER: &str = "missing-member";
+/// The ids of warnings about what was probably not meant.
+pub(crate) const DOUBTS: [&str; 2] = ["missing-member", "mixed-comparison"];
 
 /// Whether something that comes earlier may make a file.
 type Maker<'a> = &'a dyn Fn(&Path) -> bool;
@@ -68,14 +68,14 @@ impl Place<'_> {
             return None;
         }
         let value = evaluate(&template, self.scalar, scope);
-        let (has_read, missing) = (scope.take_has_read(), scope.take_missing_members());
+        let (has_read, doubts) = (scope.take_has_read(), scope.take_doubts());
         if scope.take_unlearned().is_some() {
             return None;
         }
         match value {
             Ok(value) => {
-                let warning = |member| missing_member(member, self.scalar, self.span, self.source);
-                diagnostics.extend(missing.into_iter().map(warning));
+                let warning = |doubt| doubtful(doubt, self.scalar, self.span, self.source);
+                diagnostics.extend(doubts.into_iter().map(warning));
                 // What a file holds may be something else by then.
                 (!has_read).then(|| from_value(&value, self.span))
             }
@@ -122,18 +122,30 @@ impl Place<'_> {
     }
 }
 
-/// Warns of a member that does not exist.
-pub(crate) fn missing_member(
-    MissingMember { path, suggestion, place, span }: MissingMember,
+/// Warns of what was probably not meant.
+pub(crate) fn doubtful(
+    Doubt { kind, place, span }: Doubt,
     scalar: &Scalar,
     whole: Span,
     source: &Source,
 ) -> Diagnostic {
     let at = if place.is_some() { whole } else { source.within(whole, &scalar.text, span) };
     let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
-    let help = match suggestion {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "if it may be missing, give a default with `??` or read it with `?.`".to_owned(),
+    let [missing, mixed] = DOUBTS;
+    let (id, message, help) = match kind {
+        DoubtKind::MissingMember { path, suggestion: Some(near) } => {
+            (missing, format!("`{path}` does not exist"), format!("did you mean `{near}`?"))
+        }
+        DoubtKind::MissingMember { path, suggestion: None } => (
+            missing,
+            format!("`{path}` does not exist"),
+            "if it may be missing, give a default with `??` or read it with `?.`".to_owned(),
+        ),
+        DoubtKind::MixedComparison { number, text } => (
+            mixed,
+            format!("the number {number} is compared with the text \"{text}\": they are never the same"),
+            format!("compare with {number}, or make text of the number with `string(...)`"),
+        ),
     };
-    Diagnostic::warning(MISSING_MEMBER, format!("{place}`{path}` does not exist")).at(at).with_help(help)
+    Diagnostic::warning(id, format!("{place}{message}")).at(at).with_help(help)
 }

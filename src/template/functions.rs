@@ -7,7 +7,7 @@ use std::{
 
 use ccm_expr::{Arguments, CallError, ErrorKind, Template, Value};
 
-use super::{Delimiters, JinjaError, JinjaTemplate, Scope, scope::PredictedText};
+use super::{Delimiters, JinjaError, JinjaTemplate, Scope, jet, scope::PredictedText};
 use crate::{
     host::input::{self, InputError},
     vocabulary::Duration,
@@ -94,6 +94,11 @@ impl Scope {
         String::from_utf8(bytes).map_err(|_| failed(&path, "it is not UTF-8 text".to_owned()))
     }
 
+    /// Reads a template, unless it is one of a language that is not read.
+    fn template_file(&self, path: &str) -> Result<String, CallError> {
+        if jet::is_named(path) { Err(jet::refusal(path)) } else { self.read(path) }
+    }
+
     /// `template(file-or-text)`: a file or a text with its expressions expanded.
     ///
     /// Only what is written in the call itself can be a path. Text from elsewhere is text, whatever it looks like: data
@@ -101,7 +106,7 @@ impl Scope {
     pub(super) fn template(&self, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let given = text(arguments, "template takes the path of a file, or a text")?;
         let is_text = !(arguments.is_literal(0) && self.names_a_file(given));
-        let text = if is_text { given.to_owned() } else { self.read(given)? };
+        let text = if is_text { given.to_owned() } else { self.template_file(given)? };
         let depth = self.depth.get();
         let calls = if depth == 0 { 0 } else { self.calls.get() };
         if depth >= DEEPEST || calls >= MOST {
@@ -110,13 +115,13 @@ impl Scope {
         }
         self.depth.set(depth + 1);
         self.calls.set(calls + 1);
-        let noted = self.missing_members.borrow().len();
+        let noted = self.doubts.borrow().len();
         let rendered = Template::parse(&text).and_then(|template| template.render(self));
         self.depth.set(depth);
         let place = |at: usize| if is_text { line_of(&text, at) } else { place_in(given, &text, at) };
-        for missing in self.missing_members.borrow_mut().iter_mut().skip(noted) {
-            missing.place.get_or_insert_with(|| place(missing.span.start));
-            missing.span = 0..0;
+        for doubt in self.doubts.borrow_mut().iter_mut().skip(noted) {
+            doubt.place.get_or_insert_with(|| place(doubt.span.start));
+            doubt.span = 0..0;
         }
         rendered.map(Value::from).map_err(|error| {
             // Of templates that never end, the whole way down says nothing.
@@ -136,7 +141,7 @@ impl Scope {
     pub(super) fn jinja(&self, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let given = text(arguments, "jinja takes the path of a file, or a text")?;
         let is_text = !(arguments.is_literal(0) && self.names_a_file(given));
-        let text = if is_text { given.to_owned() } else { self.read(given)? };
+        let text = if is_text { given.to_owned() } else { self.template_file(given)? };
         let template = JinjaTemplate {
             name: if is_text { "the text" } else { given },
             text: &text,

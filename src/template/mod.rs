@@ -11,6 +11,7 @@ mod fleet;
 mod foreign;
 mod foresight;
 mod functions;
+pub(crate) mod jet;
 mod jinja;
 mod learned;
 mod manual;
@@ -24,7 +25,7 @@ pub(crate) use expand::{
     check, expand, expand_keys, expand_properties, holds_template, join, keys_hold_template,
     problem as template_problem,
 };
-pub(crate) use foresight::{Foreseen, MISSING_MEMBER, foresee, missing_member};
+pub(crate) use foresight::{DOUBTS, Foreseen, doubtful, foresee};
 pub(crate) use functions::nearest_file;
 pub(crate) use jinja::{Delimiters, JinjaError, JinjaTemplate, NeededFile};
 pub(crate) use learned::Learned;

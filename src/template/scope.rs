@@ -9,10 +9,11 @@ use std::{
 };
 
 use ccm_expr::{
-    Arguments, CallError, Environment, ErrorKind, Exhausted, Map, Memory, MissingMember, Path, Program, Value,
+    Arguments, CallError, Doubt, DoubtKind, Environment, ErrorKind, Exhausted, Map, Memory, Path, Program,
+    Value,
 };
 
-use super::{Element, Learned, fleet, functions, version::version_compare};
+use super::{Element, Learned, fleet, functions, jet, version::version_compare};
 use crate::nats::Nats;
 
 /// What expressions can see.
@@ -44,8 +45,8 @@ pub(crate) struct Scope {
     pub(super) depth: Cell<usize>,
     /// How many calls of `template` the outermost of them has led to.
     pub(super) calls: Cell<usize>,
-    /// Members that were read and do not exist.
-    pub(super) missing_members: RefCell<Vec<MissingMember>>,
+    /// What expressions did that was probably not meant.
+    pub(super) doubts: RefCell<Vec<Doubt>>,
     /// Whether a file was read.
     pub(super) has_read: Cell<bool>,
 }
@@ -145,7 +146,7 @@ impl Scope {
             paths: RefCell::default(),
             depth: Cell::new(0),
             calls: Cell::new(0),
-            missing_members: RefCell::default(),
+            doubts: RefCell::default(),
             has_read: Cell::new(false),
         }
     }
@@ -250,17 +251,15 @@ impl Scope {
         Self { prediction: Some(prediction), ..self.like() }
     }
 
-    /// Returns the members that were read since this was last asked and do not exist, each once.
-    pub(crate) fn take_missing_members(&self) -> Vec<MissingMember> {
-        let mut missing = self.missing_members.take();
-        let mut seen = Vec::new();
-        missing.retain(|member| {
-            let place = (member.path.clone(), member.place.clone(), member.span.clone());
-            let is_new = !seen.contains(&place);
-            seen.push(place);
-            is_new
-        });
-        missing
+    /// Returns what was done since this was last asked and probably not meant, once for each place.
+    pub(crate) fn take_doubts(&self) -> Vec<Doubt> {
+        let mut doubts: Vec<Doubt> = Vec::new();
+        for doubt in self.doubts.take() {
+            if !doubts.contains(&doubt) {
+                doubts.push(doubt);
+            }
+        }
+        doubts
     }
 
     /// Returns whether a file was read since this was last asked.
@@ -298,6 +297,9 @@ impl Scope {
                     Some(help) => ccm_expr::Error { help: Some(help), ..error },
                     None => error,
                 };
+            }
+            ErrorKind::UnknownFunction { name } if name == "jet" => {
+                return unavailable(jet::FUNCTION.to_owned(), jet::HELP);
             }
             ErrorKind::UnknownFunction { name } if READERS.contains(&name.as_str()) => {
                 return unavailable(format!("`{name}` cannot be used in data: it reads files"), IN_RESOURCES);
@@ -374,7 +376,15 @@ impl Scope {
             (None, Missing::Error) => path.require(&root),
             (None, Missing::Empty) => path.find(&root).map(Option::unwrap_or_default),
         };
-        found.map_err(|error| CallError { argument: Some(0), ..error.into() })
+        found.map_err(|error| {
+            let mut error = CallError { argument: Some(0), ..error.into() };
+            // Data is made on machines where not every fact is there.
+            if self.data.is_none() && matches!(error.kind, ErrorKind::MissingPath { .. }) {
+                let known = error.help.map(|help| format!("{help}, or ")).unwrap_or_default();
+                error.help = Some(format!("{known}give a default: `lookup('{text}', '')`"));
+            }
+            error
+        })
     }
 
     fn path(&self, text: &str) -> Result<Rc<Path>, CallError> {
@@ -437,6 +447,9 @@ impl Environment for Scope {
             "Facts" | "facts" => Some(self.facts.clone()),
             "Data" | "data" => self.data.clone(),
             "Environ" | "environ" => self.environ.clone(),
+            "WorkingDir" if self.reach != Reach::Nothing => {
+                Some(self.working_directory.to_string_lossy().as_ref().into())
+            }
             "value" => self.subject.clone(),
             "each" => self.element.as_ref().map(|element| element.each.clone()),
             "index" => self
@@ -449,6 +462,7 @@ impl Environment for Scope {
 
     fn variable_names(&self) -> Vec<String> {
         let names = ["Facts", "Data", "Environ", "facts", "data", "environ"].into_iter();
+        let names = names.chain((self.reach != Reach::Nothing).then_some("WorkingDir"));
         let names = names.chain(self.subject.as_ref().map(|_| "value"));
         let names = names.chain(self.element.iter().flat_map(|_| ["each", "index"]));
         names
@@ -466,10 +480,16 @@ impl Environment for Scope {
         }
     }
 
-    fn note_missing(&self, missing: MissingMember) {
-        let variable = missing.path.split('.').next().unwrap_or_default();
-        if ["facts", "data", "environ"].contains(&variable.to_ascii_lowercase().as_str()) {
-            self.missing_members.borrow_mut().push(missing);
+    fn note(&self, doubt: Doubt) {
+        let is_ours = match &doubt.kind {
+            DoubtKind::MissingMember { path, .. } => {
+                let variable = path.split('.').next().unwrap_or_default();
+                ["facts", "data", "environ"].contains(&variable.to_ascii_lowercase().as_str())
+            }
+            DoubtKind::MixedComparison { .. } => true,
+        };
+        if is_ours {
+            self.doubts.borrow_mut().push(doubt);
         }
     }
 
@@ -478,7 +498,13 @@ impl Environment for Scope {
     }
 
     fn check_call(&self, name: &str, argument: &Value) -> Option<CallError> {
-        if name == "jinja" { self.check_jinja(argument) } else { None }
+        match name {
+            "jinja" | "template" if let Some(path) = argument.as_str().filter(|path| jet::is_named(path)) => {
+                Some(jet::refusal(path))
+            }
+            "jinja" => self.check_jinja(argument),
+            _ => None,
+        }
     }
 
     fn method(&self, value: &Value, name: &str, arguments: &[Value]) -> Option<Result<Value, CallError>> {

@@ -206,17 +206,13 @@ fn the_lists_of_facts_and_functions_are_current() {
     let mut facts = format!("# Facts\n\n{GENERATED}\n\n");
     facts.push_str("What `ccm facts` shows of a machine. `#` stands for each item of a list: `cpu.info.0.mhz` is that of the first, \
                     `cpu.info.#.mhz` a list of all.\n\n| fact | meaning |\n|---|---|\n");
-    for (path, meaning) in crate::facts::FACTS {
-        facts += &format!("| `{path}` | {meaning} |\n");
-    }
+    facts.extend(crate::facts::FACTS.iter().map(|(path, meaning)| format!("| `{path}` | {meaning} |\n")));
     assert_current("docs/reference/facts.md", &facts);
     let mut functions =
         format!("# Functions\n\n{GENERATED}\n\nThe functions of expressions. Try them with `ccm eval`.\n");
     for (title, group) in crate::template::FUNCTION_GROUPS {
-        functions += &format!("\n## {title}\n\n| function | gives |\n|---|---|\n");
-        for (call, meaning) in *group {
-            functions += &format!("| `{call}` | {meaning} |\n");
-        }
+        functions.extend([format!("\n## {title}\n\n| function | gives |\n|---|---|\n")]);
+        functions.extend(group.iter().map(|(call, meaning)| format!("| `{call}` | {meaning} |\n")));
     }
     assert_current("docs/reference/functions.md", &functions);
 }

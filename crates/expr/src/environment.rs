@@ -57,10 +57,9 @@ pub trait Environment {
         Memory::default()
     }
 
-    /// Takes note of a member that an expression reads and that does not exist, where the expression does not say that
-    /// it may be missing.
-    fn note_missing(&self, missing: MissingMember) {
-        let _ = missing;
+    /// Takes note of something in an expression that was probably not meant.
+    fn note(&self, doubt: Doubt) {
+        let _ = doubt;
     }
 
     /// The present moment, for `now()`.
@@ -69,17 +68,34 @@ pub trait Environment {
     }
 }
 
-/// A member of one of the host's variables that an expression reads and that does not exist.
+/// Something that an expression does and that was probably not meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingMember {
-    /// The variable and the members that lead there, as they are written: `Data.port`.
-    pub path: String,
-    /// What was probably meant.
-    pub suggestion: Option<String>,
+pub struct Doubt {
+    /// What it does.
+    pub kind: DoubtKind,
     /// The file, line and column where it stands, if that is in a template that was called.
     pub place: Option<String>,
     /// Where in the text it stands.
     pub span: Range<usize>,
+}
+
+/// What was probably not meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DoubtKind {
+    /// A member of one of the host's variables is read that does not exist, and nothing says that it may be missing.
+    MissingMember {
+        /// The variable and the members that lead there, as they are written: `Data.port`.
+        path: String,
+        /// What was probably meant.
+        suggestion: Option<String>,
+    },
+    /// A number is compared with a text, which is never the same, though it reads the same.
+    MixedComparison {
+        /// The number as it is written.
+        number: String,
+        /// The text.
+        text: String,
+    },
 }
 
 /// What a function of the host is called with: a list of values.

@@ -60,7 +60,7 @@ mod value;
 
 pub use budget::{Exhausted, Memory};
 pub use builtins::names as function_names;
-pub use environment::{Arguments, CallError, Environment, MissingMember};
+pub use environment::{Arguments, CallError, Doubt, DoubtKind, Environment};
 pub use error::{Error, ErrorKind};
 pub use path::{Missing, Path};
 pub use program::Program;

@@ -83,9 +83,9 @@ impl Program {
         if self.parsed.builds {
             evaluation.affordable(&value, &self.parsed.root)?;
         }
-        for mut missing in evaluation.missing {
-            missing.span = missing.span.start + offset..missing.span.end + offset;
-            environment.note_missing(missing);
+        for mut doubt in evaluation.doubts {
+            doubt.span = doubt.span.start + offset..doubt.span.end + offset;
+            environment.note(doubt);
         }
         Ok(value)
     }

@@ -66,9 +66,11 @@ impl Verbosity {
     pub(super) fn from_matches(matches: &ArgMatches) -> Self {
         match (matches.get_flag("quiet"), matches.get_count("verbose")) {
             (true, _) => Self::Quiet,
-            (false, 0) => Self::Normal,
+            (false, 2..) => Self::Everything,
+            _ if matches.get_flag("debug") => Self::Everything,
             (false, 1) => Self::Verbose,
-            (false, _) => Self::Everything,
+            _ if matches.get_flag("info") => Self::Verbose,
+            (false, 0) => Self::Normal,
         }
     }
 }

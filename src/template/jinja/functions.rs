@@ -158,8 +158,7 @@ fn lookup(
 fn call(name: &str, arguments: &[JinjaValue], spellings: &Spellings) -> Result<JinjaValue, Error> {
     let names: Vec<String> = (0..arguments.len()).map(|place| format!("argument{place}")).collect();
     let values = names.iter().zip(arguments);
-    let values: Map =
-        values.map(|(name, value)| (name.as_str().into(), spellings.from_jinja(value))).collect();
+    let values: Map = values.map(|(name, value)| (name.as_str().into(), spellings.to_value(value))).collect();
     let program = Program::compile(&format!("{name}({})", names.join(", ")));
     let value = program.and_then(|program| program.evaluate(&values));
     value.map(|value| spellings.to_jinja(&value)).map_err(|error| failed(format!("{name}: {}", error.kind)))

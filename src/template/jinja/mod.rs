@@ -208,7 +208,7 @@ fn format(out: &mut Output, value: &JinjaValue, spellings: &Spellings) -> Result
         }
         ValueKind::Undefined => String::new(),
         ValueKind::String => return out.write_str(value.as_str().unwrap_or_default()).map_err(Error::from),
-        _ => spellings.from_jinja(value).to_text(),
+        _ => spellings.to_value(value).to_text(),
     };
     out.write_str(&text).map_err(Error::from)
 }

@@ -16,10 +16,10 @@ use minijinja::value::{Enumerator, Object, Value as JinjaValue};
 pub(super) struct Spellings(Arc<Mutex<HashMap<u64, Option<String>>>>);
 
 impl Spellings {
-    fn note(&self, number: f64, text: String) {
+    fn note(&self, number: f64, text: &str) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let spelling = known.entry(number.to_bits()).or_insert_with(|| Some(text.clone()));
-        if spelling.as_ref() != Some(&text) {
+        let spelling = known.entry(number.to_bits()).or_insert_with(|| Some(text.to_owned()));
+        if spelling.as_deref() != Some(text) {
             *spelling = None;
         }
     }
@@ -42,7 +42,7 @@ impl Spellings {
             Value::Named(named) => JinjaValue::from(named.number()),
             Value::Float(_) | Value::Written(_) => match value.settled() {
                 Value::Float(number) => {
-                    self.note(*number, value.to_text());
+                    self.note(*number, &value.to_text());
                     JinjaValue::from(*number)
                 }
                 number => self.to_jinja(number),
@@ -57,7 +57,7 @@ impl Spellings {
     }
 
     /// The value as expressions see it.
-    pub(super) fn from_jinja(&self, value: &JinjaValue) -> Value {
+    pub(super) fn to_value(&self, value: &JinjaValue) -> Value {
         let json = serde_json::to_value(value).unwrap_or_default();
         self.spelled(serde_json::from_value(json).unwrap_or_default())
     }

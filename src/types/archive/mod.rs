@@ -72,11 +72,11 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) cleanup: bool,
     /// The user that owns the archive and everything unpacked from it, by name or number. Required unless `ensure` is
-    /// `absent`.
+    /// `absent`; `ccm ensure` takes that of the file that is there, or whoever runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<Account>,
     /// The group that owns the archive and everything unpacked from it, by name or number. Required unless `ensure` is
-    /// `absent`.
+    /// `absent`; `ccm ensure` takes that of the file that is there, or of whoever runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,
     /// Permissions of the archive file in octal. Without it a new file gets 0644 less the umask, and an existing one
@@ -318,6 +318,8 @@ impl ResourceType for Archive {
     }];
     const TRIES: u32 = 3;
     const MAKES: Makes = Makes::Anything;
+
+    const KEEPS: &'static [&'static str] = &["owner", "group"];
 
     type Properties = Properties;
     type State = ArchiveState;

@@ -166,6 +166,8 @@ impl ResourceType for File {
         make: |_| Ok(Box::default()),
     }];
 
+    const KEEPS: &'static [&'static str] = &["owner", "group", "mode"];
+
     type Properties = Properties;
     type State = FileState;
     type Action = Action;

@@ -76,7 +76,9 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) target: Option<String>,
-    /// The user that owns it, by name or number. Required for files and directories, unless they are edited.
+    /// The user that owns it, by name or number. Required for files and directories, unless they are edited. In `ccm
+    /// ensure`, what is there keeps its owner, group and mode when they are not given, and what is new gets those of
+    /// whoever runs it and `0644`, a directory `0755`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<Account>,
     /// The group that owns it, by name or number. Required for files and directories, unless they are edited.

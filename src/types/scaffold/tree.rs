@@ -11,7 +11,7 @@ use super::properties::{Engine, Properties};
 use crate::{
     host::files::{self, FileKind},
     resource::Error,
-    template::{Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope},
+    template::{Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope, jet},
 };
 
 /// The folder whose files are only included.
@@ -60,6 +60,10 @@ pub(super) fn check(want: &Properties, beside: &Path, scope: &Scope) -> Vec<Erro
     let mut problems = Vec::new();
     for place in &tree.places {
         let name = place.to_string_lossy();
+        if jet::is_named(&name) {
+            problems.push(Error::new(jet::message(&name)).on("source").with_help(jet::HELP));
+            continue;
+        }
         problems.extend(tree.template(&name, &name).check(scope).into_iter().next().map(explained));
         tree.with_text(place, |template| {
             problems.extend(template.check(scope).into_iter().next().map(explained));

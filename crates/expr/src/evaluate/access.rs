@@ -6,7 +6,7 @@ use super::ranges::{place, slice, whole};
 use super::{Evaluation, at, blamed, exhausted, of_nil};
 use crate::ast::{Kind, Link, Node, Span};
 use crate::dates;
-use crate::environment::MissingMember;
+use crate::environment::{Doubt, DoubtKind};
 use crate::error::{Error, Result};
 use crate::suggest::{closest, did_you_mean};
 use crate::value::{Place, Value};
@@ -80,13 +80,11 @@ impl<'a> Evaluation<'a> {
             return;
         }
         let near = closest(name, names.iter().map(AsRef::as_ref));
-        let missing = MissingMember {
+        let kind = DoubtKind::MissingMember {
             path: format!("{base}.{name}"),
             suggestion: near.map(|near| format!("{base}.{near}")),
-            place: None,
-            span: span.into(),
         };
-        self.missing.push(missing);
+        self.doubts.push(Doubt { kind, place: None, span: span.into() });
     }
 
     /// The text of a variable and members of it; nothing for anything else.

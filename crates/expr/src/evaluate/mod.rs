@@ -19,7 +19,7 @@ use regex::Regex;
 use crate::ast::{Binary, Kind, Node, Pointer, Span, Unary};
 use crate::budget::{Budget, Exhausted};
 use crate::builtins::{Builtin, Context};
-use crate::environment::{Arguments, CallError, Environment, MissingMember};
+use crate::environment::{Arguments, CallError, Doubt, Environment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parser::Reference;
 use crate::value::{Map, Place, Value, key_text};
@@ -34,8 +34,8 @@ pub(crate) struct Evaluation<'a> {
     elements: Vec<Element>,
     patterns: Vec<(String, Regex)>,
     budget: Budget,
-    /// Members of variables that were read and do not exist.
-    pub(crate) missing: Vec<MissingMember>,
+    /// What was probably not meant.
+    pub(crate) doubts: Vec<Doubt>,
     /// How many operators around this one say that something may be missing.
     leniency: usize,
 }
@@ -87,7 +87,7 @@ impl<'a> Evaluation<'a> {
             elements: Vec::new(),
             patterns: Vec::new(),
             budget: Budget::new(environment.memory()),
-            missing: Vec::new(),
+            doubts: Vec::new(),
             leniency: 0,
         }
     }
@@ -222,6 +222,7 @@ impl<'a> Evaluation<'a> {
                     Ok((this.place(left)?, this.place(right)?))
                 };
                 let (left_value, right_value) = if asks { self.lenient(both)? } else { both(self)? };
+                self.doubts.extend(operators::mixed(binary, &left_value, &right_value, span));
                 operators::apply(
                     binary,
                     &left_value,

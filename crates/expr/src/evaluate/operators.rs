@@ -11,6 +11,7 @@ use super::{Evaluation, at, exhausted, mistyped, unfit};
 use crate::ast::{Binary, Comparison, Node, Span};
 use crate::budget::Budget;
 use crate::dates;
+use crate::environment::{Doubt, DoubtKind};
 use crate::error::{Error, Result};
 use crate::evaluate::ranges;
 use crate::pattern;
@@ -59,6 +60,24 @@ pub(super) fn apply(
         Binary::Range => ranges::range(left, right, budget, spans),
         _ => arithmetic(binary, left, right, budget, spans),
     }
+}
+
+/// Returns what is doubtful about comparing two values: a number and a text that reads the same.
+pub(super) fn mixed(binary: Binary, left: &Value, right: &Value, span: Span) -> Option<Doubt> {
+    let kind = match (binary, right) {
+        (Binary::Equal | Binary::NotEqual, _) => reads_the_same(left, right),
+        // Of many items one is enough.
+        (Binary::In, Value::List(items)) => items.iter().find_map(|item| reads_the_same(left, item)),
+        _ => None,
+    };
+    Some(Doubt { kind: kind?, place: None, span: span.into() })
+}
+
+fn reads_the_same(left: &Value, right: &Value) -> Option<DoubtKind> {
+    let ((Value::Str(text), number) | (number, Value::Str(text))) = (left, right) else { return None };
+    let is_number = matches!(number.settled(), Value::Int(_) | Value::Float(_));
+    (is_number && number.to_text() == text.as_ref())
+        .then(|| DoubtKind::MixedComparison { number: number.to_text(), text: text.as_ref().to_owned() })
 }
 
 fn contained(left: &Value, right: &Value, budget: &mut Budget, spans: Spans) -> Result<bool> {
