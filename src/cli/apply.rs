@@ -1,10 +1,10 @@
 //! `ccm apply`
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Exit,
+    Exit, complete,
     failure::{Failure, heed, warn},
     host,
     load_inputs::{self, InputFlags, Strictness},
@@ -27,20 +27,20 @@ pub(super) fn command() -> Command {
     load_inputs::arguments(run::arguments(Command::new("apply")))
         .about("Brings the machine to the state that a manifest declares")
         .arg(manifest_argument().num_args(1..))
-        .arg(
+        .arg(complete::resources(
             Arg::new("only")
                 .long("only")
                 .value_name("REF")
                 .action(ArgAction::Append)
                 .help("Apply only this and what it requires: type#name, a pattern of it with *, or tag:WORD; may be repeated"),
-        )
-        .arg(
+        ))
+        .arg(complete::resources(
             Arg::new("skip")
                 .long("skip")
                 .value_name("REF")
                 .action(ArgAction::Append)
                 .help("Do not apply this, named as for --only; may be repeated"),
-        )
+        ))
         .arg(Strictness::argument())
         .arg(switch("verify", "Read every file, also those that cannot have changed since they were last read"))
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
@@ -51,6 +51,7 @@ pub(super) fn command() -> Command {
 pub(super) fn manifest_argument() -> Arg {
     Arg::new("manifest")
         .value_name("MANIFEST")
+        .value_hint(ValueHint::AnyPath)
         .required(true)
         .help("A YAML or JSON file, a folder or bundle (.tar.gz, .zip, ...) that holds manifest.yaml, the address of one, or - for standard input")
 }

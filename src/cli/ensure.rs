@@ -3,7 +3,7 @@
 use clap::{Arg, ArgMatches, Command};
 
 use super::{
-    Exit, api,
+    Exit, api, complete,
     failure::{Failure, heed, show},
     flags::{self, ResourceFlags},
     host,
@@ -54,7 +54,10 @@ fn of_type(kind: &'static dyn AnyType) -> Command {
     let about = description.split("\n\n").next().unwrap_or_default().replace('\n', " ");
     load_inputs::arguments(run::arguments(Command::new(kind.name())))
         .about(about.trim_end_matches('.').to_owned())
-        .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
+        .arg(complete::names(
+            Arg::new("name").value_name("NAME").required(true).help("The resource's name"),
+            kind,
+        ))
         .arg(ensure)
         .arg(session::argument())
         .args(flags::arguments(kind))

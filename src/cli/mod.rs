@@ -6,6 +6,7 @@ mod agent;
 mod api;
 mod apply;
 mod bundle;
+mod complete;
 mod completions;
 mod ensure;
 mod eval;
@@ -14,6 +15,7 @@ mod failure;
 mod flags;
 mod hiera;
 mod load_inputs;
+mod manual;
 mod output;
 mod progress;
 mod report;
@@ -51,6 +53,11 @@ use crate::{
 /// Runs the program with the process's own arguments and environment.
 #[must_use]
 pub fn main() -> ExitCode {
+    match complete::answer() {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(error) => return failure::usage(&error),
+    }
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return failure::usage(&error),
@@ -87,7 +94,7 @@ enum Invocation {
     Facts(facts::Arguments),
     Schema(schema::Arguments),
     Completions(completions::Arguments),
-    Manual(completions::ManualArguments),
+    Manual(manual::Arguments),
 }
 
 impl Invocation {
@@ -110,7 +117,7 @@ impl Invocation {
             "facts" => Self::Facts(facts::Arguments::from_matches(matches)?),
             "schema" => Self::Schema(schema::Arguments::from_matches(matches)?),
             "completions" => Self::Completions(completions::Arguments::from_matches(matches)?),
-            "man" => Self::Manual(completions::ManualArguments::from_matches(matches)?),
+            "man" => Self::Manual(manual::Arguments::from_matches(matches)?),
             _ => return Err(no_command()),
         })
     }
@@ -130,7 +137,7 @@ impl Invocation {
             Self::Facts(arguments) => facts::run(arguments, output),
             Self::Schema(arguments) => schema::run(&arguments, output),
             Self::Completions(arguments) => Ok(completions::run(&arguments, output)),
-            Self::Manual(arguments) => completions::write_manual(&arguments),
+            Self::Manual(arguments) => manual::run(&arguments),
         }
     }
 
@@ -168,7 +175,7 @@ Examples:
   ccm validate site.yaml
 
 Documentation: `ccm COMMAND --help`; `ccm ensure TYPE --help` for the properties
-of a type; guides and reference in the folder docs of the source.";
+of a type; ccm(1) and ccm-manifest(5); the book in the folder docs of the source.";
 
 /// Makes everything that is printed from now on follow `--color`.
 fn use_colours(matches: &ArgMatches) {
@@ -209,7 +216,7 @@ fn command() -> Command {
             facts::command(),
             schema::command(),
             completions::command(),
-            completions::manual_command(),
+            manual::command(),
         ])
 }
 
@@ -226,14 +233,21 @@ enum Exit {
     Changed,
 }
 
+impl Exit {
+    /// Returns the number that the system is told.
+    const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failed => 1,
+            Self::NotAttempted => 2,
+            Self::Changed => 3,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Success => 0,
-            Exit::Failed => 1,
-            Exit::NotAttempted => 2,
-            Exit::Changed => 3,
-        })
+        Self::from(exit.code())
     }
 }
 

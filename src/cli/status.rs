@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser};
 use serde_json::Value;
 
 use super::{
-    Exit,
+    Exit, complete,
     failure::Failure,
     flags, host,
     output::Output,
@@ -32,7 +32,9 @@ pub(super) fn command() -> Command {
                 .value_parser(PossibleValuesParser::new(types::names()))
                 .help("The resource's type"),
         )
-        .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
+        .arg(complete::names_of_typed(
+            Arg::new("name").value_name("NAME").required(true).help("The resource's name"),
+        ))
         .arg(switch("json", "Print JSON instead of YAML"))
         .arg(state::argument())
 }

@@ -46,7 +46,8 @@ pub(crate) use manual::{keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use rendering::{Elements, HIDDEN};
 pub(crate) use schema::{
-    Field, FieldKind, declaration_schema, document, fields, inlined, keys, spellings, written,
+    Field, FieldKind, common_fields, declaration_schema, document, fields, inlined, keys, own_fields,
+    spellings, written,
 };
 
 pub(crate) use shell_signs::meant_for_a_shell;
