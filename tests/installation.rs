@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// What a package brings, besides the program.
-const BROUGHT: [&str; 7] = [
+const BROUGHT: [&str; 8] = [
+    "/etc/ccm/agent.yaml",
     "/etc/ccm/manifest.yaml",
     "/usr/share/man/man1/ccm-apply.1.gz",
     "/usr/share/man/man5/ccm-manifest.5.gz",

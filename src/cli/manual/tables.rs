@@ -20,12 +20,16 @@ pub(super) const EXIT_CODES: [(Exit, &str); 4] = [
 ];
 
 /// Every variable that ccm reads, with what it does.
-pub(super) const VARIABLES: [(&str, &str); 20] = [
+pub(super) const VARIABLES: [(&str, &str); 21] = [
     ("CCM_HIERA_DATA", "A file or address with data, as `--hiera`."),
     ("CCM_MAX_INPUT_SIZE", "How large each document may be, as `--max-input-size`."),
     (
         "CCM_MEMORY_LIMIT",
         "How much all expressions of a run may hold together, such as `1GiB`; 512 MiB otherwise.",
+    ),
+    (
+        "CCM_SEQUENTIAL",
+        "Has every resource looked at in its turn, instead of files ahead on all processors, if it is `1`.",
     ),
     ("CCM_SESSION_STORE", "The folder of the session that commands of a script record in, as `--session`."),
     ("CCM_STATE_DIR", "Where ccm keeps its memory, as `--state-dir`."),
