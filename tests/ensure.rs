@@ -58,7 +58,7 @@ fn every_property_is_a_flag() {
     assert_eq!(event["failed"], false);
     let help = world.ccm(["ensure", "file", "--help"]).run();
     let schema = world.ccm(["schema", "manifest"]).run().json();
-    for property in schema["$defs"]["file"]["properties"].as_object().unwrap().keys() {
+    for property in schema["definitions"]["file"]["properties"].as_object().unwrap().keys() {
         let flag = property.replace('_', "-");
         if !["name", "ensure", "contents", "for_each"].contains(&property.as_str()) {
             help.says(&format!("--{flag}"));
@@ -270,17 +270,10 @@ fn schemas_are_schemas() {
 
 /// The script is one that the shell understands; a shell that is not there has nothing to complain about.
 #[test]
-fn completions_are_scripts_that_know_the_flags() {
+fn completions_are_scripts_that_ask_the_program() {
     for (shell, check) in [("bash", &["-n"][..]), ("zsh", &["-n"]), ("fish", &["--no-execute"])] {
         let world = World::new();
-        let script = world
-            .ccm(["completions", shell])
-            .run()
-            .exits(0)
-            .says("try-sleep")
-            .says("detailed-exitcode")
-            .stdout
-            .clone();
+        let script = world.ccm(["completions", shell]).run().exits(0).says("CCM_COMPLETE").stdout.clone();
         fs::write(world.base().join("script"), script).unwrap();
         let checked = Command::new(shell)
             .args(check)
@@ -294,13 +287,56 @@ fn completions_are_scripts_that_know_the_flags() {
     }
 }
 
+/// What a shell is offered behind these words; the last one has been begun.
+fn offered(world: &World, words: &[&str]) -> Vec<String> {
+    let line = [&["--", "ccm"], words].concat();
+    let index = words.len().to_string();
+    let call = world.ccm(line).env("CCM_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", &index);
+    call.run().exits(0).stdout.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn completions_know_the_manifest_the_machine_and_the_types() {
+    let manifest =
+        "- file:\n    - /a: { tags: [web, blue] }\n    - '/b-${ Facts.x }':\n- service: [{ nginx: }]\n";
+    let world = World::new().beside("site.yaml", manifest).dir("folder").file("file", "");
+    for (words, expected, unexpected) in [
+        (&["ap"][..], &["apply"][..], &["status"][..]),
+        (&["ensure", "ser"], &["service"], &["file"]),
+        (
+            &["apply", "site.yaml", "--only", ""],
+            &["file#/a", "service#nginx", "tag:blue", "tag:web"],
+            &["file#/b"],
+        ),
+        (&["apply", "site.yaml", "--skip", "file#"], &["file#/a"], &["service#nginx"]),
+        (&["apply", "missing.yaml", "--only", ""], &[], &["file#/a"]),
+        (&["ensure", "exec", "x", "--provider", ""], &["posix", "shell"], &["systemd"]),
+        (&["ensure", "file", "/x", "--owner", "ro"], &["root"], &["daemon"]),
+        (&["ensure", "file", "/x", "--group", ""], &["root", "daemon"], &[]),
+        (&["ensure", "service", "x", "ru"], &["running"], &["stopped"]),
+        (&["status", "user", "roo"], &["root"], &[]),
+        (&["apply", "si"], &["site.yaml"], &[]),
+        (&["schema", ""], &["manifest", "event"], &[]),
+    ] {
+        let said = offered(&world, words);
+        assert!(expected.iter().all(|word| said.iter().any(|said| said == word)), "{words:?}: {said:?}");
+        assert!(
+            !said.iter().any(|said| unexpected.iter().any(|word| said.starts_with(word))),
+            "{words:?}: {said:?}"
+        );
+    }
+    let folders = offered(&world, &["man", &world.fill("$W/fo")]);
+    assert_eq!(folders, [world.fill("$W/folder/")], "only folders are meant");
+    assert!(offered(&world, &["man", &world.fill("$W/fi")]).is_empty());
+}
+
 #[test]
 fn manual_pages_are_written_for_every_command() {
     let world = World::new();
     world.ccm(["man", "$W"]).run().exits(0);
     let names = world.tree().names();
     for page in
-        ["ccm.1", "ccm-apply.1", "ccm-ensure.1", "ccm-ensure-file.1", "ccm-status.1", "ccm-validate.1"]
+        ["ccm.1", "ccm-apply.1", "ccm-ensure.1", "ccm-ensure-file.1", "ccm-status.1", "ccm-manifest.5"]
     {
         assert!(names.iter().any(|name| name == page), "{page} is not among {names:?}");
         assert!(world.read(page).contains(".TH"));

@@ -22,15 +22,15 @@ const NEEDS_LAB: &str = "<!-- needs: lab -->";
 pub(crate) struct Block {
     pub(crate) line: usize,
     pub(crate) language: String,
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     pub(crate) text: String,
 }
 
 /// A command and what it is said to print.
 pub(crate) struct Shown {
     pub(crate) line: usize,
-    command: String,
-    code: i32,
+    pub(crate) command: String,
+    pub(crate) code: i32,
     pub(crate) output: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn all_fit(said: &[String], printed: &str) -> bool {
     }
 }
 
-fn looks_like_a_manifest(block: &Block) -> bool {
+pub(crate) fn looks_like_a_manifest(block: &Block) -> bool {
     let resources = [
         "- file:",
         "- exec:",
@@ -236,14 +236,20 @@ fn mistakes(page: &str) -> Vec<String> {
     mistakes
 }
 
+/// Every page of the book, and those that stand at the root.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let found = sh("find docs -name '*.md' | sort; ls *.md", root);
+    found.lines().map(|path| root.join(path)).collect()
+}
+
 #[test]
 fn every_page_is_true() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let guides = fs::read_dir(root.join("docs/guide")).unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<PathBuf> =
-        guides.chain([root.join("README.md")]).filter(|path| path.exists()).collect();
-    pages.sort();
-    assert!(pages.len() > 2, "{pages:?}");
+    // The examples of the reference are held to the same by the types' own tests.
+    let mut pages = pages();
+    pages.retain(|path| !path.starts_with(root.join("docs/reference")));
+    assert!(pages.len() > 20, "{pages:?}");
     let mut all = Vec::new();
     for path in pages {
         let page = fs::read_to_string(&path).unwrap();
@@ -251,6 +257,46 @@ fn every_page_is_true() {
         all.extend(mistakes(&page).into_iter().map(|mistake| format!("{shown}: {mistake}")));
     }
     assert!(all.is_empty(), "\n{}", all.join("\n\n"));
+}
+
+/// The links of a page to files, each with the heading behind `#` if it names one.
+fn links(page: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let links = page.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
+    let local = links.filter(|link| !link.contains("://") && !link.contains(char::is_whitespace));
+    local.map(|link| link.split_once('#').map_or((link, None), |(file, heading)| (file, Some(heading))))
+}
+
+/// The name by which a heading is linked to.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    heading
+        .trim_start_matches('#')
+        .trim()
+        .chars()
+        .filter(kept)
+        .collect::<String>()
+        .to_lowercase()
+        .replace(' ', "-")
+}
+
+#[test]
+fn every_link_leads_somewhere_and_every_page_is_in_the_book() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let contents = fs::read_to_string(root.join("docs/SUMMARY.md")).unwrap();
+    for path in pages() {
+        let shown = path.strip_prefix(root).unwrap().display().to_string();
+        let page = fs::read_to_string(&path).unwrap();
+        if let Some(name) = shown.strip_prefix("docs/").filter(|name| *name != "SUMMARY.md") {
+            assert!(contents.contains(&format!("]({name})")), "{shown} is not in docs/SUMMARY.md");
+        }
+        for (link, heading) in links(&page) {
+            let target = if link.is_empty() { path.clone() } else { path.parent().unwrap().join(link) };
+            assert!(target.exists(), "{shown}: {link} leads nowhere");
+            let text = || fs::read_to_string(&target).unwrap();
+            let has = |heading| text().lines().any(|line| line.starts_with('#') && anchor(line) == heading);
+            assert!(heading.is_none_or(has), "{shown}: {link} has no heading {heading:?}");
+        }
+    }
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use crate::support::World;
 
 /// What is found: severity, place and message, then the help.
-struct Mistake {
-    manifest: &'static str,
-    says: &'static str,
+pub(crate) struct Mistake {
+    pub(crate) manifest: &'static str,
+    pub(crate) says: &'static str,
     help: &'static str,
 }
 
@@ -13,10 +13,11 @@ const fn mistake(manifest: &'static str, says: &'static str, help: &'static str)
     Mistake { manifest, says, help }
 }
 
-const DATA: &str = "data: { port: 8080, role: web, version: 1.10, mode: 420 }\nccm:\n  resources:\n";
+pub(crate) const DATA: &str =
+    "data: { port: 8080, role: web, version: 1.10, mode: 420 }\nccm:\n  resources:\n";
 
 /// The resources of manifests whose data is [`DATA`]; they begin at line 4.
-const MISTAKES: &[Mistake] = &[
+pub(crate) const MISTAKES: &[Mistake] = &[
     // Late templates that depend on nothing that a run could change.
     mistake(
         "- file: [{ $W/a: { $OWN, mode: '0644', content: 'port ${ Data.prot }' } }]",

@@ -1,11 +1,12 @@
 //! `ccm apply`
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use serde_json::{Map, Value, json};
 
 use super::{
     Exit,
     aliases::with_aliases,
+    complete,
     failure::{Failure, heed, warn},
     host,
     load_inputs::{self, Dotenv, InputFlags, Strictness},
@@ -30,20 +31,20 @@ pub(super) fn command() -> Command {
     let command = load_inputs::arguments(run::arguments(Command::new("apply")))
         .about("Brings the machine to the state that a manifest declares")
         .arg(manifest_argument().num_args(1..))
-        .arg(
+        .arg(complete::resources(
             Arg::new("only")
                 .long("only")
                 .value_name("REF")
                 .action(ArgAction::Append)
                 .help("Apply only this and what it requires: type#name, a pattern of it with *, or tag:WORD; may be repeated"),
-        )
-        .arg(
+        ))
+        .arg(complete::resources(
             Arg::new("skip")
                 .long("skip")
                 .value_name("REF")
                 .action(ArgAction::Append)
                 .help("Do not apply this, named as for --only; may be repeated"),
-        )
+        ))
         .arg(nats::stream_argument())
         .arg(Strictness::argument())
         .arg(switch("verify", "Read every file, also those that cannot have changed since they were last read"))
@@ -70,6 +71,7 @@ pub(super) fn command() -> Command {
 pub(super) fn manifest_argument() -> Arg {
     Arg::new("manifest")
         .value_name("MANIFEST")
+        .value_hint(ValueHint::AnyPath)
         .required(true)
         .help("A YAML or JSON file, a folder or bundle (.tar.gz, .zip, ...) that holds manifest.yaml, the address of one, or - for standard input")
 }

@@ -5,7 +5,7 @@ use clap::{Arg, ArgMatches, Command};
 use super::{
     Exit,
     aliases::with_aliases,
-    api, attributes,
+    api, attributes, complete,
     failure::{Failure, heed, show},
     flags::{self, ResourceFlags},
     host,
@@ -69,7 +69,10 @@ fn of_type(kind: &'static dyn AnyType) -> Command {
     let about = description.split("\n\n").next().unwrap_or_default().replace('\n', " ");
     let command = load_inputs::arguments(run::arguments(Command::new(kind.name())))
         .about(about.trim_end_matches('.').to_owned())
-        .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
+        .arg(complete::names(
+            Arg::new("name").value_name("NAME").required(true).help("The resource's name"),
+            kind,
+        ))
         .arg(ensure)
         .arg(session::argument())
         .arg(nats::stream_argument())

@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf, sync::Arc};
 
 use ccm_expr::{Map, Path, Value};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
 use super::{
     Exit,
@@ -47,6 +47,7 @@ pub(super) fn arguments() -> [Arg; 3] {
         Arg::new("facts")
             .long("facts")
             .value_name("FILE")
+            .value_hint(ValueHint::FilePath)
             .action(ArgAction::Append)
             .value_parser(value_parser!(PathBuf))
             .help("A YAML or JSON file with facts that go over those of the machine"),

@@ -2,9 +2,9 @@
 
 use std::{fmt::Write, path::Path};
 
-use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser};
+use clap::{Arg, ArgAction, ArgMatches, ValueHint, builder::PossibleValuesParser};
 
-use super::{aliases, failure::Failure, required, words::Words};
+use super::{aliases, complete, failure::Failure, required, words::Words};
 use crate::{
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node, parse, to_value},
     host::{input, interrupt::Interrupt},
@@ -24,17 +24,18 @@ pub(super) fn arguments(kind: &dyn AnyType) -> Vec<Arg> {
     fields(kind)
         .iter()
         .filter(|field| field.name != "name" && field.name != "ensure")
-        .flat_map(flags)
+        .flat_map(|field| flags(kind, field))
         .collect()
 }
 
-fn flags(field: &Field) -> Vec<Arg> {
+fn flags(kind: &dyn AnyType, field: &Field) -> Vec<Arg> {
     let flag = flag(&field.name);
     let default = field.default.as_ref().filter(|_| field.kind != FieldKind::Boolean);
     let default = default.map(|value| format!(" [default: {value}]")).unwrap_or_default();
     let help = field.description.replace('\n', " ") + &default;
     let others = field.aliases.iter().map(|other| self::flag(other));
     let arg = Arg::new(field.name.clone()).long(flag.clone()).aliases(others.clone()).help(help);
+    let arg = complete::values(arg, kind, &field.name);
     let value = field.name.to_uppercase();
     match &field.kind {
         FieldKind::Boolean => {
@@ -65,6 +66,7 @@ fn flags(field: &Field) -> Vec<Arg> {
                 Arg::new(name.clone())
                     .long(name.clone())
                     .value_name("FILE")
+                    .value_hint(ValueHint::FilePath)
                     .conflicts_with(field.name.clone())
                     .help(help)
             });

@@ -8,7 +8,7 @@ use std::{
 };
 
 use ccm_expr::{Map, Memory, Value};
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::NonEmptyStringValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, builder::NonEmptyStringValueParser};
 use rustix::{fs::OFlags, io::Errno};
 
 use super::{
@@ -35,6 +35,7 @@ pub(super) fn arguments(command: Command) -> Command {
     let hiera = Arg::new("hiera")
         .long("hiera")
         .value_name("FILE|URL")
+        .value_hint(ValueHint::FilePath)
         .value_parser(NonEmptyStringValueParser::new())
         .action(ArgAction::Append)
         .help(

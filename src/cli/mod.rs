@@ -9,6 +9,7 @@ mod apply;
 mod attributes;
 mod bundle;
 mod check;
+mod complete;
 mod completions;
 mod ensure;
 mod eval;
@@ -17,6 +18,7 @@ mod failure;
 mod flags;
 mod hiera;
 mod load_inputs;
+mod manual;
 mod nats;
 mod output;
 mod progress;
@@ -60,6 +62,11 @@ use crate::{
 /// Runs the program with the process's own arguments and environment.
 #[must_use]
 pub fn main() -> ExitCode {
+    match complete::answer() {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(error) => return failure::usage(error),
+    }
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return failure::usage(error),
@@ -98,7 +105,7 @@ enum Invocation {
     Facts(facts::Arguments),
     Schema(schema::Arguments),
     Completions(completions::Arguments),
-    Manual(completions::ManualArguments),
+    Manual(manual::Arguments),
 }
 
 impl Invocation {
@@ -126,7 +133,7 @@ impl Invocation {
             "facts" => Self::Facts(facts::Arguments::from_matches(matches)?),
             "schema" => Self::Schema(schema::Arguments::from_matches(matches)?),
             "completions" => Self::Completions(completions::Arguments::from_matches(matches)?),
-            "man" => Self::Manual(completions::ManualArguments::from_matches(matches)?),
+            "man" => Self::Manual(manual::Arguments::from_matches(matches)?),
             _ => return Err(no_command()),
         })
     }
@@ -148,7 +155,7 @@ impl Invocation {
             Self::Facts(arguments) => facts::run(arguments, output),
             Self::Schema(arguments) => schema::run(&arguments, output),
             Self::Completions(arguments) => Ok(completions::run(&arguments, output)),
-            Self::Manual(arguments) => completions::write_manual(&arguments),
+            Self::Manual(arguments) => manual::run(&arguments),
         }
     }
 
@@ -186,7 +193,7 @@ Examples:
   ccm validate site.yaml
 
 Documentation: `ccm COMMAND --help`; `ccm ensure TYPE --help` for the properties
-of a type; guides and reference in the folder docs of the source.";
+of a type; ccm(1) and ccm-manifest(5); the book in the folder docs of the source.";
 
 /// Makes everything that is printed from now on follow `--color`.
 fn use_colours(matches: &ArgMatches) {
@@ -234,7 +241,7 @@ fn commands() -> Command {
             facts::command(),
             schema::command(),
             completions::command(),
-            completions::manual_command(),
+            manual::command(),
         ])
 }
 
@@ -253,15 +260,22 @@ enum Exit {
     Plugin(CheckState),
 }
 
+impl Exit {
+    /// Returns the number that the system is told.
+    const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failed => 1,
+            Self::NotAttempted => 2,
+            Self::Changed => 3,
+            Self::Plugin(state) => state.number(),
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Success => 0,
-            Exit::Failed => 1,
-            Exit::NotAttempted => 2,
-            Exit::Changed => 3,
-            Exit::Plugin(state) => state.number(),
-        })
+        Self::from(exit.code())
     }
 }
 

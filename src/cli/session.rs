@@ -2,7 +2,7 @@
 
 use std::{env, path::PathBuf};
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use jiff::Timestamp;
 
 use super::{
@@ -37,6 +37,7 @@ pub(super) fn command() -> Command {
                     Arg::new("directory")
                         .long("directory")
                         .value_name("FOLDER")
+                        .value_hint(ValueHint::DirPath)
                         .value_parser(value_parser!(PathBuf))
                         .help(
                             "A folder to make it in, new or empty [default: a new one for temporary files]",
@@ -61,6 +62,7 @@ pub(super) fn argument() -> Arg {
     let argument = Arg::new("session")
         .long("session")
         .value_name("FOLDER")
+        .value_hint(ValueHint::DirPath)
         .value_parser(value_parser!(PathBuf))
         .help("The session to record in and to look up references in");
     or_variable(argument, VARIABLE)

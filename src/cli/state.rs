@@ -2,7 +2,7 @@
 
 use std::{env, path::PathBuf};
 
-use clap::{Arg, ArgMatches, value_parser};
+use clap::{Arg, ArgMatches, ValueHint, value_parser};
 use rustix::process::geteuid;
 
 use super::{failure::Failure, or_variable};
@@ -13,6 +13,7 @@ pub(super) fn argument() -> Arg {
     let argument = Arg::new("state-dir")
         .long("state-dir")
         .value_name("FOLDER")
+        .value_hint(ValueHint::DirPath)
         .value_parser(value_parser!(PathBuf))
         .help("Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]");
     or_variable(argument, "CCM_STATE_DIR")

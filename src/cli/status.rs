@@ -9,7 +9,7 @@ use clap::{
 use serde_json::Value;
 
 use super::{
-    Exit, aliases,
+    Exit, aliases, complete,
     failure::Failure,
     flags, host,
     nats::NatsFlags,
@@ -38,7 +38,9 @@ pub(super) fn command() -> Command {
                 ))
                 .help("The resource's type"),
         )
-        .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
+        .arg(complete::names_of_typed(
+            Arg::new("name").value_name("NAME").required(true).help("The resource's name"),
+        ))
         .arg(switch("json", "Print JSON instead of YAML"))
         .arg(state::argument())
 }

@@ -4,13 +4,17 @@ use serde_json::{Map, Value, json};
 
 use super::{Settings, repetition::KEY as FOR_EACH};
 use crate::{
-    resource::{declaration_schema, inlined},
+    document::{Source, parse, to_value},
+    resource::{AnyType, declaration_schema, inlined},
     types::TYPES,
 };
 
+/// What the schema is called. It changes when documents that were valid no longer are.
+const ID: &str = "urn:ccm:schema:manifest:1";
+
 /// The schema of a whole manifest.
 pub(crate) fn manifest_schema() -> Value {
-    let resources = json!({ "type": "array", "items": { "$ref": "#/$defs/resource" } });
+    let resources = json!({ "type": "array", "items": { "$ref": "#/definitions/resource" } });
     let mut definitions = Map::new();
     let mut entries = Map::new();
     for kind in TYPES {
@@ -18,27 +22,78 @@ pub(crate) fn manifest_schema() -> Value {
         // Conditions are expressions as they are.
         let templated = properties_of(&mut declaration).filter(|(key, _)| *key != "control");
         templated.for_each(|(_, property)| allow_templates(property));
-        declaration["properties"][FOR_EACH] = json!({ "$ref": "#/$defs/for_each" });
+        declaration["properties"][FOR_EACH] = json!({ "$ref": "#/definitions/for_each" });
         definitions.insert(kind.name().to_owned(), declaration);
         entries.insert(kind.name().to_owned(), forms(kind.name()));
     }
     definitions.insert(
         "resource".to_owned(),
-        json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false, "properties": entries }),
+        json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false, "properties": entries, "defaultSnippets": snippets() }),
     );
     let template =
         json!({ "type": "string", "pattern": r"\{\{|\$\{", "description": "Text with a template in it." });
     definitions.insert("template".to_owned(), template);
     definitions.insert(FOR_EACH.to_owned(), for_each());
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+    let mut schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": ID,
         "title": "ccm manifest",
         "anyOf": [
-            { "$ref": "#/$defs/manifest" },
+            { "$ref": "#/definitions/manifest" },
             resources,
         ],
-        "$defs": with_manifest(definitions, &resources),
-    })
+        "definitions": with_manifest(definitions, &resources),
+    });
+    finish(&mut schema);
+    schema
+}
+
+/// Makes a schema and those inside of it fit for editors: nothing that only ccm understands, nothing newer than draft 7, and
+/// descriptions that are shown with their marks.
+fn finish(schema: &mut Value) {
+    let Some(keywords) = schema.as_object_mut() else { return };
+    keywords.retain(|keyword, value| {
+        let is_width = keyword == "format" && value.as_str().is_some_and(|format| format.contains("int"));
+        !keyword.starts_with("x-") && keyword != "deprecated" && !is_width
+    });
+    if let Some(description) = keywords.get("description").cloned() {
+        keywords.insert("markdownDescription".to_owned(), description);
+    }
+    for (keyword, value) in keywords {
+        match keyword.as_str() {
+            "properties" | "patternProperties" | "definitions" => {
+                value.as_object_mut().into_iter().flatten().for_each(|(_, schema)| finish(schema));
+            }
+            "anyOf" | "oneOf" | "allOf" => value.as_array_mut().into_iter().flatten().for_each(finish),
+            "items" | "additionalProperties" | "if" | "then" | "else" => finish(value),
+            _ => {}
+        }
+    }
+}
+
+/// Examples of all types, for an editor to put in where a resource can stand.
+fn snippets() -> Value {
+    let of_type =
+        |kind: &&dyn AnyType| {
+            kind.examples().iter().filter_map(|example| {
+            let source = Source { name: String::new(), text: example.manifest.to_owned() };
+            let manifest = serde_json::to_value(to_value(&parse(&source).ok()?)).ok()?;
+            let [resource] = manifest.as_array()?.as_slice() else { return None };
+            Some(json!({ "label": example.title, "description": kind.name(), "body": literal(resource) }))
+        }).collect::<Vec<_>>()
+        };
+    TYPES.iter().flat_map(of_type).collect()
+}
+
+/// A value in which nothing is a place for the cursor or a variable of the editor.
+fn literal(value: &Value) -> Value {
+    let text = |text: &str| text.replace('\\', "\\\\").replace('$', "\\$");
+    match value {
+        Value::String(value) => text(value).into(),
+        Value::Array(items) => items.iter().map(literal).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (text(key), literal(value))).collect(),
+        other => other.clone(),
+    }
 }
 
 fn for_each() -> Value {
@@ -115,12 +170,12 @@ fn allow_templates(schema: &mut Value) {
         .into_iter()
         .partition(|(key, _)| ["description", "default", "deprecated"].contains(&key.as_str()));
     *given = about;
-    given.insert("anyOf".to_owned(), json!([value, { "$ref": "#/$defs/template" }]));
+    given.insert("anyOf".to_owned(), json!([value, { "$ref": "#/definitions/template" }]));
 }
 
 /// The three ways to write resources of a type.
 fn forms(kind: &str) -> Value {
-    let named = json!({ "$ref": format!("#/$defs/{kind}") });
+    let named = json!({ "$ref": format!("#/definitions/{kind}") });
     let unnamed = json!({ "allOf": [named, { "properties": { "name": false, FOR_EACH: false } }] });
     let properties = json!({ "anyOf": [unnamed, { "type": "null" }] });
     json!({
@@ -130,7 +185,7 @@ fn forms(kind: &str) -> Value {
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "properties": { FOR_EACH: { "$ref": "#/$defs/for_each" } },
+                    "properties": { FOR_EACH: { "$ref": "#/definitions/for_each" } },
                     "minProperties": 1,
                     "if": { "required": [FOR_EACH] },
                     "then": { "minProperties": 2, "maxProperties": 2 },

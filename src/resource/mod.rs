@@ -47,7 +47,8 @@ pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use rendering::{Elements, HIDDEN};
 pub(crate) use schema::{
-    Field, FieldKind, declaration_schema, document, fields, inlined, keys, spellings, written,
+    Field, FieldKind, common_fields, declaration_schema, document, fields, inlined, keys, own_fields,
+    spellings, written,
 };
 
 pub(crate) use shell_signs::meant_for_a_shell;

@@ -83,13 +83,14 @@ fn spelled(keys: &'static [&'static str], schema: &Schema) -> Vec<(&'static str,
 }
 
 /// The properties that every type has, less those that this one cannot use.
-pub(super) fn common_fields(kind: &dyn AnyType) -> Vec<Field> {
+pub(crate) fn common_fields(kind: &dyn AnyType) -> Vec<Field> {
     let mut fields = own_fields(&inlined::<Common>());
     fields.retain(|field| field.name != "subscribe" || kind.refreshes());
     fields
 }
 
-pub(super) fn own_fields(schema: &Schema) -> Vec<Field> {
+/// The properties that a schema describes.
+pub(crate) fn own_fields(schema: &Schema) -> Vec<Field> {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties.into_iter().flatten().map(|(name, schema)| field(name, schema)).collect()
 }
@@ -210,11 +211,17 @@ pub(crate) fn declaration_schema(kind: &dyn AnyType) -> Value {
     for (key, known) in spelled(kind.keys(), &kind.properties_schema()) {
         if let Some(mut other) = properties.get(known).filter(|_| key != known).cloned() {
             other["deprecated"] = true.into();
+            other["description"] = format!("The same as `{known}`.").into();
             properties.insert(key.to_owned(), other);
         }
     }
     if !kind.refreshes() {
         properties.shift_remove("subscribe");
+    }
+    if let Some(provider) = properties.get_mut("provider").and_then(Value::as_object_mut) {
+        provider.remove("type");
+        let names = kind.providers().into_iter().map(|(name, _)| json!(name));
+        provider.insert("enum".to_owned(), names.chain([Value::Null]).collect());
     }
     let description = kind.properties_schema().get("description").cloned().unwrap_or_default();
     json!({ "type": "object", "description": description, "properties": properties, "additionalProperties": false })

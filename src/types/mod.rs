@@ -14,7 +14,7 @@ pub(crate) mod package;
 mod scaffold;
 mod service;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod unmanaged;
 
 pub(crate) use package::debian_order;

@@ -114,7 +114,9 @@ fn events(resources: &[Resource], folder: &Path, foresight: Foresight) -> Vec<Va
     let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
     let (mode, exclusion) = (RunMode::Real, Exclusion::WholeRun);
     let task = Task::Apply;
-    let settings = Settings { mode, diffs: Diffs::Wanted, detail: Detail::Whole, exclusion, foresight, task };
+    let registrations = Registrations::Unwanted;
+    let settings =
+        Settings { mode, diffs: Diffs::Wanted, detail: Detail::Whole, exclusion, foresight, registrations, task };
     let mut engine = Engine::new(&host, &memory, settings, Session::begin());
     let site = Site {
         resources,

@@ -1,0 +1,81 @@
+//! What is true of the program as a whole and said in the manual and in the reference: exit codes, variables, files.
+
+use super::super::{Exit, complete};
+
+/// Every exit code with what it means.
+pub(super) const EXIT_CODES: [(Exit, &str); 4] = [
+    (Exit::Success, "Everything is as asked, whether or not something had to be changed for it."),
+    (
+        Exit::Failed,
+        "A resource failed, or was skipped because one that it requires had failed; or the run was interrupted; or its report could not be printed.",
+    ),
+    (
+        Exit::NotAttempted,
+        "Nothing was attempted: wrong arguments, an invalid manifest, data that cannot be read, another run in progress with `--no-wait`.",
+    ),
+    (
+        Exit::Changed,
+        "With `--detailed-exitcode`, instead of 0: something was changed, or in a dry run would have been.",
+    ),
+];
+
+/// Every variable that ccm reads, with what it does.
+pub(super) const VARIABLES: [(&str, &str); 21] = [
+    ("CCM_HIERA_DATA", "A file or address with data, as `--hiera`."),
+    ("CCM_MAX_INPUT_SIZE", "How large each document may be, as `--max-input-size`."),
+    (
+        "CCM_MEMORY_LIMIT",
+        "How much all expressions of a run may hold together, such as `1GiB`; 512 MiB otherwise.",
+    ),
+    (
+        "CCM_SEQUENTIAL",
+        "Has every resource looked at in its turn, instead of files ahead on all processors, if it is `1`.",
+    ),
+    ("CCM_SESSION_STORE", "The folder of the session that commands of a script record in, as `--session`."),
+    ("CCM_STATE_DIR", "Where ccm keeps its memory, as `--state-dir`."),
+    (complete::VARIABLE, "The shell that asks for completions; set by the scripts of `ccm completions`."),
+    ("HOME", "Where the folders of a user are that the XDG variables do not name."),
+    ("XDG_CONFIG_HOME", "The user's own facts are in `choria/ccm` below it; `$HOME/.config` otherwise."),
+    (
+        "XDG_STATE_HOME",
+        "The memory of a user other than root is in `ccm` below it; `$HOME/.local/state` otherwise.",
+    ),
+    ("TMPDIR", "Where new sessions are put; `/tmp` otherwise."),
+    ("PATH", "Where commands, and the tools of package managers and systemd, are looked up."),
+    ("NO_COLOR", "No colours if it is set; `--color` has the last word."),
+    ("TERM", "No colours and no progress line if it is `dumb`."),
+    ("NOTIFY_SOCKET", "Where systemd is told that the agent is ready and alive."),
+    ("JOURNAL_STREAM", "Set by systemd: lines of the agent's log begin with their level, for the journal."),
+    ("SSH_AUTH_SOCK", "The ssh agent that has the key for `ccm bundle sign`."),
+    ("http_proxy", "The proxy for addresses with `http`."),
+    ("https_proxy", "The proxy for addresses with `https`."),
+    ("all_proxy", "The proxy for both, where they have none of their own."),
+    ("no_proxy", "Hosts that are asked without a proxy, separated by commas."),
+];
+
+/// Every file that ccm reads or keeps besides those that it is told to.
+pub(super) const FILES: [(&str, &str); 11] = [
+    (
+        "/var/lib/ccm",
+        "The memory of root's runs: the run lock, refreshes that are owed, what was unpacked from archives. Mode 0700. Deleting it loses memory, never correctness.",
+    ),
+    ("$XDG_STATE_HOME/ccm", "The same of other users."),
+    ("/etc/choria/ccm/facts.json, facts.yaml", "Facts about this machine that people wrote down."),
+    ("/etc/choria/ccm/facts.d/*.json, *.yaml", "More of them, in the order of their names; later ones win."),
+    ("/etc/choria/ccm/facts.d/*", "Programs that print facts, where only root can change them."),
+    (
+        "$XDG_CONFIG_HOME/choria/ccm",
+        "The same three of the user, over those of the machine; without programs.",
+    ),
+    (
+        "./.env, ./.hiera",
+        "Variables and data for `ccm ensure`, if root or the user owns them and nobody else may write them.",
+    ),
+    (
+        "/etc/ccm/agent.yaml",
+        "The configuration of `ccm agent`; also `/etc/choria/ccm/agent.yaml` and `config.yaml` there.",
+    ),
+    ("/etc/ccm/allowed_signers", "Whose signatures of bundles the agent believes, in the form of ssh."),
+    ("/etc/ccm/manifest.yaml", "What `ccm-apply.service` applies: part of the packages, empty at first."),
+    ("/etc/ssl/certs", "Certificates that are trusted, or what `SSL_CERT_FILE` and `SSL_CERT_DIR` name."),
+];
