@@ -45,7 +45,8 @@ fn said(world: &World, documents: &[(String, String)]) -> Option<BTreeMap<String
 #[ignore = "needs yaml-language-server: make try-editor"]
 fn no_example_is_marked() {
     let root = Path::new(ROOT);
-    let examples = sh("find examples -name '*.yaml'; ls packaging/manifest.yaml; find docs -name '*.md'", root);
+    let examples =
+        sh("find examples -name '*.yaml'; ls packaging/manifest.yaml; find docs -name '*.md'", root);
     let mut documents = Vec::new();
     for path in examples.lines() {
         let text = fs::read_to_string(root.join(path)).unwrap();

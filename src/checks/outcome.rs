@@ -35,7 +35,7 @@ impl CheckState {
     }
 
     /// Returns the exit code of a plugin that tells this state.
-    pub(crate) fn number(self) -> u8 {
+    pub(crate) const fn number(self) -> u8 {
         match self {
             Self::Ok => 0,
             Self::Warning => 1,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgMatches, Command};
 
 use self::formats::CheckFormat;
-use super::{Exit, failure::Failure, host, output::Output, required};
+use super::{Exit, failure::Failure, host, nats::NatsFlags, output::Output, required};
 use crate::{
     checks::{self, HealthCheck, Rules},
     document::{Diagnostic, Diagnostics, NodeError, Source, Value, from_node, parse},
@@ -50,7 +50,7 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let host = host(&output.progress)?;
+    let host = host(&output.progress, &NatsFlags::default())?;
     let (checks, folder) = match read(&arguments.file, &host) {
         Ok(read) => read,
         Err(failure) if arguments.format == CheckFormat::Nagios => {

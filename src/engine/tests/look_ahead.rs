@@ -115,8 +115,15 @@ fn events(resources: &[Resource], folder: &Path, foresight: Foresight) -> Vec<Va
     let (mode, exclusion) = (RunMode::Real, Exclusion::WholeRun);
     let task = Task::Apply;
     let registrations = Registrations::Unwanted;
-    let settings =
-        Settings { mode, diffs: Diffs::Wanted, detail: Detail::Whole, exclusion, foresight, registrations, task };
+    let settings = Settings {
+        mode,
+        diffs: Diffs::Wanted,
+        detail: Detail::Whole,
+        exclusion,
+        foresight,
+        registrations,
+        task,
+    };
     let mut engine = Engine::new(&host, &memory, settings, Session::begin());
     let site = Site {
         resources,

@@ -128,7 +128,7 @@ fn ask(
     arguments: &[JinjaValue],
     spellings: &Spellings,
 ) -> Result<JinjaValue, Error> {
-    let arguments: Vec<Value> = arguments.iter().map(|argument| spellings.from_jinja(argument)).collect();
+    let arguments: Vec<Value> = arguments.iter().map(|argument| spellings.to_value(argument)).collect();
     let arguments = serde_json::to_string(&arguments).map_err(|error| failed(error.to_string()))?;
     answers.get(Question::Call(name, arguments)).map(|value| spellings.to_jinja(&value))
 }
