@@ -282,7 +282,8 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 }
                 observer.begun(resource);
                 let seen = ahead.take(done, self.history.now());
-                let report = self.turn(place, resource, &resources[done + 1..], seen, observer);
+                let beforehand = Beforehand { seen, next: &resources[done + 1..] };
+                let report = self.turn(place, resource, beforehand, observer);
                 observer.finished(&report);
                 let is_last = done + 1 == resources.len();
                 if report.event.failed && place.site.on_failure == OnFailure::Stop && !is_last {
@@ -293,14 +294,12 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         })
     }
 
-    /// Applies one resource, whatever happens, and records its event. `next` are those whose turns follow, `seen` is what
-    /// was seen of it before its turn.
+    /// Applies one resource, whatever happens, and records its event.
     fn turn(
         &mut self,
         place: &Place<'a>,
         resource: &'a Resource,
-        next: &[Resource],
-        seen: Option<Sight>,
+        beforehand: Beforehand,
         observer: &mut dyn Observer,
     ) -> Report<'a> {
         let started = Instant::now();
@@ -349,7 +348,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                     outcome = self.apply_child(place, resource, child, observer);
                 }
                 None => {
-                    outcome = self.converge(place, resource, next, seen, &causes, &mut event, observer);
+                    outcome = self.converge(place, resource, beforehand, &causes, &mut event, observer);
                     because_of = causes;
                 }
             },
@@ -386,13 +385,13 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         &mut self,
         place: &Place<'a>,
         resource: &Resource,
-        next: &[Resource],
-        seen: Option<Sight>,
+        beforehand: Beforehand,
         causes: &[&Reference],
         event: &mut Event,
         observer: &mut dyn Observer,
     ) -> Outcome {
         let failed = |errors| Outcome { errors, ..Outcome::default() };
+        let Beforehand { seen, next } = beforehand;
         let Engine { host, memory, settings, .. } = &*self.engine;
         let settings = &Settings { mode: place.mode, ..*settings };
         let late = match resource.wanted_now(&place.scope, place.site.source) {
@@ -427,12 +426,20 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             prediction: &place.prediction,
         };
         let outcome = attempts.make(seen, &mut self.refreshes, &mut self.grouped, observer);
-        let observed = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
-        if let Some(value) = observed.and_then(|have| wanted.learns(have)) {
+        let left = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
+        if let Some(value) = left.and_then(|have| wanted.learns(have)) {
             place.scope.learn(&resource.name, value.clone());
         }
         outcome
     }
+}
+
+/// What is known when the turn of a resource comes.
+struct Beforehand<'n> {
+    /// What was seen of it already.
+    seen: Option<Sight>,
+    /// Those whose turns follow.
+    next: &'n [Resource],
 }
 
 /// Collects what is only looked at within a real run: the children that say so.

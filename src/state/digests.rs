@@ -126,7 +126,7 @@ impl DigestMemory for Digests {
         }
     }
 
-    fn is_worthwhile(&self, _size: u64) -> bool {
+    fn is_worthwhile(&self) -> bool {
         self.matters() && !self.state.is_nowhere()
     }
 
@@ -223,9 +223,10 @@ fn encoded_time(time: Timestamp) -> [u8; TIME_SIZE] {
 }
 
 fn time(bytes: &[u8; TIME_SIZE]) -> Timestamp {
-    let [a, b, c, d, e, f, g, h, nanoseconds @ ..] = *bytes;
-    let seconds = i64::from_le_bytes([a, b, c, d, e, f, g, h]);
-    Timestamp { seconds, nanoseconds: u32::from_le_bytes(nanoseconds) }
+    Timestamp {
+        seconds: bytes.first_chunk().map_or(0, |seconds| i64::from_le_bytes(*seconds)),
+        nanoseconds: bytes.last_chunk().map_or(0, |nanoseconds| u32::from_le_bytes(*nanoseconds)),
+    }
 }
 
 fn boot() -> Option<[u8; BOOT_SIZE]> {

@@ -47,8 +47,8 @@ pub(crate) trait DigestMemory {
     fn find(&self, stamp: &Stamp) -> Option<[u8; 32]>;
     /// Returns whether any digest of an earlier run is known.
     fn is_of_use(&self) -> bool;
-    /// Returns whether it is cheaper to remember a file of this size than to read it again.
-    fn is_worthwhile(&self, size: u64) -> bool;
+    /// Returns whether it is worth the effort to remember what is read now.
+    fn is_worthwhile(&self) -> bool;
     /// Remembers a digest.
     fn keep(&self, stamp: Stamp, sha256: [u8; 32]);
     /// Returns the time.
@@ -84,10 +84,8 @@ pub(crate) fn digest_once<E>(
     }
     // In this order: what happens after the look at the clock shows in the times, unless somebody writes already.
     let began = memory.now();
-    let may_hold = memory.is_worthwhile(before.size)
-        && is_settled(&before, began)
-        && is_of_known_kind(file)
-        && has_no_writer(file);
+    let may_hold =
+        memory.is_worthwhile() && is_settled(&before, began) && is_of_known_kind(file) && has_no_writer(file);
     let sha256 = hash()?;
     if let Some(sha256) = sha256.filter(|_| may_hold && stamp_of(file) == Some(before)) {
         memory.keep(before, sha256);

@@ -24,7 +24,7 @@ impl DigestMemory for Forgetful {
         None
     }
 
-    fn is_worthwhile(&self, _: u64) -> bool {
+    fn is_worthwhile(&self) -> bool {
         false
     }
 
@@ -60,7 +60,7 @@ impl DigestMemory for Notes {
         self.known.borrow().iter().find(|(known, _)| known == stamp).map(|(_, sha256)| *sha256)
     }
 
-    fn is_worthwhile(&self, _: u64) -> bool {
+    fn is_worthwhile(&self) -> bool {
         true
     }
 
