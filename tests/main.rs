@@ -13,6 +13,7 @@
 
 mod accounts;
 mod agent;
+mod agent_nats;
 mod agent_sources;
 mod agent_systemd;
 mod architecture;
@@ -54,6 +55,7 @@ mod links;
 mod loops;
 mod manifest;
 mod mistakes;
+mod nats;
 mod overlap;
 mod package;
 mod package_apt;
@@ -63,6 +65,7 @@ mod pending_refreshes;
 mod prediction;
 mod purge;
 mod readme;
+mod registration;
 mod remembered_files;
 mod report;
 mod roles;

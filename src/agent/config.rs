@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::source::{Address, Purpose};
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, closest, from_node},
+    nats,
     resource::keys,
     vocabulary::Duration,
 };
@@ -221,7 +222,9 @@ impl Reading<'_> {
             let help = "leave the key out to use `sources` in the state directory";
             found.push(problem.at(self.span("cache_dir")).with_help(help));
         }
-        if written.require_signature && matches!(data, Some(Address::KeyValue { .. })) {
+        if written.require_signature
+            && matches!(&data, Some(Address::Nats(data)) if data.store == nats::Store::KeyValue)
+        {
             let message = "external_data_url: data from kv:// cannot be signed, and require_signature is set";
             let help =
                 "put the data into an object (obj://) or on a web server, with its signature beside it";

@@ -14,6 +14,7 @@ mod content;
 mod control;
 mod due;
 mod exporter;
+mod fleet;
 mod intake;
 mod log;
 mod mailbox;
@@ -40,6 +41,7 @@ pub(crate) use self::{
 use crate::{
     host::{Host, input::Limits},
     manifest::{LoadInputs, Location},
+    nats::ContextChoice,
     state::Memory,
 };
 
@@ -53,6 +55,8 @@ pub(crate) trait Surroundings {
     fn limits(&self) -> Limits;
     /// Cleans up after runs that were killed.
     fn recover(&self, host: &Host, memory: &Memory);
+    /// Returns the NATS context that counts, where the configuration names this one.
+    fn context(&self, configured: &str) -> ContextChoice;
     /// Reads the configuration again, or says what is wrong with it.
     fn configuration(&self) -> Result<Config, String>;
 }

@@ -1,25 +1,33 @@
 //! Which kind of source an address leads to.
 
-use super::source::{Address, HttpSource, LocalSource, Opening};
-use crate::host::{http::Proxies, interrupt::Interrupt};
+use std::sync::Arc;
+
+use super::source::{Address, HttpSource, LocalSource, NatsSource, Opening, Unsupported};
+use crate::{
+    host::{http::Proxies, interrupt::Interrupt},
+    nats::Connection,
+};
 
 /// What sources need to be opened.
 #[derive(Clone)]
 pub(crate) struct Openings {
     pub(crate) proxies: Proxies,
     pub(crate) interrupt: Interrupt,
+    /// The connection to NATS, where the configuration asks for one.
+    pub(crate) connection: Option<Arc<Connection>>,
 }
 
 impl Openings {
     /// Returns what opens the source behind an address, in the thread that it will live in.
     pub(crate) fn of(&self, address: &Address) -> Opening {
-        let Self { proxies, interrupt } = self.clone();
+        let Self { proxies, interrupt, connection } = self.clone();
         match address.clone() {
             Address::Path(path) => Box::new(|_| Box::new(LocalSource(path))),
             Address::Http(url) => Box::new(|_| Box::new(HttpSource::new(url, proxies, interrupt))),
-            Address::Object { .. } | Address::KeyValue { .. } => {
-                Box::new(|_| Box::new(super::source::Unsupported))
-            }
+            Address::Nats(address) => Box::new(|waker| match connection {
+                Some(connection) => Box::new(NatsSource::new(connection, address, waker)),
+                None => Box::new(Unsupported),
+            }),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::{collections::HashSet, path::Path, time::Instant};
 
 use super::{
     Surroundings,
+    fleet::Fleet,
     intake::{Intake, Judge},
     log::{Log, LogLevel},
     metrics::{self, Metrics},
@@ -50,6 +51,7 @@ pub(crate) struct Round<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) log: &'a dyn Log,
     pub(crate) metrics: &'a Metrics,
+    pub(crate) fleet: &'a Fleet,
     pub(crate) mode: RunMode,
     pub(crate) cause: &'a str,
 }
@@ -100,6 +102,7 @@ impl Round<'_> {
             detail: Detail::Outline,
             exclusion: Exclusion::WholeRun,
             foresight: Foresight::USUAL,
+            registrations: self.fleet.registrations(),
         };
         let mut engine = Engine::new(self.host, self.memory, settings, Session::begin());
         for ready in &ready {
@@ -124,6 +127,8 @@ impl Round<'_> {
         own: &mut OwnWrites,
     ) -> Outcome {
         let Ready { number, manifest, selected, .. } = ready;
+        let source = address(intake, *number);
+        let before = engine.session().events().len();
         let site = Site {
             resources: &manifest.resources,
             source: &manifest.source,
@@ -136,6 +141,7 @@ impl Round<'_> {
         let mut witness = Witness {
             round: self,
             manifest: *number,
+            source: &source,
             folder: &manifest.working_directory,
             watching,
             own,
@@ -153,7 +159,12 @@ impl Round<'_> {
         let (looked_at, repaired) = (witness.looked_at, witness.repaired);
         let took = started.elapsed();
         let summary = &finished.summary;
-        let source = address(intake, *number);
+        if ready.is_whole {
+            let resources = flattened(&manifest.resources);
+            let names: Vec<Reference> = resources.iter().map(|resource| resource.reference()).collect();
+            self.fleet.keep_only(&source, &names);
+        }
+        self.fleet.tell(&source, summary, &engine.session().events()[before..], self.log);
         let is_news = ready.is_whole || summary.changed_resources + summary.failed_resources > 0;
         // That a look found nothing is of interest to nobody.
         let level = if is_news { LogLevel::Info } else { LogLevel::Debug };
@@ -321,6 +332,7 @@ fn told(review: &crate::document::Review) -> Vec<String> {
 struct Witness<'w> {
     round: &'w Round<'w>,
     manifest: usize,
+    source: &'w str,
     folder: &'w Path,
     watching: Option<&'w mut Watching>,
     own: &'w mut OwnWrites,
@@ -343,6 +355,7 @@ impl Observer for Witness<'_> {
         if excluded.is_some() {
             return;
         }
+        self.round.fleet.note(self.source, report);
         self.looked_at += 1;
         let log = self.round.log;
         for warning in warnings {

@@ -15,6 +15,7 @@ use super::{
     control::{self, Asked},
     due::{Cause, Due, Plan},
     exporter::{self, Exported},
+    fleet::Fleet,
     intake::{Intake, Workshop},
     mailbox::Mailbox,
     metrics::{self, Metrics},
@@ -28,6 +29,7 @@ use super::{
 use crate::{
     engine::RunMode,
     host::{
+        Host,
         bus::UnitSignals,
         files::PrivateFolder,
         interrupt::{Hangups, Interrupt},
@@ -68,6 +70,7 @@ pub(crate) struct Agent<'s> {
     generation: u64,
     mailbox: Mailbox<Message>,
     intake: Intake,
+    fleet: Fleet,
     watching: Option<Watching>,
     /// What systemd tells of units, where it can be heard.
     units: Option<UnitSignals>,
@@ -99,7 +102,9 @@ impl<'s> Agent<'s> {
     pub(crate) fn new(setting: Setting<'s>, config: Config) -> Result<Self, String> {
         let mailbox = Mailbox::new().map_err(|error| format!("cannot make an event counter: {error}"))?;
         setting.log.set_level(config.written.log_level);
-        let intake = open_intake(&setting, &config, &mailbox, 0)?;
+        let context = setting.surroundings.context(&config.written.nats_context);
+        let fleet = Fleet::open(&config, context, setting.memory, &setting.log)?;
+        let intake = open_intake(&setting, &config, &mailbox, 0, &fleet)?;
         let metrics = if config.metrics.is_some() { Metrics::counting() } else { Metrics::idle() };
         let exported = Exported { metrics, is_ready: false.into(), sources: Mutex::default() };
         let now = Instant::now();
@@ -110,6 +115,7 @@ impl<'s> Agent<'s> {
             generation: 0,
             mailbox,
             intake,
+            fleet,
             units: None,
             pauses: Pauses::default(),
             due: Due::default(),
@@ -135,6 +141,7 @@ impl<'s> Agent<'s> {
             self.take_messages();
         }
         self.perform();
+        self.fleet.finish();
         let all = self.intake.manifests().count();
         let is_well = self.last.len() == all && self.last.values().all(|(_, outcome)| outcome.is_well());
         let is_stale = self.intake.slots.iter().any(|slot| slot.refused.is_some());
@@ -172,6 +179,11 @@ impl<'s> Agent<'s> {
         self.setting.service_manager.stopping();
         log.info("ended", &[]);
         Ok(())
+    }
+
+    /// Returns the machine, with the fleet that templates may ask.
+    fn host(&self) -> Host {
+        Host { nats: self.fleet.nats(), ..self.setting.surroundings.host() }
     }
 
     fn is_ending(&self) -> bool {
@@ -224,7 +236,7 @@ impl<'s> Agent<'s> {
     }
 
     fn take_messages(&mut self) {
-        let host = self.setting.surroundings.host();
+        let host = self.host();
         for message in self.mailbox.take() {
             match message {
                 Message::Run(asked) => {
@@ -261,7 +273,7 @@ impl<'s> Agent<'s> {
     }
 
     /// Judges what has arrived, and has it run.
-    fn settle(&mut self, host: &crate::host::Host) {
+    fn settle(&mut self, host: &Host) {
         let setting = &self.setting;
         let round = Round {
             surroundings: setting.surroundings,
@@ -269,6 +281,7 @@ impl<'s> Agent<'s> {
             memory: setting.memory,
             log: &*setting.log,
             metrics: &self.exported.metrics,
+            fleet: &self.fleet,
             mode: RunMode::Real,
             cause: "changed",
         };
@@ -328,7 +341,7 @@ impl<'s> Agent<'s> {
             self.due.all(Cause::Drift);
         }
         if !drift.sources.is_empty() {
-            let host = self.setting.surroundings.host();
+            let host = self.host();
             let workshop = Workshop { host: &host, memory: self.setting.memory, log: &*self.setting.log };
             self.intake.look_at_local(workshop);
             if self.intake.has_candidates() {
@@ -341,7 +354,7 @@ impl<'s> Agent<'s> {
     /// Runs what is due.
     fn perform(&mut self) {
         let busy = self.setting.service_manager.busy();
-        let host = self.setting.surroundings.host();
+        let host = self.host();
         if self.due.everything.is_some() {
             let workshop = Workshop { host: &host, memory: self.setting.memory, log: &*self.setting.log };
             self.intake.look_at_local(workshop);
@@ -367,7 +380,7 @@ impl<'s> Agent<'s> {
         self.answer_callers();
     }
 
-    fn apply(&mut self, host: &crate::host::Host, plan: &Plan, noticed: Option<Instant>) {
+    fn apply(&mut self, host: &Host, plan: &Plan, noticed: Option<Instant>) {
         let setting = &self.setting;
         let cause = plan.cause.to_string();
         setting.service_manager.status(&format!("applying ({cause})"));
@@ -377,6 +390,7 @@ impl<'s> Agent<'s> {
             memory: setting.memory,
             log: &*setting.log,
             metrics: &self.exported.metrics,
+            fleet: &self.fleet,
             mode: if self.config.written.noop { RunMode::Noop } else { RunMode::Real },
             cause: &cause,
         };
@@ -431,7 +445,7 @@ impl<'s> Agent<'s> {
                     .log
                     .error("the new configuration is not used", &[("error", &error), ("effect", &effect)]);
             }
-            Ok(config) => match open_intake(&self.setting, &config, &self.mailbox, self.generation + 1) {
+            Ok(config) => match self.open_all(&config) {
                 Err(error) => {
                     self.setting.log.error("the new configuration is not used", &[("error", &error)])
                 }
@@ -453,6 +467,27 @@ impl<'s> Agent<'s> {
         self.intake.ask_all();
         self.due.all(Cause::Hangup);
         self.setting.service_manager.ready();
+    }
+
+    /// Opens what another configuration asks for. Of NATS, what is the same stays.
+    fn open_all(&mut self, config: &Config) -> Result<Intake, String> {
+        let Setting { surroundings, memory, log, .. } = &self.setting;
+        let context = surroundings.context(&config.written.nats_context);
+        if !self.fleet.fits(config, &context) {
+            // Two must not send the same events.
+            self.fleet = Fleet::alone(context.clone());
+            self.fleet = match Fleet::open(config, context, memory, log) {
+                Ok(fleet) => fleet,
+                Err(error) => {
+                    let context = surroundings.context(&self.config.written.nats_context);
+                    if let Ok(fleet) = Fleet::open(&self.config, context, memory, log) {
+                        self.fleet = fleet;
+                    }
+                    return Err(error);
+                }
+            };
+        }
+        open_intake(&self.setting, config, &self.mailbox, self.generation + 1, &self.fleet)
     }
 
     /// Tells callers what came of the run that they asked for.
@@ -520,7 +555,7 @@ impl<'s> Agent<'s> {
                 .filter(|slot| slot.purpose == Purpose::Data)
                 .map(|slot| SourceStatus::of(slot, None)),
             next_run: Some(moment(self.next_run)),
-            nats: None,
+            nats: self.fleet.status(),
             watching: self.watching.as_ref().map(Watching::count).unwrap_or_default(),
             pauses: self
                 .pauses
@@ -541,15 +576,17 @@ fn open_intake(
     config: &Config,
     mailbox: &Mailbox<Message>,
     generation: u64,
+    fleet: &Fleet,
 ) -> Result<Intake, String> {
     let cache = match &config.cache_dir {
         Some(path) => PrivateFolder::make(path).map_err(|error| error.to_string())?,
         None => setting.memory.directory.make_folder("sources").map_err(|error| error.to_string())?,
     };
-    let host = setting.surroundings.host();
+    let host = Host { nats: fleet.nats(), ..setting.surroundings.host() };
+    let openings = Openings { connection: fleet.connection(), ..setting.openings.clone() };
     let workshop = Workshop { host: &host, memory: setting.memory, log: &*setting.log };
     let tell = |number| mailbox.sender(move |news| Message::News(generation, number, news));
-    Intake::open(config, &cache, &setting.openings, &tell, workshop)
+    Intake::open(config, &cache, &openings, &tell, workshop)
 }
 
 /// Begins to watch the sources of this machine; `None` if nothing is to be watched or the kernel does not let it.

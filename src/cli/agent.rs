@@ -18,6 +18,7 @@ use super::{
     facts::FactFlags,
     failure::{Failure, show},
     load_inputs::{environ, expression_memory},
+    nats::{self, NatsFlags},
     output::Output,
     progress::Progress,
     recover,
@@ -37,6 +38,7 @@ use crate::{
         users::Users,
     },
     manifest::{LoadInputs, Location},
+    nats::ContextChoice,
     state::Memory,
 };
 
@@ -72,6 +74,7 @@ pub(super) fn command() -> Command {
                 .help("How log lines are written"),
         )
         .arg(state::argument())
+        .arg(nats::context_argument())
         .subcommands([remote::status_command(), remote::run_command()])
 }
 
@@ -87,6 +90,7 @@ pub(super) struct Work {
     task: Task,
     format: LogFormat,
     state: StateFolder,
+    nats: NatsFlags,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +115,7 @@ impl Arguments {
             task,
             format: LogFormat::from_matches(matches),
             state: StateFolder::from_matches(matches),
+            nats: NatsFlags::from_matches(matches),
         }))
     }
 }
@@ -139,12 +144,13 @@ impl Work {
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
         let memory = self.state.memory()?;
         let proxies = Proxies::from_environment(|name| env::var(name).ok());
-        let surroundings = Machine { interrupt: interrupt.clone(), proxies: proxies.clone(), config: path };
+        let surroundings =
+            Machine { interrupt: interrupt.clone(), proxies: proxies.clone(), config: path, nats: self.nats };
         let setting = Setting {
             surroundings: &surroundings,
             memory: &memory,
             log: Arc::new(StderrLog::new(self.format)) as Arc<dyn Log>,
-            openings: Openings { proxies, interrupt: interrupt.clone() },
+            openings: Openings { proxies, interrupt: interrupt.clone(), connection: None },
             interrupt,
             service_manager: service_manager()?,
         };
@@ -224,20 +230,29 @@ struct Machine {
     interrupt: Interrupt,
     proxies: Proxies,
     config: PathBuf,
+    nats: NatsFlags,
 }
 
 impl Surroundings for Machine {
     fn host(&self) -> Host {
         let interrupt = self.interrupt.clone();
         let http = Client::new(self.proxies.clone(), interrupt.clone(), Arc::new(Progress::new()) as Arc<_>);
-        Host { interrupt, runner: Runner::default(), users: Users::default(), http }
+        Host { interrupt, runner: Runner::default(), users: Users::default(), http, nats: self.nats.nats() }
     }
 
-    fn inputs(&self, _: &Host, hiera: Vec<Location>) -> Result<LoadInputs, String> {
+    fn inputs(&self, host: &Host, hiera: Vec<Location>) -> Result<LoadInputs, String> {
         let facts = FactFlags::none().value(&self.interrupt).map_err(|failure| failure.to_string())?;
         let expression_memory = expression_memory().map_err(|failure| failure.to_string())?;
         let (environ, limits) = (environ(), self.limits());
-        Ok(LoadInputs { facts, environ, hiera, data: Vec::new(), limits, expression_memory })
+        Ok(LoadInputs {
+            facts,
+            environ,
+            hiera,
+            data: Vec::new(),
+            limits,
+            expression_memory,
+            nats: Arc::clone(&host.nats),
+        })
     }
 
     fn limits(&self) -> Limits {
@@ -246,6 +261,10 @@ impl Surroundings for Machine {
 
     fn recover(&self, host: &Host, memory: &Memory) {
         recover(host, memory);
+    }
+
+    fn context(&self, configured: &str) -> ContextChoice {
+        self.nats.context(configured)
     }
 
     fn configuration(&self) -> Result<Config, String> {

@@ -28,8 +28,8 @@ use super::{
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Style, Value, closest},
     engine::{
-        Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Report, RunMode, Selected,
-        Settings, Site,
+        Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Registrations, Report, RunMode,
+        Selected, Settings, Site,
     },
     host::{
         Host,
@@ -134,7 +134,7 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory()?);
+    let (host, memory) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory()?);
     let how = arguments.how;
     let mut desk =
         ApiServer::new(arguments.inputs, &arguments.session, arguments.mode, &host, &memory, output)?;
@@ -215,6 +215,7 @@ impl<'h> ApiServer<'h> {
             detail: Detail::Whole,
             exclusion: Exclusion::WhileChanging(Patience::Wait),
             foresight: Foresight::None,
+            registrations: Registrations::Unwanted,
         };
         Ok(Self {
             scope: heed(inputs.read(host)?.without_manifest(&folder, host, memory)?),

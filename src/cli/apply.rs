@@ -8,6 +8,7 @@ use super::{
     failure::{Failure, heed, warn},
     host,
     load_inputs::{self, InputFlags, Strictness},
+    nats,
     output::Output,
     report::{Format, Unchanged, Verbosity},
     run::{self, Run, RunFlags, refresh_store, to_text, waiting},
@@ -41,6 +42,7 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::Append)
                 .help("Do not apply this, named as for --only; may be repeated"),
         )
+        .arg(nats::stream_argument())
         .arg(Strictness::argument())
         .arg(switch("verify", "Read every file, also those that cannot have changed since they were last read"))
         .arg(switch("render", "Print the resolved manifest and apply nothing"))
@@ -85,7 +87,7 @@ impl Arguments {
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let flags = arguments.run;
     let memory = arguments.inputs.state.memory()?.with_recall(arguments.recall);
-    let host = host(&output.progress)?;
+    let host = host(&output.progress, &arguments.inputs.nats)?;
     let load_inputs = arguments.inputs.read(&host)?;
     let load = |location: &Location| {
         let loaded = manifest::load(location, &load_inputs, &host, &memory)?;

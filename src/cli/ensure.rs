@@ -8,6 +8,7 @@ use super::{
     flags::{self, ResourceFlags},
     host,
     load_inputs::{self, InputFlags},
+    nats,
     output::Output,
     report::{Format, Unchanged},
     run::{self, Run, RunFlags, concerns_others, refresh_store},
@@ -57,6 +58,7 @@ fn of_type(kind: &'static dyn AnyType) -> Command {
         .arg(Arg::new("name").value_name("NAME").required(true).help("The resource's name"))
         .arg(ensure)
         .arg(session::argument())
+        .arg(nats::stream_argument())
         .args(flags::arguments(kind))
         .after_help(flags::examples(kind))
 }
@@ -84,7 +86,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let flags = arguments.run;
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory()?);
+    let (host, memory) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory()?);
     let scope = heed(arguments.inputs.read_in(&folder, &host)?.without_manifest(&folder, &host, &memory)?);
     let (source, mut declaration) = arguments.resource.declaration(&host.interrupt)?;
     let mut diagnostics = Diagnostics::default();

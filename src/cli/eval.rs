@@ -57,7 +57,8 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory_to_look_at());
+    let (host, memory) =
+        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory_to_look_at());
     let load_inputs = arguments.inputs.read(&host)?;
     // Kept whole: with it goes the folder of a bundle, in which the expression may read.
     let manifest;

@@ -95,7 +95,8 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory_to_look_at());
+    let (host, memory) =
+        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory_to_look_at());
     let load_inputs = arguments.inputs.read(&host)?;
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &host, &memory)?);

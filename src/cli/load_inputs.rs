@@ -4,6 +4,7 @@ use std::{
     env, fs, io,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
+    sync::Arc,
 };
 
 use ccm_expr::{Map, Memory, Value};
@@ -13,6 +14,7 @@ use rustix::{fs::OFlags, io::Errno};
 use super::{
     facts::{self, FactFlags},
     failure::{Failure, warn},
+    nats::{self, NatsFlags},
     or_variable,
     state::{self, StateFolder},
     switch,
@@ -38,13 +40,16 @@ pub(super) fn arguments(command: Command) -> Command {
         .help(
             "Hierarchical data that goes over the manifest's own; of several, later ones over earlier ones",
         );
-    command.args(facts::arguments()).arg(state::argument()).arg(or_variable(hiera, "CCM_HIERA_DATA")).arg(
-        Arg::new("data")
-            .long("data")
-            .value_name("KEY=VALUE")
-            .action(ArgAction::Append)
-            .help("Data that goes over all other; dots in KEY make maps, VALUE has the type it has in YAML"),
-    )
+    command
+        .args(facts::arguments())
+        .arg(state::argument())
+        .arg(or_variable(hiera, "CCM_HIERA_DATA"))
+        .arg(
+            Arg::new("data").long("data").value_name("KEY=VALUE").action(ArgAction::Append).help(
+                "Data that goes over all other; dots in KEY make maps, VALUE has the type it has in YAML",
+            ),
+        )
+        .arg(nats::context_argument())
 }
 
 /// What becomes of a manifest about which there are warnings.
@@ -78,6 +83,7 @@ impl Strictness {
 pub(super) struct InputFlags {
     pub(super) facts: FactFlags,
     pub(super) state: StateFolder,
+    pub(super) nats: NatsFlags,
     hiera: Vec<Location>,
     data: Vec<Pair>,
 }
@@ -87,6 +93,7 @@ impl InputFlags {
         Ok(Self {
             facts: FactFlags::from_matches(matches)?,
             state: StateFolder::from_matches(matches),
+            nats: NatsFlags::from_matches(matches),
             hiera: data_locations(matches)?,
             data: pairs(matches, "data", "--data")?,
         })
@@ -101,6 +108,7 @@ impl InputFlags {
             hiera: self.hiera,
             data: self.data,
             expression_memory: expression_memory()?,
+            nats: Arc::clone(&host.nats),
         })
     }
 

@@ -14,8 +14,10 @@ mod failure;
 mod flags;
 mod hiera;
 mod load_inputs;
+mod nats;
 mod output;
 mod progress;
+mod registration;
 mod report;
 mod run;
 mod sarif;
@@ -34,6 +36,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use self::{
     failure::Failure,
+    nats::NatsFlags,
     output::{Loss, Output},
     progress::Progress,
 };
@@ -84,6 +87,7 @@ enum Invocation {
     Eval(eval::Arguments),
     Hiera(hiera::Arguments),
     Session(session::Arguments),
+    Registration(registration::Arguments),
     Facts(facts::Arguments),
     Schema(schema::Arguments),
     Completions(completions::Arguments),
@@ -107,6 +111,7 @@ impl Invocation {
             "eval" => Self::Eval(eval::Arguments::from_matches(matches)?),
             "hiera" => Self::Hiera(hiera::Arguments::from_matches(matches)?),
             "session" => Self::Session(session::Arguments::from_matches(matches)?),
+            "registration" => Self::Registration(registration::Arguments::from_matches(matches)?),
             "facts" => Self::Facts(facts::Arguments::from_matches(matches)?),
             "schema" => Self::Schema(schema::Arguments::from_matches(matches)?),
             "completions" => Self::Completions(completions::Arguments::from_matches(matches)?),
@@ -127,6 +132,7 @@ impl Invocation {
             Self::Eval(arguments) => eval::run(arguments, output),
             Self::Hiera(arguments) => hiera::run(arguments, output),
             Self::Session(arguments) => session::run(arguments, output),
+            Self::Registration(arguments) => registration::run(arguments, output),
             Self::Facts(arguments) => facts::run(arguments, output),
             Self::Schema(arguments) => schema::run(&arguments, output),
             Self::Completions(arguments) => Ok(completions::run(&arguments, output)),
@@ -206,6 +212,7 @@ fn command() -> Command {
             eval::command(),
             hiera::command(),
             session::command(),
+            registration::command(),
             facts::command(),
             schema::command(),
             completions::command(),
@@ -238,11 +245,11 @@ impl From<Exit> for ExitCode {
 }
 
 /// The machine that this process runs on.
-fn host(progress: &Arc<Progress>) -> Result<Host, Failure> {
+fn host(progress: &Arc<Progress>, nats: &NatsFlags) -> Result<Host, Failure> {
     let interrupt = interrupt()?;
     let proxies = Proxies::from_environment(|name| env::var(name).ok());
     let http = Client::new(proxies, interrupt.clone(), Arc::clone(progress) as Arc<_>);
-    Ok(Host { interrupt, runner: Runner::default(), users: Users::default(), http })
+    Ok(Host { interrupt, runner: Runner::default(), users: Users::default(), http, nats: nats.nats() })
 }
 
 /// Cleans up after runs that were killed, and from now on writes down which commands this one has in hand.
@@ -265,7 +272,7 @@ fn interrupt() -> Result<Interrupt, Failure> {
 /// Returns the machine for fuzzers, who start no command.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn host_to_fuzz() -> Option<Host> {
-    host(&Arc::new(Progress::new())).ok()
+    host(&Arc::new(Progress::new()), &NatsFlags::default()).ok()
 }
 
 #[cfg(feature = "fuzzing")]

@@ -14,7 +14,7 @@ use super::{
     switch,
 };
 use crate::{
-    engine::{Detail, Diffs, Engine, Exclusion, Finished, Foresight, RunMode, Settings, Site},
+    engine::{Detail, Diffs, Engine, Exclusion, Finished, Foresight, Registrations, RunMode, Settings, Site},
     host::{Host, process::close_inherited},
     resource::{Resource, flattened},
     session::Session,
@@ -109,6 +109,7 @@ impl Run<'_> {
             detail: if is_read { Detail::Whole } else { Detail::Outline },
             exclusion: self.exclusion,
             foresight: foresight(),
+            registrations: Registrations::Unwanted,
         };
         let progress = Arc::clone(&output.progress);
         let manner = Manner {

@@ -9,6 +9,7 @@ use super::{
     Exit,
     failure::Failure,
     flags, host,
+    nats::NatsFlags,
     output::Output,
     report::Format,
     required,
@@ -63,7 +64,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     let mut diagnostics = Diagnostics::default();
     let resource = declaration.resolve(Completeness::Identity, &mut diagnostics);
     let Some(resource) = resource else { return Err(Failure::problems(source, diagnostics)) };
-    let (host, memory) = (host(&output.progress)?, state.memory_to_look_at());
+    let (host, memory) = (host(&output.progress, &NatsFlags::default())?, state.memory_to_look_at());
     let mut silent = |_: &str| {};
     let observed = kind.provider(None, &host).and_then(|provider| {
         let nothing = RefCell::default();

@@ -58,7 +58,8 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) = (host(&output.progress)?, arguments.inputs.state.memory_to_look_at());
+    let (host, memory) =
+        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory_to_look_at());
     let load_inputs = arguments.inputs.read(&host)?;
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &arguments.manifests {

@@ -117,6 +117,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 warnings: Vec::new(),
                 excluded,
                 before: None,
+                registrations: Vec::new(),
                 causes: Vec::new(),
             });
         }

@@ -24,6 +24,7 @@ pub(crate) use crate::resource::RunMode;
 use crate::{
     document::Source,
     host::{Host, interrupt::Signal},
+    registration::Registration,
     resource::{Difference, Effects, Error, ErrorKind, History, Prediction, Resource, flattened},
     session::{Event, Session, StoreError, Summary},
     state::{Memory, RefreshStore},
@@ -49,6 +50,14 @@ pub(crate) struct Settings {
     pub(crate) detail: Detail,
     pub(crate) exclusion: Exclusion,
     pub(crate) foresight: Foresight,
+    pub(crate) registrations: Registrations,
+}
+
+/// Whether somebody publishes what resources register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registrations {
+    Wanted,
+    Unwanted,
 }
 
 /// What one run applies, and all that is read with it. None of it changes while the run lasts.
@@ -118,6 +127,8 @@ pub(crate) struct Report<'r> {
     pub(crate) excluded: Option<&'static str>,
     /// The state that was found first, in a word; nothing if it did not come to that.
     pub(crate) before: Option<String>,
+    /// What it registers, if it is as it should be and somebody publishes that.
+    pub(crate) registrations: Vec<Registration>,
     /// The changes of other resources on account of which it was to be refreshed.
     pub(crate) causes: Vec<&'r Reference>,
 }
@@ -364,8 +375,10 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         if let Err(error) = self.engine.session.record(&event) {
             self.unrecorded = Some(error);
         }
+        let registrations = self.registrations(place, resource, &event, &mut outcome.warnings);
         let Outcome { summary, differences, errors, warnings, before, .. } = outcome;
         Report {
+            registrations,
             resource,
             source: place.site.source,
             depth: place.within.len(),
@@ -378,6 +391,25 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             before,
             causes: because_of,
         }
+    }
+
+    /// Returns what a resource registers that had its turn and is as it should be. That it cannot be worked out is a
+    /// warning: the resource itself is well.
+    fn registrations(
+        &self,
+        place: &Place,
+        resource: &Resource,
+        event: &Event,
+        warnings: &mut Vec<String>,
+    ) -> Vec<Registration> {
+        let is_wanted = self.engine.settings.registrations == Registrations::Wanted;
+        if !is_wanted || event.failed || event.skipped || event.noop {
+            return Vec::new();
+        }
+        resource.registrations_now(&place.scope, place.site.source).unwrap_or_else(|errors| {
+            warnings.extend(errors.iter().map(|error| format!("it is not registered: {error}")));
+            Vec::new()
+        })
     }
 
     /// Expands what is left to expand, finds the provider and applies the resource.

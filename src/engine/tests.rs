@@ -7,6 +7,7 @@ use std::{
     collections::{BTreeSet, HashSet},
     fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use schemars::JsonSchema;
@@ -24,6 +25,7 @@ use crate::{
         process::Runner,
         users::Users,
     },
+    nats::{ContextChoice, Nats},
     resource::{
         self, AnyType, Candidate, Change, Completeness, Context, Declaration, Example, Member, ResourceType,
         Trigger, TypeOf, Watches,
@@ -196,8 +198,9 @@ impl Observer for Nobody {
 fn host() -> Host {
     let interrupt = Interrupt::never().unwrap();
     let proxies = Proxies::from_environment(|_| None);
-    let http = Client::new(proxies, interrupt.clone(), std::sync::Arc::new(Nobody));
-    Host { interrupt, runner: Runner::default(), users: Users::default(), http }
+    let http = Client::new(proxies, interrupt.clone(), Arc::new(Nobody));
+    let nats = Arc::new(Nats::new(ContextChoice::nowhere(), String::new()));
+    Host { interrupt, runner: Runner::default(), users: Users::default(), http, nats }
 }
 
 /// A part with properties that every resource has, in YAML.
@@ -226,6 +229,7 @@ fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
         detail: Detail::Whole,
         exclusion: Exclusion::WholeRun,
         foresight: Foresight::None,
+        registrations: Registrations::Wanted,
     };
     let mut engine = Engine::new(&host, &memory, settings, Session::begin());
     let site = Site {

@@ -16,6 +16,7 @@ use crate::{
     facts::{Facts, Options},
     host::{Host, input::Limits},
     manifest::{self, LoadError, LoadInputs, Loaded, Location},
+    nats::{ContextChoice, Nats},
     state::{Memory, StateDirectory},
 };
 
@@ -72,6 +73,7 @@ fn load_inputs() -> LoadInputs {
         data: Vec::new(),
         limits: Limits::default(),
         expression_memory: ExpressionMemory::default(),
+        nats: Arc::new(Nats::new(ContextChoice::nowhere(), String::new())),
     }
 }
 

@@ -14,10 +14,14 @@ pub(crate) mod system_file;
 pub(crate) mod unpack;
 pub(crate) mod users;
 
+use std::sync::Arc;
+
 use http::Client;
 use interrupt::Interrupt;
 use process::Runner;
 use users::Users;
+
+use crate::nats::Nats;
 
 /// The machine that the program runs on, made once and passed by reference.
 pub(crate) struct Host {
@@ -29,4 +33,6 @@ pub(crate) struct Host {
     pub(crate) users: Users,
     /// What is on the network.
     pub(crate) http: Client,
+    /// Where bundles, data and registrations of a fleet are; connected when it is first used.
+    pub(crate) nats: Arc<Nats>,
 }

@@ -17,6 +17,7 @@ use crate::{
         input::{self, UnreadableInput},
         unpack::{self, ArchiveFormat, Limits, Rules},
     },
+    nats::{Address, ObjectError},
     state::Memory,
     vocabulary::Url,
 };
@@ -47,12 +48,8 @@ impl Bundle {
         host: &Host,
         memory: &Memory,
     ) -> Result<Self, Unreadable> {
-        let folder = folder(memory, url.to_string())?;
-        memory.write_journal.note(&folder, &host.interrupt);
+        let draft = draft(memory, host, &url.to_string())?;
         let broken = |reason: String| Unreadable::Bundle { name: url.to_string(), reason };
-        // It never gets its name: it is read through its descriptor and gone with it.
-        let begun = TempFile::new(&folder.join("download"), geteuid().as_raw());
-        let draft = begun.map_err(|error| broken(error.to_string()))?;
         let request = Request { limit: Some(LARGEST_DOWNLOAD), ..Request::of(url) };
         let mut body = host.http.get(&request).map_err(Unreadable::Http)?;
         let mut buffer = vec![0; 128 * 1024];
@@ -67,6 +64,20 @@ impl Bundle {
                 .map_err(|error| broken(draft.explain(&error).to_string()))?;
         }
         Self::unpack(draft.file(), kind, &url.to_string(), host, memory)
+    }
+
+    /// Fetches a bundle from an object store and unpacks it.
+    pub(super) fn fetch(
+        address: &Address,
+        kind: ArchiveFormat,
+        host: &Host,
+        memory: &Memory,
+    ) -> Result<Self, Unreadable> {
+        let draft = draft(memory, host, &address.to_string())?;
+        let failed = |error: ObjectError| Unreadable::Object { address: address.clone(), error };
+        let connection = host.nats.connection().map_err(|error| failed(error.into()))?;
+        connection.fetch(address, LARGEST_DOWNLOAD, &mut draft.file()).map_err(failed)?;
+        Self::unpack(draft.file(), kind, &address.to_string(), host, memory)
     }
 
     /// Unpacks a bundle that is open.
@@ -101,6 +112,15 @@ impl Bundle {
         let only = entries.pop().filter(|_| entries.is_empty()).map(|entry| entry.path());
         Ok(only.filter(|folder| folder.join(IN_A_FOLDER).is_file()))
     }
+}
+
+/// Begins the file that a bundle is fetched into. It never gets its name: it is read through its descriptor and gone with
+/// it.
+fn draft(memory: &Memory, host: &Host, name: &str) -> Result<TempFile, Unreadable> {
+    let folder = folder(memory, name.to_owned())?;
+    memory.write_journal.note(&folder, &host.interrupt);
+    let begun = TempFile::new(&folder.join("download"), geteuid().as_raw());
+    begun.map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.to_string() })
 }
 
 /// Returns where bundles are unpacked: a folder that nobody else can use.

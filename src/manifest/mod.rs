@@ -32,6 +32,7 @@ use crate::{
     facts::Facts,
     hiera::{self, LayerFile, Resolved, deep, set},
     host::{Host, input::Limits},
+    nats::Nats,
     resource::{Declaration, Resource},
     state::Memory,
     template::{self, Learned, Provenance, Scope},
@@ -117,6 +118,8 @@ pub(crate) struct LoadInputs {
     pub(crate) limits: Limits,
     /// What all expressions of the run may hold together.
     pub(crate) expression_memory: ccm_expr::Memory,
+    /// What `kvGet` and `registrations` ask.
+    pub(crate) nats: Arc<Nats>,
 }
 
 /// Reads a manifest and finds everything that is wrong with it.
@@ -167,6 +170,7 @@ impl LoadInputs {
             working_directory.to_owned(),
         )
         .with_memory(self.expression_memory.clone())
+        .with_nats(Arc::clone(&self.nats))
     }
 
     /// What expressions can see where there is no manifest.

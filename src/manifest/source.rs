@@ -11,6 +11,7 @@ use crate::{
         input::{self, InputError, UnreadableInput},
         unpack::ArchiveFormat,
     },
+    nats::{self, NatsError, ObjectError, Store},
     state::Memory,
     template::Provenance,
     vocabulary::{Url, has_scheme},
@@ -26,6 +27,8 @@ pub(crate) enum Location {
     Path(PathBuf),
     /// A file or bundle on a web server.
     Url(Url),
+    /// An object, which may be a bundle, or a key in a NATS bucket.
+    Nats(nats::Address),
     /// Standard input.
     Stdin,
     /// A file that was read already: its name and folder, and what it holds.
@@ -43,6 +46,14 @@ pub(crate) enum Unreadable {
     Stdin(InputError),
     #[error("{0}")]
     Http(HttpError),
+    #[error("cannot read {address}: {error}")]
+    Object { address: nats::Address, error: ObjectError },
+    #[error("cannot read {address}: {error}")]
+    Key { address: nats::Address, error: NatsError },
+    #[error("cannot read {address}: it is not there, or was deleted")]
+    NoKey { address: nats::Address },
+    #[error("{address} has {size} bytes, more than the {limit} that are allowed")]
+    LargeKey { address: nats::Address, size: usize, limit: u64 },
     #[error("bundle {name}: {reason}")]
     Bundle { name: String, reason: String },
     #[error("bundle {name} holds no {IN_A_FOLDER} at its root or in its only folder")]
@@ -65,10 +76,13 @@ pub(super) struct Origin {
 
 impl Location {
     /// Reads an argument: `-` is standard input, what begins with a scheme is an address, everything else is a path.
-    /// An address with another scheme than http or https is an error, in which it is not quoted.
+    /// An address with another scheme than http, https, obj or kv is an error, in which it is not quoted.
     pub(crate) fn from_argument(argument: &str) -> Result<Self, String> {
         if argument == "-" {
             return Ok(Self::Stdin);
+        }
+        if let Some(address) = nats::Address::from_argument(argument) {
+            return address.map(Self::Nats).map_err(|error| error.to_string());
         }
         if has_scheme(argument) {
             return Url::parse(argument).map(Self::Url).map_err(|error| error.to_string());
@@ -112,8 +126,43 @@ impl Location {
                 };
                 origin.map(|origin| Origin { provenance: Provenance::Remote, ..origin })
             }
+            Self::Nats(address) => {
+                let origin = match (address.store, ArchiveFormat::of(&address.key)) {
+                    (Store::Objects, Some(kind)) => {
+                        bundled(Bundle::fetch(address, kind, host, memory)?, &address.to_string(), limit)
+                    }
+                    (Store::Objects, None) => {
+                        origin(address.to_string(), object(address, host, limit)?, Path::new("."))
+                    }
+                    (Store::KeyValue, _) => {
+                        origin(address.to_string(), value(address, host, limit)?, Path::new("."))
+                    }
+                };
+                origin.map(|origin| Origin { provenance: Provenance::Remote, ..origin })
+            }
         }
     }
+}
+
+/// Returns what an object holds.
+fn object(address: &nats::Address, host: &Host, limit: u64) -> Result<Vec<u8>, Unreadable> {
+    let failed = |error: ObjectError| Unreadable::Object { address: address.clone(), error };
+    let connection = host.nats.connection().map_err(|error| failed(error.into()))?;
+    let mut bytes = Vec::new();
+    connection.fetch(address, limit, &mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Returns what a key holds.
+fn value(address: &nats::Address, host: &Host, limit: u64) -> Result<Vec<u8>, Unreadable> {
+    let value = host.nats.connection().and_then(|connection| connection.value(address));
+    let value = value.map_err(|error| Unreadable::Key { address: address.clone(), error })?;
+    let Some(entry) = value else { return Err(Unreadable::NoKey { address: address.clone() }) };
+    let size = entry.value.len();
+    if size as u64 > limit {
+        return Err(Unreadable::LargeKey { address: address.clone(), size, limit });
+    }
+    Ok(entry.value)
 }
 
 fn bundled(bundle: Bundle, name: &str, limit: u64) -> Result<Origin, Unreadable> {

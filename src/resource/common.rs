@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Error, ErrorKind};
 use crate::{
+    registration::Registration,
     template::{self, Scope},
     vocabulary::{Duration, PlainName, Reference, TimeLimit},
 };
@@ -46,11 +47,20 @@ pub(crate) struct Common {
     /// Pause between two attempts (default `1s`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) try_sleep: Option<Duration>,
+    /// Services that an agent registers for as long as the resource is as it should be, if its configuration has
+    /// `registration`: maps with `cluster`, `service`, `protocol`, `address`, and if you like `port`, `priority`, `ttl` and
+    /// `annotations`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) register_when_stable: Vec<Registration>,
     /// Never show or store a property value, content or diff of this resource. The other commands of a script refer to
     /// it by its name, because its `alias` is not stored either.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) sensitive: bool,
 }
+
+/// The one property of these whose templates are expanded when the resource's turn comes.
+pub(super) const REGISTRATIONS: &str = "register_when_stable";
 
 /// Lets one value stand without its list.
 fn or_alone(schema: &mut Schema) {

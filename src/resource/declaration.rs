@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     AnyProperties, AnyType, Child, Common, Error, Warning,
+    common::REGISTRATIONS,
     expansion::Secrecy,
     faults::{Faults, named, unknown_provider},
     schema,
@@ -41,6 +42,8 @@ pub(crate) struct Resource {
     pub(crate) wanted: Box<dyn AnyProperties>,
     /// The type's own properties, when some of them are expanded only when the resource's turn comes.
     pub(super) late: Option<Vec<Entry>>,
+    /// Its registrations, when their templates are expanded only when the resource's turn comes.
+    pub(super) late_registrations: Option<Entry>,
     /// What its templates and conditions see as `each` and `index`.
     pub(super) element: Option<Element>,
     pub(super) places: Places,
@@ -104,7 +107,12 @@ impl Declaration {
             faults.diagnostics.push(Diagnostic::error("missing-name", "it has no name").at(name_span));
             faults.properties.push("name".to_owned());
         }
-        let (shared, mut own) = faults.sort(properties);
+        let (mut shared, mut own) = faults.sort(properties);
+        let late_registrations = faults.registrations.take();
+        // What they will be is judged now.
+        let (registrations, foreseen): (Vec<_>, Vec<_>) =
+            foreseen.into_iter().partition(|entry| entry.key == REGISTRATIONS);
+        shared.extend(registrations);
         own.insert(0, named(&name, name_span));
         let late = (!faults.late.is_empty()).then(|| own.clone());
         let later = faults.late.clone();
@@ -141,7 +149,7 @@ impl Declaration {
             let mut own = Node { value: Value::Map(late.clone()), span: name_span };
             wanted = Faults::later(kind, secrecy, later).read(&mut own, |map| kind.read(map))?;
         }
-        Some(Resource { kind, name, common, wanted, late, element, places, child: None })
+        Some(Resource { kind, name, common, wanted, late, late_registrations, element, places, child: None })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
         Diagnostic, Diagnostics, Entry, Excerpt, Node, NodeError, Scalar, Severity, Source, Span, Style,
         Value, closest, from_node,
     },
+    registration::Registration,
     template::{self, Foreseen, MISSING_MEMBER, Scope, template_problem},
     vocabulary::has_scheme,
 };
@@ -402,6 +403,30 @@ impl Resource {
                     };
                     diagnostics.push(error.into());
                 }
+            }
+        }
+        Err(diagnostics.into_iter().map(|problem| self.late_error(problem)).collect())
+    }
+
+    /// What is to be registered now that the resource is as it should be.
+    pub(crate) fn registrations_now(
+        &self,
+        scope: &Scope,
+        source: &Source,
+    ) -> Result<Vec<Registration>, Vec<Error>> {
+        let Some(late) = &self.late_registrations else {
+            return Ok(self.common.register_when_stable.clone());
+        };
+        let own = self.own_scope(scope);
+        let scope = own.as_ref().unwrap_or(scope);
+        let mut value = late.value.clone();
+        let mut diagnostics = Diagnostics::default();
+        template::expand_properties(&mut value, scope, source, &mut diagnostics);
+        diagnostics.retain(|problem| problem.severity == Severity::Error);
+        if diagnostics.is_empty() {
+            match from_node(&value) {
+                Ok(registrations) => return Ok(registrations),
+                Err(error) => diagnostics.push(error.into()),
             }
         }
         Err(diagnostics.into_iter().map(|problem| self.late_error(problem)).collect())

@@ -1,8 +1,8 @@
 //! Everything that is wrong with a declaration, and nothing that only follows from it.
 
 use super::{
-    AnyProperties, AnyType, Common, Error, FieldKind, Warning, declaration::Places, erased::names,
-    expansion::Secrecy, fields, schema, secrets,
+    AnyProperties, AnyType, Common, Error, FieldKind, Warning, common::REGISTRATIONS, declaration::Places,
+    erased::names, expansion::Secrecy, fields, schema, secrets,
 };
 use crate::{
     document::{
@@ -29,6 +29,8 @@ pub(super) struct Faults {
     pub(super) properties: Vec<String>,
     /// The properties whose values are not known yet: what they look like now says nothing.
     pub(super) late: Vec<String>,
+    /// Registrations that are not known yet.
+    pub(super) registrations: Option<Entry>,
     /// What was taken out because it is at fault: messages must not quote the secrets in it.
     removed: Vec<Entry>,
 }
@@ -37,7 +39,7 @@ impl Faults {
     pub(super) fn new(kind: &'static dyn AnyType, secrecy: Secrecy) -> Self {
         let diagnostics = Diagnostics::default();
         let (properties, late, removed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { kind, secrecy, diagnostics, properties, late, removed }
+        Self { kind, secrecy, diagnostics, properties, late, registrations: None, removed }
     }
 
     /// The properties that every resource has, and those of the type.
@@ -50,7 +52,9 @@ impl Faults {
                 }
                 own.push(entry);
             } else if is_common(self.kind, &entry.key) {
-                if entry.key != "control" && template::holds_template(&entry.value) {
+                if entry.key == REGISTRATIONS && template::holds_template(&entry.value) {
+                    self.registrations = Some(entry);
+                } else if entry.key != "control" && template::holds_template(&entry.value) {
                     // It could not be expanded, which is said already.
                     self.properties.push(entry.key.clone());
                     self.removed.push(entry);

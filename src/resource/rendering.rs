@@ -43,6 +43,13 @@ impl Resource {
         if let Some(control) = common.get_mut("control") {
             self.bind(control, elements, Element::bind_condition);
         }
+        if let Some(entry) =
+            self.late_registrations.as_ref().filter(|_| self.common.register_when_stable.is_empty())
+        {
+            let mut value = json(&entry.value);
+            self.bind(&mut value, elements, Element::bind_text);
+            properties.insert(entry.key.clone(), value);
+        }
         common.iter_mut().filter(|(key, _)| *key != "control").for_each(|(_, value)| escape(value));
         if self.common.sensitive {
             common

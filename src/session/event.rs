@@ -85,7 +85,7 @@ impl Event {
     }
 
     /// The same event without properties, state and diff, which may be large.
-    pub(super) fn outline(&self) -> Self {
+    pub(crate) fn outline(&self) -> Self {
         let text = String::clone;
         Self {
             protocol: text(&self.protocol),

@@ -16,6 +16,15 @@ pub(crate) const GROUPS: &[Group] = &[
             ("template(file-or-text)", "A file or text with its expressions expanded; in properties only."),
             ("jinja(file-or-text)", "A file or text in the language of Jinja, rendered; in properties only."),
             ("versionCompare(a, b)", "-1, 0 or 1: which version is the older one."),
+            ("kvGet(bucket, key[, default])", "What a key of a NATS bucket holds; in properties only."),
+            (
+                "registrations([cluster[, protocol[, service[, address]]]])",
+                "Services that are registered in a fleet; `\"\"` and `*` stand for all; in properties only.",
+            ),
+            (
+                "prometheusFileSD(list)",
+                "What `registrations` gives, as targets for Prometheus; also `list.PrometheusFileSD()`.",
+            ),
         ],
     ),
     (

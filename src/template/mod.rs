@@ -7,6 +7,7 @@ mod condition;
 mod element;
 mod escape;
 mod expand;
+mod fleet;
 mod foreign;
 mod foresight;
 mod functions;

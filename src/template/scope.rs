@@ -5,13 +5,15 @@ use std::{
     collections::HashMap,
     path::{Path as FilePath, PathBuf},
     rc::Rc,
+    sync::Arc,
 };
 
 use ccm_expr::{
     Arguments, CallError, Environment, ErrorKind, Exhausted, Map, Memory, MissingMember, Path, Program, Value,
 };
 
-use super::{Element, Learned, functions, version::version_compare};
+use super::{Element, Learned, fleet, functions, version::version_compare};
+use crate::nats::Nats;
 
 /// What expressions can see.
 pub(crate) struct Scope {
@@ -32,6 +34,8 @@ pub(crate) struct Scope {
     subject: Option<Value>,
     /// The element that the resource is repeated for, where it is.
     element: Option<Element>,
+    /// What the functions ask that look beyond this machine.
+    pub(super) nats: Option<Arc<Nats>>,
     /// What files would hold in a dry run.
     prediction: Option<Rc<dyn TextPrediction>>,
     /// Paths that were looked up, read once.
@@ -109,7 +113,17 @@ pub(crate) enum Provenance {
 /// What only resources can use.
 const READERS: &[&str] = &["file", "readFile", "template", "jinja"];
 const FOR_DATA: &[&str] = &["lookup", "versionCompare"];
-pub(super) const FUNCTIONS: &[&str] = &["lookup", "file", "readFile", "template", "jinja", "versionCompare"];
+pub(super) const FUNCTIONS: &[&str] = &[
+    "lookup",
+    "file",
+    "readFile",
+    "template",
+    "jinja",
+    "versionCompare",
+    "kvGet",
+    "registrations",
+    "prometheusFileSD",
+];
 
 impl Scope {
     /// A scope without data.
@@ -126,6 +140,7 @@ impl Scope {
             reach: Reach::Machine,
             subject: None,
             element: None,
+            nats: None,
             prediction: None,
             paths: RefCell::default(),
             depth: Cell::new(0),
@@ -163,6 +178,11 @@ impl Scope {
     /// The same scope with this memory for all expressions.
     pub(crate) fn with_memory(self, memory: Memory) -> Self {
         Self { memory, ..self }
+    }
+
+    /// The same scope in which a fleet can be asked.
+    pub(crate) fn with_nats(self, nats: Arc<Nats>) -> Self {
+        Self { nats: Some(nats), ..self }
     }
 
     /// The same scope for templates whose values are gone after the turn of their resource.
@@ -204,6 +224,7 @@ impl Scope {
             reach: self.reach,
             subject: self.subject.clone(),
             element: self.element.clone(),
+            nats: self.nats.clone(),
             prediction: self.prediction.clone(),
             depth: self.depth.clone(),
             calls: self.calls.clone(),
@@ -280,6 +301,9 @@ impl Scope {
             }
             ErrorKind::UnknownFunction { name } if READERS.contains(&name.as_str()) => {
                 return unavailable(format!("`{name}` cannot be used in data: it reads files"), IN_RESOURCES);
+            }
+            ErrorKind::UnknownFunction { name } if fleet::FUNCTIONS.contains(&name.as_str()) => {
+                return unavailable(format!("`{name}` cannot be used in data"), IN_RESOURCES);
             }
             ErrorKind::Limit(Exhausted::Memory { .. }) => {
                 return ccm_expr::Error { help: Some(MORE.to_owned()), ..error };
@@ -457,6 +481,11 @@ impl Environment for Scope {
         if name == "jinja" { self.check_jinja(argument) } else { None }
     }
 
+    fn method(&self, value: &Value, name: &str, arguments: &[Value]) -> Option<Result<Value, CallError>> {
+        let is_known = name == fleet::METHOD && arguments.is_empty();
+        is_known.then(|| fleet::prometheus_file_sd(value))
+    }
+
     fn call(&self, name: &str, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         match name {
             "lookup" => self.lookup(arguments),
@@ -464,6 +493,7 @@ impl Environment for Scope {
             "template" => self.template(arguments),
             "jinja" => self.jinja(arguments),
             "versionCompare" => version_compare(arguments),
+            name if fleet::FUNCTIONS.contains(&name) => self.ask_fleet(name, arguments),
             _ => functions::check(name, arguments),
         }
     }

@@ -3,6 +3,7 @@
 mod agent;
 pub(crate) mod http;
 mod mount;
+pub(crate) mod nats;
 mod outcome;
 mod skip;
 mod strace;

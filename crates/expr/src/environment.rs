@@ -35,6 +35,16 @@ pub trait Environment {
         Err(CallError::new(format!("unknown function `{name}`")))
     }
 
+    /// Calls a method of a value, if the host gives values such a method.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong and what to do about it.
+    fn method(&self, value: &Value, name: &str, arguments: &[Value]) -> Option<Result<Value, CallError>> {
+        let _ = (value, name, arguments);
+        None
+    }
+
     /// What is wrong with a call of one of the functions, as far as its first argument alone shows, which is a constant.
     /// Asked before anything is evaluated.
     fn check_call(&self, name: &str, argument: &Value) -> Option<CallError> {

@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     host::{files::hex, unpack::ArchiveFormat},
+    nats,
     vocabulary::{Url, has_scheme},
 };
 use sha2::{Digest, Sha256};
@@ -17,16 +18,8 @@ pub(crate) enum Address {
     /// A file, or a folder that holds `manifest.yaml`.
     Path(PathBuf),
     Http(Url),
-    /// An object in a NATS bucket.
-    Object {
-        bucket: String,
-        key: String,
-    },
-    /// A key in a NATS key-value bucket.
-    KeyValue {
-        bucket: String,
-        key: String,
-    },
+    /// An object or a key in a NATS bucket.
+    Nats(nats::Address),
 }
 
 /// What an address is for.
@@ -39,28 +32,19 @@ pub(crate) enum Purpose {
 impl Address {
     /// Reads an address. Relative paths start at `folder`. The message of an error does not quote what may hold a password.
     pub(crate) fn parse(text: &str, purpose: Purpose, folder: &Path) -> Result<Self, String> {
-        let in_bucket = |rest: &str| match rest.split_once('/') {
-            Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => {
-                Ok((bucket.to_owned(), key.to_owned()))
-            }
-            _ => Err(format!("`{text}` names no bucket and key: write obj://BUCKET/KEY")),
-        };
         if let Some(path) = text.strip_prefix("file://") {
             return match path.strip_prefix("localhost").unwrap_or(path) {
                 path if path.starts_with('/') => Ok(Self::Path(clean(Path::new(path)))),
                 _ => Err(format!("`{text}` names no absolute path: write file:///path")),
             };
         }
-        if let Some(rest) = text.strip_prefix("obj://") {
-            return in_bucket(rest).map(|(bucket, key)| Self::Object { bucket, key });
-        }
-        if let Some(rest) = text.strip_prefix("kv://") {
-            let (bucket, key) = in_bucket(rest).map_err(|error| error.replace("obj:", "kv:"))?;
-            return match purpose {
-                Purpose::Data => Ok(Self::KeyValue { bucket, key }),
-                Purpose::Manifest => Err("a manifest cannot come from kv://: put it into an object store \
-                                          and write obj://BUCKET/KEY"
-                    .to_owned()),
+        if let Some(address) = nats::Address::from_argument(text) {
+            return match address {
+                Ok(address) if purpose == Purpose::Manifest && address.store == nats::Store::KeyValue => {
+                    Err("a manifest cannot come from kv://: put it into an object store and write obj://BUCKET/KEY"
+                        .to_owned())
+                }
+                address => address.map(Self::Nats).map_err(|error| error.to_string()),
             };
         }
         if has_scheme(text) {
@@ -107,9 +91,7 @@ impl Address {
                 path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
             }
             Self::Http(url) => url.file_name(),
-            Self::Object { key, .. } | Self::KeyValue { key, .. } => {
-                key.rsplit('/').next().unwrap_or_default().to_owned()
-            }
+            Self::Nats(nats::Address { key, .. }) => key.rsplit('/').next().unwrap_or_default().to_owned(),
         }
     }
 }
@@ -120,8 +102,7 @@ impl fmt::Display for Address {
         match self {
             Self::Path(path) => write!(f, "{}", path.display()),
             Self::Http(url) => write!(f, "{url}"),
-            Self::Object { bucket, key } => write!(f, "obj://{bucket}/{key}"),
-            Self::KeyValue { bucket, key } => write!(f, "kv://{bucket}/{key}"),
+            Self::Nats(address) => write!(f, "{address}"),
         }
     }
 }

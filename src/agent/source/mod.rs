@@ -8,6 +8,7 @@ mod address;
 mod fetcher;
 mod http;
 mod local;
+mod nats;
 mod waker;
 
 use std::io::{self, Write};
@@ -17,6 +18,7 @@ pub(crate) use self::{
     fetcher::{Arrival, Fetcher, News, Orders, SPREAD, Seen, Signatures, fetch_local},
     http::HttpSource,
     local::LocalSource,
+    nats::NatsSource,
     waker::Waker,
 };
 use serde::{Deserialize, Serialize};
@@ -64,15 +66,15 @@ pub(crate) enum FetchError {
     Interrupted,
 }
 
-/// A source that this program cannot ask.
+/// A source that cannot be asked for want of a connection.
 pub(crate) struct Unsupported;
 
 impl Source for Unsupported {
     fn fetch(&mut self, _: Option<&Version>, _: &mut dyn Write) -> Result<Answer, FetchError> {
-        Err(FetchError::Away("this program was built without NATS".to_owned()))
+        Err(FetchError::Away("there is no connection to NATS".to_owned()))
     }
 
     fn signature(&mut self) -> Result<Vec<u8>, FetchError> {
-        Err(FetchError::Away("this program was built without NATS".to_owned()))
+        Err(FetchError::Away("there is no connection to NATS".to_owned()))
     }
 }

@@ -11,7 +11,7 @@ use minijinja::{
     value::{Rest, Value as JinjaValue},
 };
 
-use super::{NeededFile, values::Spellings};
+use super::{super::fleet, NeededFile, values::Spellings};
 
 /// The expression language's functions on text.
 const STRINGS: &[&str] = &[
@@ -34,38 +34,51 @@ const STRINGS: &[&str] = &[
 /// Of these the engine has filters that do the same and more.
 const OWN_FILTERS: &[&str] = &["trim", "upper", "lower", "split", "replace", "join"];
 
-/// The files that a template reads. The engine cannot be given the scope, which reads them: a file that is not here yet is
-/// noted, read between two renderings, and found here by the next.
+/// What a template wants to know and the engine cannot be given: it has no scope, which reads files and asks the fleet. What
+/// is not here yet is noted, answered between two renderings, and found here by the next.
 #[derive(Clone, Default)]
-pub(super) struct Files(Arc<Mutex<Wanted>>);
+pub(super) struct Answers(Arc<Mutex<Asked>>);
 
 #[derive(Default)]
-struct Wanted {
-    read: HashMap<NeededFile, Result<String, String>>,
-    next: Option<NeededFile>,
+struct Asked {
+    answers: HashMap<Question, Result<Value, String>>,
+    next: Option<Question>,
 }
 
-impl Files {
+/// What a template wants to know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Question {
+    /// What a file holds.
+    File(NeededFile),
+    /// What a function gives for these arguments, in JSON.
+    Call(&'static str, String),
+}
+
+impl Answers {
     /// Returns what a file holds, if it was read.
-    pub(super) fn get(&self, needed: NeededFile) -> Result<String, Error> {
-        let mut wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match wanted.read.get(&needed) {
-            Some(Ok(text)) => Ok(text.clone()),
+    pub(super) fn file(&self, needed: NeededFile) -> Result<String, Error> {
+        self.get(Question::File(needed)).map(|text| text.as_str().unwrap_or_default().to_owned())
+    }
+
+    fn get(&self, question: Question) -> Result<Value, Error> {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match asked.answers.get(&question) {
+            Some(Ok(answer)) => Ok(answer.clone()),
             Some(Err(problem)) => Err(failed(problem.clone())),
             None => {
-                let unread = failed(format!("{} was not read yet", needed.path()));
-                wanted.next = Some(needed);
-                Err(unread)
+                let error = failed(format!("{question:?} was not answered yet"));
+                asked.next = Some(question);
+                Err(error)
             }
         }
     }
 
-    /// Reads the file that the last rendering lacked. Returns whether there was one.
-    pub(super) fn read_next(&self, read: impl FnOnce(&NeededFile) -> Result<String, String>) -> bool {
-        let mut wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(needed) = wanted.next.take() else { return false };
-        let text = read(&needed);
-        wanted.read.insert(needed, text);
+    /// Answers what the last rendering lacked. Returns whether there was something.
+    pub(super) fn answer_next(&self, answer: impl FnOnce(&Question) -> Result<Value, String>) -> bool {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(question) = asked.next.take() else { return false };
+        let answer = answer(&question);
+        asked.answers.insert(question, answer);
         true
     }
 }
@@ -74,7 +87,7 @@ impl Files {
 pub(super) fn add(
     environment: &mut Environment,
     root: impl Fn(&str) -> Value + Send + Sync + 'static,
-    files: &Files,
+    answers: &Answers,
     spellings: &Spellings,
 ) {
     let found = spellings.clone();
@@ -82,9 +95,20 @@ pub(super) fn add(
         lookup(&path, default, &root(&path), &found)
     });
     for name in ["file", "readFile"] {
-        let files = files.clone();
-        environment.add_function(name, move |path: String| files.get(NeededFile::Read(path)));
+        let answers = answers.clone();
+        environment.add_function(name, move |path: String| answers.file(NeededFile::Read(path)));
     }
+    for name in fleet::FUNCTIONS {
+        let (answers, spellings) = (answers.clone(), spellings.clone());
+        environment.add_function(*name, move |arguments: Rest<JinjaValue>| {
+            ask(&answers, name, &arguments, &spellings)
+        });
+    }
+    let (answers, given) = (answers.clone(), spellings.clone());
+    environment.set_unknown_method_callback(move |_, value, name, _| match name {
+        fleet::METHOD => ask(&answers, "prometheusFileSD", std::slice::from_ref(value), &given),
+        _ => Err(ErrorKind::UnknownMethod.into()),
+    });
     for name in STRINGS {
         let given = spellings.clone();
         let call = move |arguments: &[JinjaValue]| call(name, arguments, &given);
@@ -96,6 +120,17 @@ pub(super) fn add(
             });
         }
     }
+}
+
+fn ask(
+    answers: &Answers,
+    name: &'static str,
+    arguments: &[JinjaValue],
+    spellings: &Spellings,
+) -> Result<JinjaValue, Error> {
+    let arguments: Vec<Value> = arguments.iter().map(|argument| spellings.from_jinja(argument)).collect();
+    let arguments = serde_json::to_string(&arguments).map_err(|error| failed(error.to_string()))?;
+    answers.get(Question::Call(name, arguments)).map(|value| spellings.to_jinja(&value))
 }
 
 fn lookup(

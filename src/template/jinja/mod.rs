@@ -8,6 +8,7 @@ mod values;
 
 use std::fmt::Write as _;
 
+use ccm_expr::Value;
 use minijinja::{
     AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior,
     syntax::SyntaxConfig,
@@ -15,7 +16,7 @@ use minijinja::{
 };
 
 use self::{
-    functions::{Files, failed},
+    functions::{Answers, Question, failed},
     values::Spellings,
 };
 use super::Scope;
@@ -23,8 +24,8 @@ use crate::document::closest;
 
 /// How many steps one template may take.
 const MOST_STEPS: u64 = 50_000_000;
-/// How many files one template may read.
-const MOST_FILES: usize = 1_000;
+/// How many files one template may read, and how often it may ask the fleet, together.
+const MOST_ANSWERS: usize = 1_000;
 
 /// A template: its name in messages, and its text.
 pub(crate) struct JinjaTemplate<'a> {
@@ -84,13 +85,13 @@ impl JinjaTemplate<'_> {
             unknown.sort_unstable();
             Ok(unknown.iter().map(|name| self.unknown(name, &known)).collect())
         };
-        let found = self.environment(scope, &Files::default()).and_then(|environment| find(&environment));
+        let found = self.environment(scope, &Answers::default()).and_then(|environment| find(&environment));
         found.unwrap_or_else(|error: Error| vec![self.explain(&error, scope)])
     }
 
     /// Fails if it cannot be read.
     pub(crate) fn parse(&self, scope: &Scope) -> Result<(), JinjaError> {
-        let environment = self.environment(scope, &Files::default());
+        let environment = self.environment(scope, &Answers::default());
         let parsed = environment
             .and_then(|environment| environment.template_from_named_str(self.name, self.text).map(drop));
         parsed.map_err(|error| self.explain(&error, scope))
@@ -102,22 +103,22 @@ impl JinjaTemplate<'_> {
         scope: &Scope,
         read: impl Fn(&NeededFile) -> Result<String, String>,
     ) -> Result<String, JinjaError> {
-        let files = Files::default();
-        for _ in 0..MOST_FILES {
-            let rendered = self.environment(scope, &files).and_then(|environment| {
+        let answers = Answers::default();
+        for _ in 0..MOST_ANSWERS {
+            let rendered = self.environment(scope, &answers).and_then(|environment| {
                 environment.template_from_named_str(self.name, self.text)?.render(())
             });
             match rendered {
                 Ok(text) => return Ok(text),
-                Err(_) if files.read_next(&read) => {}
+                Err(_) if answers.answer_next(|question| answer(question, scope, &read)) => {}
                 Err(error) => return Err(self.explain(&error, scope)),
             }
         }
-        let message = format!("it reads more than {MOST_FILES} files");
+        let message = format!("it reads more than {MOST_ANSWERS} files");
         Err(JinjaError { place: self.name.to_owned(), message, help: None })
     }
 
-    fn environment(&self, scope: &Scope, files: &Files) -> Result<Environment<'static>, Error> {
+    fn environment(&self, scope: &Scope, answers: &Answers) -> Result<Environment<'static>, Error> {
         let mut environment = Environment::new();
         environment.set_debug(true);
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -134,9 +135,9 @@ impl JinjaTemplate<'_> {
             environment.add_global(name, spellings.to_jinja(&value));
         }
         let roots = scope.roots();
-        functions::add(&mut environment, move |path| roots.of(path), files, &spellings);
-        let included = files.clone();
-        environment.set_loader(move |path| included.get(NeededFile::Included(path.to_owned())).map(Some));
+        functions::add(&mut environment, move |path| roots.of(path), answers, &spellings);
+        let included = answers.clone();
+        environment.set_loader(move |path| included.file(NeededFile::Included(path.to_owned())).map(Some));
         Ok(environment)
     }
 
@@ -169,6 +170,21 @@ impl JinjaTemplate<'_> {
         }
         let message = innermost.detail().map_or_else(|| innermost.kind().to_string(), str::to_owned);
         JinjaError { place, message, help: None }
+    }
+}
+
+/// Answers what a template wants to know.
+fn answer(
+    question: &Question,
+    scope: &Scope,
+    read: impl Fn(&NeededFile) -> Result<String, String>,
+) -> Result<Value, String> {
+    match question {
+        Question::File(needed) => read(needed).map(Value::from),
+        Question::Call(name, arguments) => {
+            let arguments: Vec<Value> = serde_json::from_str(arguments).map_err(|error| error.to_string())?;
+            scope.ask_fleet(name, &arguments).map_err(|error| error.kind.to_string())
+        }
     }
 }
 

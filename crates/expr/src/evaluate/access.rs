@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ranges::{place, slice, whole};
-use super::{Evaluation, at, exhausted, of_nil};
+use super::{Evaluation, at, blamed, exhausted, of_nil};
 use crate::ast::{Kind, Link, Node, Span};
 use crate::dates;
 use crate::environment::MissingMember;
@@ -56,7 +56,12 @@ impl<'a> Evaluation<'a> {
             }
             Kind::Method { base, name, arguments, link } => {
                 let Some(value) = self.base(base, *link)? else { return Ok(None) };
-                let arguments = arguments.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
+                let nodes = arguments;
+                let arguments = nodes.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
+                if let Some(answer) = self.environment.method(&value, name, &arguments) {
+                    let value = answer.map_err(|error| blamed(error, name, nodes, node.span))?;
+                    return Ok(Some(Place::Owned(value)));
+                }
                 method(&value, name, &arguments, node.span).map(|value| Some(Place::Owned(value)))
             }
             _ => self.place(node).map(Some),

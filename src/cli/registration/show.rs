@@ -1,0 +1,81 @@
+//! Entries on the screen.
+
+use clap::ArgMatches;
+
+use super::super::{failure::Failure, output::Output};
+use crate::registration::{Registration, file_sd};
+
+/// How entries are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Text,
+    Json,
+    Yaml,
+    Prometheus,
+}
+
+impl Format {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
+        let is_set = |name| matches.try_get_one::<bool>(name).ok().flatten() == Some(&true);
+        match (is_set("json"), is_set("yaml"), is_set("prometheus")) {
+            (true, ..) => Self::Json,
+            (_, true, _) => Self::Yaml,
+            (.., true) => Self::Prometheus,
+            _ => Self::Text,
+        }
+    }
+}
+
+/// Prints entries.
+pub(super) fn show(entries: &[Registration], format: Format, output: &mut Output) -> Result<(), Failure> {
+    let failed = |error: String| Failure::new(error);
+    match format {
+        Format::Text => table(entries, output),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(entries).map_err(|error| failed(error.to_string()))?;
+            output.line(&text);
+        }
+        Format::Yaml => {
+            let text = serde_saphyr::to_string(&entries).map_err(|error| failed(error.to_string()))?;
+            output.line(text.trim_end());
+        }
+        Format::Prometheus => {
+            let text = serde_json::to_string_pretty(&file_sd(entries));
+            output.line(&text.map_err(|error| failed(error.to_string()))?);
+        }
+    }
+    Ok(())
+}
+
+/// Prints a line for each entry, in columns.
+fn table(entries: &[Registration], output: &mut Output) {
+    const TITLES: [&str; 7] = ["ADDRESS", "PORT", "CLUSTER", "PROTOCOL", "SERVICE", "PRIORITY", "TTL"];
+    if entries.is_empty() {
+        return output.message("no entries");
+    }
+    let mut rows: Vec<[String; 8]> = entries.iter().map(row).collect();
+    let titles = TITLES.map(str::to_owned);
+    let [address, port, cluster, protocol, service, priority, ttl] = titles;
+    rows.insert(0, [address, port, cluster, protocol, service, priority, ttl, "ANNOTATIONS".to_owned()]);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; 8] = std::array::from_fn(width);
+    for row in &rows {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        output.message(cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}
+
+fn row(entry: &Registration) -> [String; 8] {
+    let annotations: Vec<String> =
+        entry.annotations.iter().map(|(name, value)| format!("{name}={}", &**value)).collect();
+    [
+        entry.address.as_str().to_owned(),
+        entry.port.map_or_else(|| "-".to_owned(), |port| port.number().to_string()),
+        entry.cluster.to_string(),
+        entry.protocol.to_string(),
+        entry.service.to_string(),
+        entry.priority.number().to_string(),
+        entry.ttl.map_or_else(|| "-".to_owned(), |ttl| ttl.to_string()),
+        annotations.join(" "),
+    ]
+}

@@ -1,0 +1,90 @@
+//! Functions that ask a fleet: `kvGet`, `registrations` and `prometheusFileSD`.
+
+use ccm_expr::{CallError, Value};
+
+use super::Scope;
+use crate::{
+    nats::{Nats, NatsError, check_bucket},
+    registration::{self, Filter},
+};
+
+/// The functions, none of which data can use.
+pub(super) const FUNCTIONS: &[&str] = &["kvGet", "registrations", "prometheusFileSD"];
+
+/// What the list that `registrations` gives can be asked.
+pub(super) const METHOD: &str = "PrometheusFileSD";
+
+impl Scope {
+    /// Calls one of [`FUNCTIONS`].
+    pub(super) fn ask_fleet(&self, name: &str, arguments: &[Value]) -> Result<Value, CallError> {
+        match name {
+            "kvGet" => self.kv_get(arguments),
+            "registrations" => self.registrations(arguments),
+            _ => match arguments {
+                [list] => prometheus_file_sd(list),
+                _ => Err(CallError::new("prometheusFileSD takes what registrations() gives")),
+            },
+        }
+    }
+
+    /// `kvGet(bucket, key[, default])`: what a key of a bucket holds, as text.
+    fn kv_get(&self, arguments: &[Value]) -> Result<Value, CallError> {
+        let (bucket, key, default) = match arguments {
+            [bucket, key] => (bucket, key, None),
+            [bucket, key, default] => (bucket, key, Some(default)),
+            _ => return Err(CallError::new("kvGet takes a bucket, a key and, if you like, a default")),
+        };
+        let text = |at: usize, value: &Value| {
+            let not_text = || CallError::at(at, format!("it must be a string, not {}", value.type_name()));
+            value.as_str().map(str::to_owned).ok_or_else(not_text)
+        };
+        let address =
+            check_bucket(&text(0, bucket)?, &text(1, key)?).map_err(|error| CallError::at(1, error))?;
+        let found = self.nats()?.connection().and_then(|connection| connection.value(&address));
+        let missing = |reason: String| default.cloned().ok_or_else(|| CallError::at(1, reason));
+        match found {
+            Ok(Some(entry)) => String::from_utf8(entry.value)
+                .map(Value::from)
+                .map_err(|_| CallError::at(1, format!("{address} is not UTF-8 text"))),
+            Ok(None) => missing(format!("{address} is not there, or was deleted"))
+                .map_err(|error| error.with_help("give a default as the third argument")),
+            Err(NatsError::NoStream { .. }) => missing(format!("there is no bucket \"{}\"", address.bucket)),
+            Err(error) => Err(CallError::new(error.to_string())),
+        }
+    }
+
+    /// `registrations(cluster, protocol, service, address)`: the entries that fit; `""` and `*` stand for all.
+    fn registrations(&self, arguments: &[Value]) -> Result<Value, CallError> {
+        let words: Option<Vec<&str>> = arguments.iter().map(Value::as_str).collect();
+        let words = words.filter(|words| words.len() <= 4).ok_or_else(|| {
+            CallError::new("registrations takes cluster, protocol, service and address, each a string")
+        })?;
+        let filter = Filter::parse(&words).map_err(|error| CallError::new(error.to_string()))?;
+        let nats = self.nats()?;
+        let found = nats
+            .connection()
+            .and_then(|connection| registration::query(connection, &nats.registration_stream, &filter));
+        match found {
+            Ok(entries) => Ok(registration::records(&entries)),
+            Err(error @ NatsError::NoStream { .. }) => {
+                Err(CallError::new(error.to_string()).with_help("`ccm registration init` makes it"))
+            }
+            Err(error) => Err(CallError::new(error.to_string())),
+        }
+    }
+
+    fn nats(&self) -> Result<&Nats, CallError> {
+        // What it says may be something else when the turn of the resource comes.
+        self.has_read.set(true);
+        self.nats.as_deref().ok_or_else(|| CallError::new("NATS cannot be asked here"))
+    }
+}
+
+/// Returns entries as the text of a file from which Prometheus takes its targets.
+pub(super) fn prometheus_file_sd(list: &Value) -> Result<Value, CallError> {
+    let entries = registration::from_value(list)
+        .ok_or_else(|| CallError::at(0, "it must be the list that registrations() gives"))?;
+    serde_json::to_string_pretty(&registration::file_sd(&entries))
+        .map(Value::from)
+        .map_err(|error| CallError::new(error.to_string()))
+}

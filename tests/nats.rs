@@ -1,0 +1,167 @@
+//! Manifests, data and templates from a real NATS server.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::support::{
+    World,
+    nats::{DirectGets, NatsClient, NatsServer},
+    sh,
+};
+
+/// The bytes of a bundle with one file in it.
+fn bundle(world: &World, content: &str) -> Vec<u8> {
+    let folder = world.base().join("bundle");
+    std::fs::create_dir_all(&folder).unwrap();
+    let manifest = world.fill(&format!(
+        "- file:\n    - $W/motd: {{ ensure: present, content: \"{content}\", $OWN, mode: \"0644\" }}\n"
+    ));
+    std::fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+    // What cannot be compressed, so that there are several chunks.
+    let noise: Vec<u8> =
+        (0..200_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    std::fs::write(folder.join("noise"), noise).unwrap();
+    sh("tar czf ../site.tar.gz .", &folder);
+    std::fs::read(world.base().join("site.tar.gz")).unwrap()
+}
+
+const BOTH: [DirectGets; 2] = [DirectGets::Allowed, DirectGets::Refused];
+
+#[test]
+fn a_bundle_is_applied_from_an_object_store_with_and_without_direct_gets() {
+    for direct in BOTH {
+        let world = World::new();
+        let Some(server) = NatsServer::start(&world) else { return };
+        let mut client = server.client();
+        client.make_objects("CCM", direct);
+        for content in ["one", "two"] {
+            client.put_object("CCM", "web/site.tar.gz", &bundle(&world, content), 16 * 1024);
+            world.ccm(["apply", "obj://CCM/web/site.tar.gz"]).run().exits(0);
+            assert_eq!(world.read("motd"), content, "{direct:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_object_is_said() {
+    let world = World::new();
+    let Some(server) = NatsServer::start(&world) else { return };
+    let mut client = server.client();
+    client.make_objects("CCM", DirectGets::Allowed);
+    client.put_object("CCM", "gone.tar.gz", b"x", 10);
+    client.delete_object("CCM", "gone.tar.gz");
+    let whole = json!({ "nuid": "N", "size": 1, "chunks": 1, "digest": "SHA-256=AAAA" });
+    client.put("$O.CCM.C.N", None, b"x");
+    client.describe("CCM", "torn.yaml", &whole);
+    client.describe("CCM", "empty.yaml", &json!({ "nuid": "M", "size": 1, "chunks": 1, "digest": "" }));
+    client.describe(
+        "CCM",
+        "large.yaml",
+        &json!({ "nuid": "M", "size": 1_u64 << 40, "chunks": 1, "digest": "" }),
+    );
+    for (key, problem) in [
+        ("CCM/none.yaml", "it is not there, or was deleted"),
+        ("CCM/gone.tar.gz", "it is not there, or was deleted"),
+        ("CCM/torn.yaml", "does not have the digest"),
+        ("CCM/empty.yaml", "replaced while it was fetched"),
+        ("CCM/large.yaml", "more than the"),
+        ("NONE/site.yaml", "there is no stream \"OBJ_NONE\""),
+    ] {
+        let outcome = world.ccm(["apply", &format!("obj://{key}")]).run();
+        outcome.exits(2).complains(problem).complains(&format!("obj://{key}"));
+    }
+}
+
+#[test]
+fn data_comes_from_a_key_and_templates_ask_for_others() {
+    for direct in BOTH {
+        let world = World::new().files(
+            "- $W/a: { content: \"${ Data.port } ${ kvGet('data', 'web.motd') } ${ kvGet('data', 'none', 'default') }\" }\n\
+             - $W/b: { content: \"${ jinja('b.j2') }\" }",
+        );
+        let world = world.beside("b.j2", "{{ kvGet('data', 'web.motd') }} {{ kvGet('data', 'none', 1) }}\n");
+        let Some(server) = NatsServer::start(&world) else { return };
+        let mut client = server.client();
+        client.make_keys("data", direct);
+        client.put_key("data", "common", "data: { port: 80 }\n");
+        client.put_key("data", "web.motd", "hello");
+        world.ccm(["apply", "site.yaml", "--hiera", "kv://data/common"]).run().exits(0);
+        assert_eq!(world.read("a"), "80 hello default");
+        assert_eq!(world.read("b"), "hello 1\n");
+        world.ccm(["hiera", "parse", "kv://data/common"]).run().exits(0).says("\"port\": 80");
+
+        client.delete_key("data", "web.motd");
+        let outcome = world.ccm(["apply", "site.yaml", "--hiera", "kv://data/common"]).run();
+        outcome.exits(2).complains("kv://data/web.motd is not there, or was deleted").complains("site.yaml:");
+        let outcome = world.ccm(["apply", "site.yaml", "--hiera", "kv://data/none"]).run();
+        outcome.exits(2).complains("cannot read kv://data/none");
+    }
+}
+
+#[test]
+fn a_server_that_is_away_is_an_error_within_seconds_and_once() {
+    let world = World::new()
+        .files("- $W/a: { content: \"${ kvGet('a', 'b') }${ kvGet('a', 'c') }${ kvGet('a', 'd') }\" }");
+    let Some(mut server) = NatsServer::start(&world) else { return };
+    server.kill();
+    let start = Instant::now();
+    world.apply().exits(2).complains("cannot connect to NATS at nats://127.0.0.1");
+    world.ccm(["apply", "obj://A/b"]).run().exits(2).complains("cannot connect to NATS");
+    assert!(start.elapsed().as_secs() < 15, "{:?}", start.elapsed());
+    // A server that takes connections and says nothing.
+    let listener = std::net::TcpListener::bind(("127.0.0.1", server.port())).unwrap();
+    world.ccm(["apply", "obj://A/b"]).run().exits(2).complains("cannot connect to NATS");
+    drop(listener);
+}
+
+#[test]
+fn a_wrong_login_is_told_in_words_and_without_the_password() {
+    let world = World::new();
+    let Some(server) = NatsServer::with(&world, &["--user", "ccm", "--pass", "right"]) else { return };
+    let mut client = NatsClient::connect(server.port(), &json!({ "user": "ccm", "pass": "right" }));
+    client.make_keys("data", DirectGets::Allowed);
+    client.put_key("data", "k", "v");
+    for (login, is_right) in [
+        (json!({}), false),
+        (json!({ "user": "ccm", "password": "hunter2" }), false),
+        (json!({ "token": "hunter2" }), false),
+        (json!({ "user": "ccm", "password": "right" }), true),
+    ] {
+        server.context(&world, "CCM", &login);
+        let outcome = world.ccm(["eval", "kvGet('data', 'k')"]).run();
+        if is_right {
+            outcome.exits(0).says("v");
+        } else {
+            outcome.exits(2).complains("NATS refuses the login to nats://127.0.0.1").never_says("hunter2");
+        }
+    }
+}
+
+#[test]
+fn the_context_is_chosen_by_flag_then_variable_then_default() {
+    let world = World::new();
+    let Some(server) = NatsServer::start(&world) else { return };
+    let mut client = server.client();
+    client.make_keys("data", DirectGets::Allowed);
+    client.put_key("data", "k", "v");
+    let gone = world.base().join("home/.config/nats/context/CCM.json");
+    std::fs::rename(&gone, world.base().join("elsewhere.json")).unwrap();
+    let eval = ["eval", "kvGet('data', 'k')"];
+    let none = world.ccm(eval).run();
+    none.exits(2).complains("there is no NATS context \"CCM\"").complains("NATS_CONTEXT");
+    let path = world.base().join("elsewhere.json").to_string_lossy().into_owned();
+    world.ccm(eval).env("NATS_CONTEXT", &path).run().exits(0).says("v");
+    world.ccm(eval.iter().chain(&["--context", &path])).env("NATS_CONTEXT", "none").run().exits(0);
+    server.context(&world, "other", &json!({}));
+    world.ccm(eval.iter().chain(&["--context", "other"])).run().exits(0).says("v");
+}
+
+#[test]
+fn nothing_of_nats_is_touched_where_nothing_asks_for_it() {
+    let world = World::new().files("- $W/a: { content: x }");
+    let folder = world.base().join("home/.config/nats/context");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("CCM.json"), "not a context").unwrap();
+    world.apply().exits(0);
+}
