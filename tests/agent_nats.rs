@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Agent, World,
-    nats::{DirectGets, NatsClient, NatsServer, until},
+    nats::{Cable, DirectGets, NatsClient, NatsServer, until},
 };
 
 /// A manifest that writes a text, or what is in the data, to `motd`.
@@ -19,7 +19,8 @@ fn manifest(world: &World, content: &str) -> Vec<u8> {
 
 /// Writes the configuration: no splay, so that nothing is spread, and polls that no test waits for.
 fn configure(world: &World, more: &str) {
-    let text = format!("interval: 1h\nsplay: 0s\npoll: 1h\n{more}");
+    let poll = if more.contains("poll:") { "" } else { "poll: 1h\n" };
+    let text = format!("interval: 1h\nsplay: 0s\n{poll}{more}");
     fs::write(world.base().join("agent.yaml"), text).unwrap();
 }
 
@@ -130,6 +131,37 @@ fn a_thousand_updates_in_a_burst_come_to_the_last_one() {
     agent.makes("motd", "m999");
     let runs = agent.count("msg=applied");
     assert!(runs < 900, "{runs} runs for 1,000 updates");
+}
+
+#[test]
+fn a_network_that_was_cut_is_noticed_and_another_way_is_found() {
+    let world = World::new();
+    let Some(server) = NatsServer::start(&world) else { return };
+    put_first(&server, &world);
+    let cable = Cable::to(server.port());
+    server.context(&world, "CCM", &json!({ "url": format!("nats://127.0.0.1:{}", cable.port()) }));
+    configure(&world, &FROM_BUCKET.replace("manifests", "poll: 1s\nmanifests"));
+    let agent = Agent::start(&world);
+    agent.makes("motd", "one");
+    cable.cut();
+    put(&mut server.client(), &world, "two");
+    agent.makes("motd", "two");
+}
+
+#[test]
+fn entries_go_to_whoever_listens_where_that_is_configured() {
+    let world = World::new().files(
+        "- $W/motd: { content: x, register_when_stable: [{ cluster: prod, service: web, protocol: http, \
+         address: 10.0.0.1, port: 8080, ttl: 1h }] }",
+    );
+    let Some(server) = NatsServer::start(&world) else { return };
+    let mut client = server.client();
+    client.subscribe("choria.ccm.registration.v1.>");
+    configure(&world, "manifests: [site.yaml]\nregistration: nats\n");
+    let _agent = Agent::start(&world);
+    let message = client.next();
+    assert_eq!(message.subject, "choria.ccm.registration.v1.prod.http.web.10_0_0_1.8615c9f698160162");
+    assert_eq!((&*message.headers, &message.json()["ttl"]), ("", &json!("1h0m0s")));
 }
 
 #[test]

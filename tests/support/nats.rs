@@ -6,6 +6,10 @@ use std::{
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -123,6 +127,53 @@ impl Drop for NatsServer {
     }
 }
 
+/// A way to a server that can be cut: connections stay open, and nothing comes through them any more.
+pub(crate) struct Cable {
+    port: u16,
+    /// Connections with a lower number are cut.
+    cut: Arc<AtomicUsize>,
+    count: Arc<AtomicUsize>,
+}
+
+impl Cable {
+    /// Lays a way to a port.
+    pub(crate) fn to(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (cut, count) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let cable = Self { port, cut: Arc::clone(&cut), count: Arc::clone(&count) };
+        thread::spawn(move || {
+            for here in listener.incoming().map_while(Result::ok) {
+                let Ok(there) = TcpStream::connect(("127.0.0.1", server)) else { continue };
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                let both = [(here.try_clone(), there.try_clone()), (Ok(there), Ok(here))];
+                for (from, to) in both {
+                    let (mut from, mut to, cut) = (from.unwrap(), to.unwrap(), Arc::clone(&cut));
+                    thread::spawn(move || {
+                        let mut buffer = [0; 4096];
+                        while let Ok(length @ 1..) = from.read(&mut buffer) {
+                            let is_through = number >= cut.load(Ordering::SeqCst);
+                            if is_through && to.write_all(&buffer[..length]).is_err() {
+                                break;
+                            }
+                        }
+                    });
+                }
+            }
+        });
+        cable
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Cuts the connections that there are.
+    pub(crate) fn cut(&self) {
+        self.cut.store(self.count.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+}
+
 /// Waits until something is so.
 #[track_caller]
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -206,10 +257,6 @@ impl NatsClient {
             let headers = String::from_utf8(bytes).unwrap();
             return NatsMessage { subject: words[1].to_owned(), headers, payload };
         }
-    }
-
-    pub(crate) fn publish(&mut self, subject: &str, payload: &[u8]) {
-        self.publish_to(subject, "", payload);
     }
 
     fn publish_to(&mut self, subject: &str, reply: &str, payload: &[u8]) {

@@ -30,7 +30,6 @@ pub(crate) enum Call {
 }
 
 impl Waker {
-    #[cfg_attr(not(test), expect(dead_code, reason = "sources of NATS are told of changes"))]
     /// Tells that the content may have changed. To be called by a source that is told of changes.
     pub(crate) fn changed(&self) {
         self.call(Call::Changed);
