@@ -113,7 +113,14 @@ fn events(resources: &[Resource], folder: &Path, foresight: Foresight) -> Vec<Va
     let (host, memory) = (host(), Memory::at(StateDirectory::nowhere()));
     let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
     let (mode, exclusion) = (RunMode::Real, Exclusion::WholeRun);
-    let settings = Settings { mode, diffs: Diffs::Wanted, detail: Detail::Whole, exclusion, foresight };
+    let settings = Settings {
+        mode,
+        diffs: Diffs::Wanted,
+        detail: Detail::Whole,
+        exclusion,
+        foresight,
+        registrations: Registrations::Unwanted,
+    };
     let mut engine = Engine::new(&host, &memory, settings, Session::begin());
     let site = Site {
         resources,
