@@ -20,7 +20,7 @@ pub(super) const EXIT_CODES: [(Exit, &str); 4] = [
 ];
 
 /// Every variable that ccm reads, with what it does.
-pub(super) const VARIABLES: [(&str, &str); 21] = [
+pub(super) const VARIABLES: [(&str, &str); 22] = [
     ("CCM_HIERA_DATA", "A file or address with data, as `--hiera`."),
     ("CCM_MAX_INPUT_SIZE", "How large each document may be, as `--max-input-size`."),
     (
@@ -34,6 +34,7 @@ pub(super) const VARIABLES: [(&str, &str); 21] = [
     ("CCM_SESSION_STORE", "The folder of the session that commands of a script record in, as `--session`."),
     ("CCM_STATE_DIR", "Where ccm keeps its memory, as `--state-dir`."),
     (complete::VARIABLE, "The shell that asks for completions; set by the scripts of `ccm completions`."),
+    ("NATS_CONTEXT", "The context of the `nats` program to connect with, as `--context`."),
     ("HOME", "Where the folders of a user are that the XDG variables do not name."),
     ("XDG_CONFIG_HOME", "The user's own facts are in `choria/ccm` below it; `$HOME/.config` otherwise."),
     (
