@@ -238,10 +238,12 @@ fn remove(nats: &Nats, entry: &Registration, consent: Consent, output: &mut Outp
     let removed = nats
         .connection()
         .and_then(|connection| registration::remove(connection, &nats.registration_stream, entry));
-    match removed.map_err(|error| failed(error, nats))? {
-        true => output.line(&format!("removed {subject}")),
-        false => output.line(&format!("there was no {subject}")),
-    }
+    let line = if removed.map_err(|error| failed(error, nats))? {
+        format!("removed {subject}")
+    } else {
+        format!("there was no {subject}")
+    };
+    output.line(&line);
     Ok(())
 }
 

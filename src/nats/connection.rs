@@ -52,7 +52,7 @@ pub(crate) struct Connection {
     pub(super) client: Client,
     context: ContextChoice,
     servers: String,
-    /// What requests to JetStream begin with: `$JS.API`, or that of a domain.
+    /// What requests to `JetStream` begin with: `$JS.API`, or that of a domain.
     pub(super) api: String,
     shared: Arc<Shared>,
     opened: Instant,

@@ -14,7 +14,7 @@ use super::{Connection, Message, NatsError, connection::PATIENCE};
 const PAGE: usize = 256;
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Codes of JetStream's errors.
+/// Codes of `JetStream`'s errors.
 const STREAM_NOT_FOUND: u64 = 10_059;
 const MESSAGE_NOT_FOUND: u64 = 10_037;
 const NOT_FOUND: u64 = 404;
@@ -164,7 +164,7 @@ impl Connection {
         self.ask::<Value>(&format!("STREAM.UPDATE.{stream}"), json!(settings), stream).map(drop)
     }
 
-    /// Asks JetStream for something that concerns a stream.
+    /// Asks `JetStream` for something that concerns a stream.
     pub(super) fn ask<T: for<'de> Deserialize<'de> + Send + 'static>(
         &self,
         request: &str,
@@ -274,7 +274,7 @@ fn direct_message(mut answer: Message) -> Result<Message, NatsError> {
     Ok(answer)
 }
 
-/// Reads an answer of JetStream, or the error in it.
+/// Reads an answer of `JetStream`, or the error in it.
 fn answered<T: for<'de> Deserialize<'de>>(answer: &[u8], stream: &str) -> Result<T, NatsError> {
     let bad = |error: serde_json::Error| NatsError::BadAnswer(error.to_string());
     let answer: Value = serde_json::from_slice(answer).map_err(bad)?;
@@ -304,7 +304,7 @@ fn header_map(headers: &[(&str, String)]) -> HeaderMap {
     map
 }
 
-/// Returns a length of time as JetStream writes it.
+/// Returns a length of time as `JetStream` writes it.
 pub(crate) fn nanoseconds(duration: Duration) -> Value {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).into()
 }

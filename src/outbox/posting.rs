@@ -34,13 +34,13 @@ impl Run<'_> {
     pub(super) fn postings(&self) -> Vec<Posting> {
         let told = self.events.iter().filter(|event| event.changed || event.failed);
         let mut postings: Vec<_> =
-            told.map(|event| self.posting(event.event_id.clone(), json!(event.outline()))).collect();
+            told.map(|event| self.posting(event.event_id.clone(), &json!(event.outline()))).collect();
         let id = format!("{}-{}-{}", self.host, self.summary.start_time, self.summary.end_time);
-        postings.push(self.posting(id, json!(self.summary)));
+        postings.push(self.posting(id, &json!(self.summary)));
         postings
     }
 
-    fn posting(&self, id: String, body: Value) -> Posting {
+    fn posting(&self, id: String, body: &Value) -> Posting {
         let mut named = Map::new();
         named.insert("host".to_owned(), self.host.into());
         named.insert("manifest".to_owned(), self.manifest.into());

@@ -25,7 +25,7 @@ pub(crate) enum Transport {
 
 /// What could not be published is tried again after this.
 const RETRY: Duration = Duration::from_secs(5);
-/// JetStream says with this that a stream takes no message with a ttl.
+/// `JetStream` says with this that a stream takes no message with a ttl.
 const TTL_DISABLED: u64 = 10_166;
 
 /// Publishes entries until it is dropped. What waits while NATS is away is the last entry of each subject.

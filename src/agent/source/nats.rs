@@ -27,9 +27,9 @@ impl NatsSource {
     }
 
     fn object(&self, known: Option<&Version>, into: &mut dyn Write) -> Result<Answer, FetchError> {
-        let info = self.connection.object_info(&self.address).map_err(|error| self.failed(error))?;
-        let info = info.ok_or_else(|| self.failed(ObjectError::Missing))?;
-        if known.is_some_and(|Version(known)| known == info.version()) {
+        let found = self.connection.object_info(&self.address).map_err(|error| self.failed(error))?;
+        let found = found.ok_or_else(|| self.failed(ObjectError::Missing))?;
+        if known.is_some_and(|Version(known)| known == found.version()) {
             return Ok(Answer::Same);
         }
         let fetched =

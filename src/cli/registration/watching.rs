@@ -53,7 +53,7 @@ pub(super) fn watch(
             Ok(Delivery::Reconnected) => {
                 drop(watch.take());
                 match begin(connection, next) {
-                    Ok(begun) => watch = Some(begun),
+                    Ok(again) => watch = Some(again),
                     // A stream that is not there yet after a restart comes a little later.
                     Err(error) if error.may_pass() => drop(sender.send(Delivery::Reconnected)),
                     Err(error) => warn(&error.to_string()),
