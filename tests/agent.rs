@@ -329,6 +329,6 @@ fn a_hundred_edits_are_repaired_in_well_under_a_second() {
         })
         .collect();
     took.sort_unstable();
-    // Told, not judged: how busy the machine is decides as well. The original needed 270 s.
-    println!("repaired in {:?} (median), {:?} (worst)", took[50], took[99]);
+    // A busy machine takes longer; the original needs up to 270 s.
+    assert!(took[99] < std::time::Duration::from_mins(1), "{:?} (median), {:?} (worst)", took[50], took[99]);
 }

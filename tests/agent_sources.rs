@@ -49,8 +49,8 @@ impl Shelf {
     }
 
     fn serve(&self, tags: bool) -> Server {
-        let shelf = self.clone();
-        Server::start(move |request| shelf.reply(request, tags))
+        let content = self.clone();
+        Server::start(move |request| content.reply(request, tags))
     }
 }
 

@@ -51,7 +51,7 @@ fn no_example_is_marked() {
     for path in examples.lines() {
         let text = fs::read_to_string(root.join(path)).unwrap();
         let name = path.replace(['/', '.'], "-");
-        if path.ends_with(".md") {
+        if Path::new(path).extension().is_some_and(|extension| extension == "md") {
             let blocks = guides::blocks(&text);
             let manifests = blocks.into_iter().filter(guides::looks_like_a_manifest);
             documents.extend(manifests.map(|block| (format!("{name}-{}", block.line), block.text)));

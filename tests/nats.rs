@@ -20,7 +20,7 @@ fn bundle(world: &World, content: &str) -> Vec<u8> {
     std::fs::write(folder.join("manifest.yaml"), manifest).unwrap();
     // What cannot be compressed, so that there are several chunks.
     let noise: Vec<u8> =
-        (0..200_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        (0..200_000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[1]).collect();
     std::fs::write(folder.join("noise"), noise).unwrap();
     sh("tar czf ../site.tar.gz .", &folder);
     std::fs::read(world.base().join("site.tar.gz")).unwrap()

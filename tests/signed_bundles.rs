@@ -162,9 +162,7 @@ fn an_agent_that_requires_signatures_takes_nothing_else() {
     fs::write(world.base().join("agent.yaml"), config).unwrap();
     let agent = Agent::start(&world);
     agent.makes("a", "one");
-    let mut refused = 0;
-    let mut refuses = |reason: &str| {
-        refused += 1;
+    let refuses = |reason: &str| {
         agent.until(reason, || {
             agent.log().lines().any(|line| line.contains("new content is refused") && line.contains(reason))
         });

@@ -257,7 +257,7 @@ impl HealthCheck {
 fn command_name(command: &str) -> String {
     let (program, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let program = program.rsplit('/').next().unwrap_or(program);
-    let name = format!("{program} {arguments}").trim().split_whitespace().collect::<Vec<_>>().join(" ");
+    let name = format!("{program} {arguments}").split_whitespace().collect::<Vec<_>>().join(" ");
     match name.char_indices().nth(LONGEST_NAME) {
         None => name,
         Some((end, _)) => name[..end].trim_end().to_owned(),

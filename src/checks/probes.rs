@@ -146,7 +146,7 @@ impl HttpProbe {
 
     pub(super) fn name(&self) -> String {
         let address = Url::parse(&self.url).map(|url| {
-            let bare = url.bare().to_string();
+            let bare = url.bare().clone();
             let rest = bare.split_once("://").map_or("", |(_, rest)| rest);
             let path = rest.find('/').map_or("", |at| &rest[at..]);
             format!("{}:{}{}", url.host(), url.port(), path.split(['?', '#']).next().unwrap_or_default())

@@ -195,7 +195,9 @@ impl Attempts<'_> {
         let have = match seen {
             Some(Sight { state, warnings }) => {
                 wanted.turn(on, cx);
-                warnings.into_iter().for_each(|warning| cx.warn(warning));
+                for warning in warnings {
+                    cx.warn(warning);
+                }
                 state
             }
             None => wanted.inspect(on, cx)?,

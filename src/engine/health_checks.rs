@@ -1,6 +1,6 @@
 //! The health checks of a resource, made when it is done with.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write};
 
 use super::{Observer, Outcome, Run, Task, children::Place};
 use crate::{
@@ -77,7 +77,7 @@ impl Event {
         let count = resource.check_count();
         if let Some(message) = self.noop_message.as_mut().filter(|_| count > 0) {
             let noun = if count == 1 { "health check" } else { "health checks" };
-            message.push_str(&format!(", would run {count} {noun}"));
+            let _ = write!(message, ", would run {count} {noun}");
         }
     }
 }

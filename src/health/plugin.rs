@@ -58,7 +58,7 @@ fn judge(finished: &Finished) -> Attempt {
         let stderr = finished.stderr.text();
         let lines: Vec<&str> = stderr.lines().collect();
         let last = &lines[lines.len().saturating_sub(ERROR_LINES)..];
-        summary = last.first().copied().unwrap_or_default().to_owned();
+        last.first().copied().unwrap_or_default().clone_into(&mut summary);
         long = last.get(1..).unwrap_or_default().join("\n");
     }
     if finished.stdout.dropped > 0 {

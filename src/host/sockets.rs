@@ -41,7 +41,7 @@ pub(crate) fn listeners() -> io::Result<Vec<Listener>> {
     ] {
         match fs::read_to_string(format!("/proc/net/{file}")) {
             Ok(table) => {
-                listeners.extend(table.lines().skip(1).filter_map(|line| row(line, transport, state)))
+                listeners.extend(table.lines().skip(1).filter_map(|line| row(line, transport, state)));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),

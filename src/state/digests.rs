@@ -48,13 +48,16 @@ pub(crate) enum Recall {
     Ignored,
 }
 
+/// What this run has hashed, by device and inode.
+type Learnt = BTreeMap<(u64, u64), (Stamp, [u8; SUM])>;
+
 /// The digests of files, as far as earlier runs and this one took them.
 pub(crate) struct Digests {
     state: StateDirectory,
     pub(super) recall: Recall,
     /// What earlier runs left, read when it is first worthwhile.
     earlier: OnceLock<Table>,
-    learnt: Mutex<BTreeMap<(u64, u64), (Stamp, [u8; SUM])>>,
+    learnt: Mutex<Learnt>,
     /// Whether something was learnt that is not written down.
     is_unsaved: AtomicBool,
     /// How much would have been read so far, had nothing been remembered.
@@ -103,7 +106,7 @@ impl Digests {
         self.asked.load(Ordering::Relaxed) > NEGLIGIBLE
     }
 
-    fn learnt(&self) -> MutexGuard<'_, BTreeMap<(u64, u64), (Stamp, [u8; SUM])>> {
+    fn learnt(&self) -> MutexGuard<'_, Learnt> {
         self.learnt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -166,7 +169,7 @@ impl Table {
 
     fn find(&self, stamp: &Stamp) -> Option<[u8; SUM]> {
         let (records, _) = self.records().as_chunks::<RECORD>();
-        let at = records.binary_search_by_key(&(stamp.dev, stamp.ino), |record| key(record)).ok()?;
+        let at = records.binary_search_by_key(&(stamp.dev, stamp.ino), key).ok()?;
         let (known, sha256) = records[at].split_last_chunk::<SUM>()?;
         (known == encoded(stamp)).then_some(*sha256)
     }
@@ -193,7 +196,9 @@ impl Table {
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(boot);
         bytes.extend_from_slice(&encoded_time(now));
-        all.values().for_each(|record| bytes.extend_from_slice(record));
+        for record in all.values() {
+            bytes.extend_from_slice(record);
+        }
         let sum = Sha256::digest(&bytes);
         bytes.extend_from_slice(&sum);
         bytes

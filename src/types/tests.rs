@@ -1,6 +1,6 @@
 //! What every type is held to.
 
-use std::{fs, path::Path};
+use std::{fmt::Write, fs, path::Path};
 
 use serde_json::{Map, Value, json};
 
@@ -224,7 +224,7 @@ fn the_reference_of_the_agent_is_current() {
     page += "\n## Metrics\n\nServed under `/metrics` where `metrics` says; `/healthz` answers while the agent lives, `/readyz` after its first \
              run. Besides these there are the `process_` metrics that Prometheus defines.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n";
     for (name, kind, labels, help) in crate::agent::described_metrics() {
-        page += &format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", "));
+        let _ = writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
     }
     assert_current("docs/reference/agent.md", &page);
 }

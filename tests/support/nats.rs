@@ -21,9 +21,9 @@ use sha2::{Digest, Sha256};
 use super::{World, skip};
 
 /// Whatever takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A server with JetStream, which is ended with the test.
+/// A server with `JetStream`, which is ended with the test.
 pub(crate) struct NatsServer {
     folder: PathBuf,
     port: u16,
@@ -287,7 +287,7 @@ impl NatsClient {
         answer
     }
 
-    /// Asks JetStream, which must agree.
+    /// Asks `JetStream`, which must agree.
     #[track_caller]
     pub(crate) fn api(&mut self, request: &str, payload: &Value) -> Value {
         let answer = self.request(&format!("$JS.API.{request}"), payload.to_string().as_bytes()).json();

@@ -197,9 +197,8 @@ impl Observed {
     /// Returns it as text: the elements of a list in lines.
     fn as_text(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) | Self::Value(Json::String(text)) => text.clone(),
             Self::Value(Json::Null) => String::new(),
-            Self::Value(Json::String(text)) => text.clone(),
             Self::Value(Json::Array(items)) => {
                 let items: Vec<String> =
                     items.iter().map(|item| Self::Value(item.clone()).as_text()).collect();

@@ -219,6 +219,8 @@ impl Kind {
 /// What each kind of rule can say, as a table of the manual.
 #[cfg(test)]
 pub(crate) fn rule_table() -> String {
+    use std::fmt::Write as _;
+
     let mut table = "| kind | subject | expected | how to look |\n|---|---|---|---|\n".to_owned();
     for kind in Kind::ALL {
         let Words { name, subject, required, gates, attributes, .. } = kind.words();
@@ -229,11 +231,11 @@ pub(crate) fn rule_table() -> String {
         };
         let keys = |is_option: bool| {
             let chosen = attributes.iter().filter(|(_, role)| (*role == Role::Option) == is_option);
-            chosen.map(|(attribute, _)| key(&attribute)).collect::<Vec<_>>().join(", ")
+            chosen.map(|(attribute, _)| key(attribute)).collect::<Vec<_>>().join(", ")
         };
         let subject =
             if subject.is_empty() { "its id".to_owned() } else { format!("its id, or `{subject}`") };
-        table.push_str(&format!("| `{name}` | {subject} | {} | {} |\n", keys(false), keys(true)));
+        let _ = writeln!(table, "| `{name}` | {subject} | {} | {} |", keys(false), keys(true));
     }
     table.push_str("| `gossfile` | its id, or `file` | includes other files; `*` and `?` in the name match several | |\n");
     table

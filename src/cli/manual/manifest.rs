@@ -56,9 +56,13 @@ pub(super) fn page() -> String {
     page.paragraph(TEMPLATES);
     page.section("PROPERTIES OF EVERY RESOURCE");
     let subscribes = TYPES.iter().find(|kind| kind.refreshes());
-    subscribes.into_iter().for_each(|kind| properties(&mut page, &common_fields(*kind)));
+    if let Some(kind) = subscribes {
+        properties(&mut page, &common_fields(*kind));
+    }
     page.section("TYPES");
-    TYPES.iter().for_each(|kind| of_type(&mut page, *kind));
+    for kind in TYPES {
+        of_type(&mut page, *kind);
+    }
     page.section("EXAMPLES");
     page.example(EXAMPLE);
     page.section("SEE ALSO");

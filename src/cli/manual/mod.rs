@@ -76,16 +76,16 @@ fn pages() -> io::Result<Vec<(String, String)>> {
     let mut ahead = vec![command];
     while let Some(command) = ahead.pop() {
         ahead.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
-        pages.push(page(command)?);
+        pages.push(page(&command)?);
     }
     Ok(pages)
 }
 
 /// Returns the page of a command: what clap knows of it, and what it reads and leaves.
-fn page(command: Command) -> io::Result<(String, String)> {
+fn page(command: &Command) -> io::Result<(String, String)> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let reads = variables(&command);
+    let reads = variables(command);
     let has_state = command.get_arguments().any(|argument| argument.get_id() == "state-dir");
     let is_program = name == "ccm";
     let man = Man::new(command.clone()).title(name.to_uppercase()).date(DATE).source(SOURCE).manual("ccm");
@@ -102,7 +102,9 @@ fn page(command: Command) -> io::Result<(String, String)> {
     }
     let mut more = Page::default();
     more.section("EXIT STATUS");
-    EXIT_CODES.iter().for_each(|(exit, meaning)| more.term(&exit.code().to_string(), meaning));
+    for (exit, meaning) in EXIT_CODES {
+        more.term(&exit.code().to_string(), meaning);
+    }
     let variables =
         VARIABLES.iter().filter(|(variable, _)| is_program || reads.iter().any(|read| read == variable));
     more.terms("ENVIRONMENT", variables.copied());

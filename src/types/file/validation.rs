@@ -68,12 +68,9 @@ pub(super) fn foresee(
             return Ok(());
         }
     };
-    let file = match files::open_regular(&copy.path) {
-        Ok(Some((Some(file), _))) => file,
-        _ => {
-            unusable(&"it cannot be read");
-            return Ok(());
-        }
+    let Ok(Some((Some(file), _))) = files::open_regular(&copy.path) else {
+        unusable(&"it cannot be read");
+        return Ok(());
     };
     for command in commands {
         let job = Job { want, command, path: &copy.path, file: file.as_fd(), cx };

@@ -143,7 +143,7 @@ fn a_forged_time_of_modification_does_not_hide_a_change() {
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before);
     assert_eq!(notes.digest(&path), sum("new"));
     // Neither does one in the future keep a file from being remembered.
-    file.set_modified(SystemTime::now() + std::time::Duration::from_secs(86_400)).unwrap();
+    file.set_modified(SystemTime::now() + std::time::Duration::from_hours(24)).unwrap();
     drop(file);
     let count = notes.count();
     notes.digest(&path);
