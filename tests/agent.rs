@@ -77,6 +77,7 @@ fn an_edit_is_repaired_when_it_happens_and_only_what_depends_on_it_is_looked_at(
     agent.says("cause=drift resources=2 changed=2", 1);
     fs::remove_file(world.path("b")).unwrap();
     agent.makes("b", "two\n");
+    agent.says("msg=applied", 3);
     fs::set_permissions(world.path("b"), fs::Permissions::from_mode(0o600)).unwrap();
     agent.until("the mode", || world.path("b").metadata().unwrap().permissions().mode() & 0o777 == 0o644);
     // A directory that is moved away is missed, and one that comes is watched.

@@ -218,7 +218,7 @@ fn a_signal_in_the_middle_of_a_copy_leaves_the_old_state_and_no_temporary_file()
     assert_eq!(world.read("x"), "old");
 }
 
-const KEYS: [(&str, fn(&Value) -> bool); 20] = [
+const KEYS: [(&str, fn(&Value) -> bool); 21] = [
     ("protocol", |value| value == "io.choria.ccm.v1.transaction.event"),
     ("event_id", |value| value.as_str().is_some_and(|id| id.len() == 27)),
     ("timestamp", |value| {
@@ -242,6 +242,7 @@ const KEYS: [(&str, fn(&Value) -> bool); 20] = [
     // Left out when empty.
     ("alias", Value::is_string),
     ("noop_message", Value::is_string),
+    ("skip_reason", Value::is_string),
 ];
 
 fn is_list_of_text(value: &Value) -> bool {
@@ -325,11 +326,16 @@ fn the_summary_counts_every_resource_once() {
             "skipped_resources",
             "refreshed_count",
             "requirements_unmet_count",
-            "total_errors"
+            "total_errors",
+            "health_checked_count",
+            "health_check_ok_count",
+            "health_check_warning_count",
+            "health_check_critical_count",
+            "health_check_unknown_count"
         ]
     );
     let counts: Vec<_> = keys[4..].iter().map(|key| summary[key].as_u64().unwrap()).collect();
-    assert_eq!(counts, [12, 12, 2, 5, 3, 2, 0, 1, 3], "{summary:#}");
+    assert_eq!(counts, [12, 12, 2, 5, 3, 2, 0, 1, 3, 0, 0, 0, 0, 0], "{summary:#}");
 }
 
 #[test]

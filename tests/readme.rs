@@ -23,6 +23,7 @@ fn use_repository(site: &Site, name: &str) {
 }
 
 #[test]
+#[ignore = "installs packages into the one lab that all share: make try-lab"]
 fn the_tour_goes_as_the_book_says() {
     let Some(site) = Site::alone("tour") else { return };
     take_the_tour(&site, "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin");

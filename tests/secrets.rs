@@ -163,7 +163,6 @@ fn the_rest_of_a_manifest_with_a_secret_is_still_quoted() {
 fn flags_that_are_wrong_do_not_quote_a_secret() {
     let world = World::new();
     for arguments in [
-        &["ensure", "file", "$W/x", "--sensitive", "--content", CANARY][..],
         &[
             "ensure",
             "file",
@@ -177,7 +176,7 @@ fn flags_that_are_wrong_do_not_quote_a_secret() {
             "0",
             "--group",
             "0",
-        ],
+        ][..],
         &["ensure", "file", "$W/x", "--sensitive", "--content", CANARY, "--source", "x"],
         &["ensure", "file", "$W/x", "--sensitive", "--mode", CANARY],
         &["ensure", "file", "$W/x", "--sensitive", "--content", CANARY, "--control", CANARY],

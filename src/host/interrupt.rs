@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -138,6 +138,10 @@ impl Interrupt {
             let mark = Arc::clone(&shared.mark);
             shared.registered.push(signal_hook::flag::register_usize(number, mark, signal.mark())?);
             shared.registered.push(pipe::register(number, shared.waker.try_clone()?)?);
+        }
+        // One that came between the two has left its mark and woken nobody.
+        if shared.mark.load(Ordering::Relaxed) != 0 {
+            (&shared.waker).write_all(&[0])?;
         }
         shared.end_at_once_when_asked_again()?;
         Ok(Self(Arc::new(shared)))

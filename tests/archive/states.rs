@@ -31,6 +31,7 @@ fn an_absent_archive_that_is_there_is_removed() {
 }
 
 #[test]
+#[ignore = "the moment of the exchange is not certain"]
 fn an_archive_that_changes_after_it_was_looked_at_is_not_unpacked() {
     if !fits_strace() {
         return;

@@ -1,6 +1,7 @@
 //! What commands of one program share: where their cgroups are made, whose turn it is where there are none, and who
 //! is told what runs.
 
+use std::iter;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,6 +10,9 @@ use rustix::process::Pid;
 
 use super::cgroup::{Home, Leaf};
 use super::table::{self, Record};
+
+/// How often a cgroup is made for a command before it does without.
+const ATTEMPTS: usize = 8;
 
 /// Remembers the commands that are running, so that the next run can end them if this one is killed.
 pub(crate) trait Journal: Send + Sync {
@@ -57,7 +61,10 @@ impl Runner {
         if self.is_refused.load(Ordering::Relaxed) {
             return None;
         }
-        self.home.get_or_init(Home::find).as_ref()?.leaf().ok()
+        let home = self.home.get_or_init(Home::find).as_ref()?;
+        // Another run may sweep one away that was made this very moment.
+        let mut made = iter::repeat_with(|| home.leaf()).take(ATTEMPTS);
+        made.find_map(Result::ok)
     }
 
     /// Makes no more cgroups.
