@@ -1,6 +1,7 @@
 //! What commands of one program share: where their cgroups are made, whose turn it is where there are none, and who
 //! is told what runs.
 
+use std::io::{self, ErrorKind};
 use std::iter;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,9 +63,11 @@ impl Runner {
             return None;
         }
         let home = self.home.get_or_init(Home::find).as_ref()?;
-        // Another run may sweep one away that was made this very moment.
+        // Another run may be sweeping one away that was made this very moment.
+        let is_swept =
+            |error: &io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::WouldBlock);
         let mut made = iter::repeat_with(|| home.leaf()).take(ATTEMPTS);
-        made.find_map(Result::ok)
+        made.find(|leaf| !leaf.as_ref().is_err_and(is_swept))?.ok()
     }
 
     /// Makes no more cgroups.
