@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .PHONY: run test lint bench callgrind mutants release test-packages lint-packages callgrind-packages \
-  try-lab book packages try-packages try-editor test-other deny
+  book packages try-packages try-editor test-other deny
 
 # A folder of your own for the first manifest.
 FOLDER ?= $(CURDIR)/target/first
@@ -36,11 +36,6 @@ test: test-packages
 	awk '/^test result:/ { passed += $$4; failed += $$6 } /skipped: / { skipped++ } \
 	     END { printf "%d passed, %d failed, %d skipped\n", passed - skipped, failed, skipped }' target/tests.log; \
 	exit $$status
-
-# Roles and tours, with packages of Debian: one after the other, each needs the lab for itself.
-try-lab: test-packages
-	for name in roles:: checks::nginx readme::the_tour; do \
-	  cargo test --test ccm -- --ignored --test-threads 1 $$name || exit 1; done
 
 lint: lint-packages
 	cargo fmt --all --check

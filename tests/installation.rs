@@ -102,7 +102,7 @@ fn dnf_installs_upgrades_and_removes_the_package() {
 #[test]
 #[ignore = "needs packages: make try-packages"]
 fn a_fresh_debian_goes_from_the_package_through_the_tour() {
-    let Some(site) = Site::alone("tour") else { return };
+    let Some(site) = Site::with_packages("tour") else { return };
     let Some(deb) = package("packages", ".deb") else { return };
     fs::copy(deb, site.lab.path("/srv/ccm.deb")).unwrap();
     site.lab.sh("dpkg --install /srv/ccm.deb");

@@ -23,9 +23,8 @@ fn use_repository(site: &Site, name: &str) {
 }
 
 #[test]
-#[ignore = "installs packages into the one lab that all share: make try-lab"]
 fn the_tour_goes_as_the_book_says() {
-    let Some(site) = Site::alone("tour") else { return };
+    let Some(site) = Site::with_packages("tour") else { return };
     take_the_tour(&site, "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin");
 }
 
@@ -50,12 +49,11 @@ pub(crate) fn take_the_tour(site: &Site, search_path: &str) {
             assert!(all_fit(&said.output, &printed), "docs/tour.md, line {}:\n{printed}", said.line);
         }
     }
-    site.lab.sh("dpkg --purge nginx; rm -f /etc/nginx/conf.d/hello.conf");
 }
 
 #[test]
 fn the_example_of_the_readme_installs_configures_and_starts_and_is_stable_then() {
-    let Some(site) = Site::alone("readme") else { return };
+    let Some(site) = Site::with_packages("readme") else { return };
     let shown: Vec<Block> = blocks(&page("README.md"));
     let manifest = &shown.iter().find(|block| block.language == "yaml").unwrap().text;
     let session = shown.iter().find(|block| block.text.starts_with("$ ccm apply site.yaml\n")).unwrap();
@@ -71,5 +69,4 @@ fn the_example_of_the_readme_installs_configures_and_starts_and_is_stable_then()
     assert_eq!((site.active("nginx"), site.enabled("nginx")), ("active".to_owned(), "enabled".to_owned()));
     let read = site.lab.sh("cat /run/nginx.read");
     assert!(read.contains("listen 8080;") && read.contains("hello from "), "{read}");
-    site.lab.sh("dpkg --purge nginx; rm /etc/nginx/conf.d/hello.conf");
 }

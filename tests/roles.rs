@@ -1,20 +1,12 @@
 //! The roles in `examples/roles`, on a machine with a real systemd and the packages of Debian.
 
-use std::{
-    fs,
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{fs, path::Path};
 
 use crate::{lab::Site, support::skip};
 
-/// One package manager at a time, which is all that a machine has.
-static PACKAGES: Mutex<()> = Mutex::new(());
-
 /// Lets the machine install packages without starting what is in them: it shares the network of this one.
-fn site(name: &str) -> Option<(Site, MutexGuard<'static, ()>)> {
-    let site = Site::new(name)?;
-    let turn = PACKAGES.lock().unwrap_or_else(PoisonError::into_inner);
+fn site(name: &str) -> Option<Site> {
+    let site = Site::with_packages(name)?;
     site.write("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n");
     site.lab.sh("chmod 755 /usr/sbin/policy-rc.d");
     let updated =
@@ -23,7 +15,7 @@ fn site(name: &str) -> Option<(Site, MutexGuard<'static, ()>)> {
         skip("needs the packages of Debian");
         return None;
     }
-    Some((site, turn))
+    Some(site)
 }
 
 /// Copies a role to the machine, with all of its files.
@@ -58,9 +50,8 @@ fn port(offset: u32) -> u32 {
 }
 
 #[test]
-#[ignore = "installs packages of Debian into the one lab that all share: make try-lab"]
 fn the_nginx_role_serves_its_sites() {
-    let Some((site, _turn)) = site("role-nginx") else { return };
+    let Some(site) = site("role-nginx") else { return };
     let (first, second) = (port(0), port(1));
     let sites = format!(
         "sites=[{{name: a.test, listen: '127.0.0.1:', port: {first}}}, \
@@ -79,9 +70,8 @@ fn the_nginx_role_serves_its_sites() {
 }
 
 #[test]
-#[ignore = "installs packages of Debian into the one lab that all share: make try-lab"]
 fn the_ntp_role_asks_its_servers() {
-    let Some((site, _turn)) = site("role-ntp") else { return };
+    let Some(site) = site("role-ntp") else { return };
     // The clock of a container is not its own.
     let data = ["service=stopped", "servers=[ntp.test]", "allow=[10.0.0.0/8]"].map(str::to_owned);
     converges(&site, "ntp", &data);
@@ -94,9 +84,8 @@ fn the_ntp_role_asks_its_servers() {
 }
 
 #[test]
-#[ignore = "installs packages of Debian into the one lab that all share: make try-lab"]
 fn the_ssh_role_takes_keys_and_nothing_else() {
-    let Some((site, _turn)) = site("role-ssh") else { return };
+    let Some(site) = site("role-ssh") else { return };
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGVuZ2luZWVyLW9uLWNjbS1rZXktZm9yLXRlc3Rz somebody";
     let data = [
         format!("settings.Port={}", port(2)),

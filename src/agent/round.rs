@@ -42,6 +42,8 @@ pub(crate) struct Outcome {
     pub(crate) error: Option<String>,
     /// The resources that were changed, without those that only acted because others did.
     pub(crate) repaired: Vec<Subject>,
+    /// Those of them that somebody else has changed since.
+    pub(crate) disturbed: Vec<Subject>,
 }
 
 /// What a run is made with.
@@ -96,16 +98,7 @@ impl Round<'_> {
         if self.mode == RunMode::Real {
             self.surroundings.recover(self.host, self.memory);
         }
-        let settings = Settings {
-            mode: self.mode,
-            diffs: Diffs::Unwanted,
-            detail: Detail::Outline,
-            exclusion: Exclusion::WholeRun,
-            foresight: Foresight::USUAL,
-            registrations: self.fleet.registrations(),
-            task: Task::Apply,
-        };
-        let mut engine = Engine::new(self.host, self.memory, settings, Session::begin());
+        let mut engine = Engine::new(self.host, self.memory, self.settings(), Session::begin());
         for ready in &ready {
             if self.host.interrupt.requested().is_some() {
                 break;
@@ -157,8 +150,10 @@ impl Round<'_> {
             }
         };
         let finished = engine.apply(site, Some(store), &mut witness);
+        let is_watched = witness.watching.is_some();
         let (looked_at, repaired) = (witness.looked_at, witness.repaired);
         let took = started.elapsed();
+        let disturbed = if is_watched { self.look_again(site, *number, &repaired) } else { Vec::new() };
         let summary = &finished.summary;
         if ready.is_whole {
             let resources = flattened(&manifest.resources);
@@ -191,6 +186,34 @@ impl Round<'_> {
             resources: looked_at,
             error: finished.unrecorded.map(|error| error.to_string()),
             repaired,
+            disturbed,
+        }
+    }
+
+    /// Returns which of the resources that were just changed are not as they should be. The stamps of what the agent wrote
+    /// are taken after it was written: whoever came in between would be taken for the agent.
+    fn look_again(&self, site: Site, manifest: usize, repaired: &[Subject]) -> Vec<Subject> {
+        let names: HashSet<Reference> = repaired.iter().map(|subject| subject.resource.clone()).collect();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let selected = Selected::with_refreshes(names, site.resources);
+        let settings = Settings { mode: RunMode::Noop, ..self.settings() };
+        let mut second_look = SecondLook { manifest, repaired, disturbed: Vec::new() };
+        let site = Site { selected: &selected, on_failure: OnFailure::Continue, ..site };
+        Engine::new(self.host, self.memory, settings, Session::begin()).apply(site, None, &mut second_look);
+        second_look.disturbed
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            mode: self.mode,
+            diffs: Diffs::Unwanted,
+            detail: Detail::Outline,
+            exclusion: Exclusion::WholeRun,
+            foresight: Foresight::USUAL,
+            registrations: self.fleet.registrations(),
+            task: Task::Apply,
         }
     }
 
@@ -285,7 +308,15 @@ impl Judge for Round<'_> {
 impl Outcome {
     fn not_applied(manifest: usize, error: String) -> Self {
         let (failed, changed, resources) = (0, 0, 0);
-        Self { manifest, failed, changed, resources, error: Some(error), repaired: Vec::new() }
+        Self {
+            manifest,
+            failed,
+            changed,
+            resources,
+            error: Some(error),
+            repaired: Vec::new(),
+            disturbed: Vec::new(),
+        }
     }
 
     pub(crate) fn is_well(&self) -> bool {
@@ -384,6 +415,31 @@ impl Observer for Witness<'_> {
             && let Some(watching) = self.watching.as_deref_mut()
         {
             watching.keep();
+        }
+    }
+}
+
+/// Sees what a dry run would change once more.
+struct SecondLook<'r> {
+    manifest: usize,
+    repaired: &'r [Subject],
+    disturbed: Vec<Subject>,
+}
+
+impl Observer for SecondLook<'_> {
+    fn begun(&mut self, _: &Resource) {}
+
+    fn waiting(&mut self, _: &str) {}
+
+    fn output(&mut self, _: &Resource, _: &str) {}
+
+    fn finished(&mut self, report: &Report) {
+        let Report { resource, event, .. } = report;
+        let subject = Subject { manifest: self.manifest, resource: resource.reference() };
+        // What a command is for, it does once: that it would run again tells nothing.
+        let is_state = !resource.kind.refreshes();
+        if event.changed && is_state && self.repaired.contains(&subject) {
+            self.disturbed.push(subject);
         }
     }
 }

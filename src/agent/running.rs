@@ -405,6 +405,8 @@ impl<'s> Agent<'s> {
             self.listen_to_units();
         }
         let now = Timestamp::now();
+        let disturbed = outcomes.iter().flat_map(|outcome| outcome.disturbed.clone()).collect();
+        self.take_drift(Drift { subjects: disturbed, ..Drift::default() });
         for outcome in outcomes {
             self.last.insert(outcome.manifest, (now, outcome));
         }

@@ -14,8 +14,28 @@ use crate::support::Outcome;
 pub(crate) struct Site {
     pub(crate) lab: &'static Lab,
     folder: String,
+    /// Whether packages go with it.
+    has_packages: bool,
     _turn: Turn,
 }
+
+/// Writes down in the folder `$1` which packages there are and where they come from.
+const REMEMBER: &str = r"
+mkdir -p $1/apt
+cp -a /etc/apt/sources.list* $1/apt/
+dpkg-query --show --showformat '${Package}\n' | sort >$1/packages
+";
+
+/// Makes it as it was written down in the folder `$1`, whatever manifests put beside what packages brought.
+const RESTORE: &str = r#"
+rm -rf /usr/sbin/policy-rc.d /etc/apt/sources.list*
+cp -a $1/apt/. /etc/apt/
+new=$(dpkg-query --show --showformat '${Package}\n' | sort | comm -13 $1/packages -)
+[ -z "$new" ] || DEBIAN_FRONTEND=noninteractive dpkg --purge --force-all $new
+rm -rf /etc/nginx
+systemctl daemon-reload
+systemctl reset-failed
+"#;
 
 /// Tests work side by side, except for those that would see what others do to systemd as a whole.
 #[expect(dead_code, reason = "held for as long as the site is there")]
@@ -37,9 +57,23 @@ impl Site {
         Self::open(name, || Turn::Alone(TURNS.write().unwrap_or_else(PoisonError::into_inner)))
     }
 
+    /// The same, for a test that installs packages: they are gone when it ends, however it ends.
+    pub(crate) fn with_packages(name: &str) -> Option<Self> {
+        let mut site = Self::alone(name)?;
+        site.script(REMEMBER);
+        site.has_packages = true;
+        Some(site)
+    }
+
+    /// Runs a script that is told the folder.
+    fn script(&self, script: &str) -> Output {
+        let output = self.lab.command(&["/bin/sh", "-ec", script, "sh", &self.folder]).output();
+        output.expect("a shell")
+    }
+
     fn open(name: &str, turn: impl FnOnce() -> Turn) -> Option<Self> {
         let lab = Lab::get()?;
-        let site = Self { lab, folder: format!("/srv/{name}"), _turn: turn() };
+        let site = Self { lab, folder: format!("/srv/{name}"), has_packages: false, _turn: turn() };
         let folder = &site.folder;
         site.write(
             &format!("{folder}/bin/systemctl"),
@@ -140,6 +174,16 @@ impl Site {
     /// What systemctl says about a unit at boot.
     pub(crate) fn enabled(&self, unit: &str) -> String {
         self.lab.sh(&format!("systemctl is-enabled {unit} 2>&1 || true")).trim().to_owned()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if self.has_packages {
+            let output = self.script(RESTORE);
+            // A second panic would end all tests.
+            assert!(output.status.success() || std::thread::panicking(), "{output:?}");
+        }
     }
 }
 

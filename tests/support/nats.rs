@@ -207,6 +207,7 @@ impl NatsMessage {
 impl NatsClient {
     pub(crate) fn connect(port: u16, login: &Value) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut client = Self { stream: BufReader::new(stream), last: 0 };
         assert!(client.line().starts_with("INFO"));
