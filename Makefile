@@ -1,7 +1,7 @@
 # What people run: see README.md.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: run test lint bench callgrind mutants release test-packages lint-packages callgrind-packages \
+.PHONY: run test lint bench callgrind mutants release test-packages lint-packages callgrind-packages bench-packages \
   book packages try-packages try-editor test-other deny
 
 # A folder of your own for the first manifest.
@@ -70,9 +70,16 @@ test-other: lint-packages
 	CARGO_TARGET_$(shell echo $(OTHER) | tr a-z A-Z)_UNKNOWN_LINUX_MUSL_RUNNER=qemu-$(OTHER)-static \
 	  cargo test --target $(OTHER)-unknown-linux-musl --workspace --lib -- $(EMULATED)
 
-bench:
+# Compares with the configuration managers that can be had; `make bench UPDATE=1` writes docs/benchmarks.md and its picture.
+PEERS := $(CURDIR)/target/tools/peers
+bench: bench-packages
 	cargo build --release
-	cargo bench --profile dev --bench peers -- target/release/ccm
+	PATH=$(PATH):$(PEERS)/bin UPDATE=$(UPDATE) cargo bench --profile dev --bench peers -- target/release/ccm
+
+bench-packages:
+	$(call install,cfengine3 puppet-agent ansible-core curl python3-venv,; they are not compared with)
+	@[ -x $(PEERS)/bin/salt-call ] || { python3 -m venv $(PEERS) && $(PEERS)/bin/pip install -q salt==3008.3 pyinfra==3.10.0; } || \
+	  echo "not installed: salt, pyinfra; they are not compared with"
 
 # Counts instructions, which a busy machine does not change; `make callgrind UPDATE=1` writes down those of this build.
 callgrind: callgrind-packages

@@ -13,10 +13,10 @@ use std::{
 
 use crate::{
     Result,
-    contest::{self, Contender},
+    contest::{self, Contender, Table},
     files::empty,
     measure::{self, Cost},
-    programs::find,
+    programs::{STATE, find},
 };
 
 /// Letters in no order pack to three quarters of their size: this becomes a gibibyte.
@@ -24,10 +24,10 @@ const PACK: &str = "mkdir original && cd original
     for part in $(seq 86); do head -c 12582912 /dev/urandom | base64 > part-$part; done
     sha256sum part-* > ../sums && tar -I 'gzip -1' -cf ../app.tar.gz part-* && cd .. && rm -r original";
 
-pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<()> {
+pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<Option<Table>> {
     if find("curl").is_none() {
         println!("\ncurl: not installed (apt-get install curl)");
-        return Ok(());
+        return Ok(None);
     }
     empty(folder)?;
     shell(PACK, folder)?;
@@ -35,8 +35,9 @@ pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<()> {
     let title = format!("an archive of {} MiB downloaded and unpacked", archive.metadata()?.len() >> 20);
     let url = format!("http://{}/app.tar.gz", serve(archive)?);
     let contenders = [baseline(folder, &url), managed(ccm, folder, &url)?];
-    contest::hold(&title, &contenders.each_ref(), |contender| attempt(folder, contender))?;
-    Ok(fs::remove_dir_all(folder)?)
+    let table = contest::hold(&title, &contenders.each_ref(), |contender| attempt(folder, contender))?;
+    fs::remove_dir_all(folder)?;
+    Ok(Some(table))
 }
 
 fn attempt(folder: &Path, contender: &Contender<()>) -> Result<Cost> {
@@ -73,7 +74,7 @@ fn managed(program: &Path, folder: &Path, url: &str) -> Result<Contender<()>> {
         writeln!(text, "        {property}: {value}")?;
     }
     let mut command = Command::new(program);
-    command.arg("apply").arg(manifest).env("CCM_STATE_DIR", folder.join("state"));
+    command.arg("apply").arg(manifest).env("CCM_STATE_DIR", folder.join(STATE));
     Ok(Contender { name: "ccm", command, about: () })
 }
 

@@ -5,14 +5,14 @@ use std::{fs, path::Path, process::Command};
 
 use crate::{
     Result,
-    contest::{self, Contender},
+    contest::{self, Contender, Table},
     files::empty,
     measure,
 };
 
 const COUNT: usize = 1_000;
 
-pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<()> {
+pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<[Table; 2]> {
     empty(folder)?;
     let list = |check: &str| {
         let item = |number| format!("- {{ name: c{number}, {check} }}\n");
@@ -30,10 +30,11 @@ pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<()> {
     shell.arg("-c").arg(format!("for n in $(seq {COUNT}); do /bin/true; done"));
     let contenders = [Contender { name: "sh", command: shell, about: () }, check("commands.yaml")];
     let title = format!("{COUNT} checks that run a command");
-    contest::hold(&title, &contenders.each_ref(), |contender| measure::run(&contender.command))?;
+    let by_commands = contest::hold(&title, &contenders.each_ref(), |one| measure::run(&one.command))?;
     let contenders =
         [Contender { name: "true", command: Command::new("true"), about: () }, check("rules.yaml")];
     let title = format!("{COUNT} checks that look at a file");
-    contest::hold(&title, &contenders.each_ref(), |contender| measure::run(&contender.command))?;
-    Ok(fs::remove_dir_all(folder)?)
+    let by_rules = contest::hold(&title, &contenders.each_ref(), |one| measure::run(&one.command))?;
+    fs::remove_dir_all(folder)?;
+    Ok([by_commands, by_rules])
 }

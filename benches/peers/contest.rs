@@ -2,6 +2,8 @@
 
 use std::{process::Command, time::Duration};
 
+use serde::Serialize;
+
 use crate::{Result, measure::Cost};
 
 /// Each program runs this often,
@@ -16,13 +18,30 @@ pub(crate) struct Contender<A> {
     pub(crate) about: A,
 }
 
+/// What a task took everybody. The first row is the baseline's, the second is that of ccm.
+#[derive(Serialize)]
+pub(crate) struct Table {
+    pub(crate) title: String,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// What a task took one program.
+#[derive(Serialize)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) best_ms: f64,
+    pub(crate) median_ms: f64,
+    pub(crate) runs: usize,
+    pub(crate) memory_kib: u64,
+}
+
 /// Lets everybody make attempts in turns, and prints what they took. The first contender is the baseline, the second
 /// is ccm.
 pub(crate) fn hold<A>(
     title: &str,
     contenders: &[&Contender<A>],
     attempt: impl Fn(&Contender<A>) -> Result<Cost>,
-) -> Result<()> {
+) -> Result<Table> {
     let mut costs: Vec<Vec<Cost>> = vec![Vec::new(); contenders.len()];
     for _ in 0..ROUNDS {
         for (contender, costs) in contenders.iter().zip(&mut costs) {
@@ -31,41 +50,58 @@ pub(crate) fn hold<A>(
             }
         }
     }
-    print(title, contenders, &costs);
-    Ok(())
+    let rows =
+        contenders.iter().zip(&costs).map(|(contender, costs)| Row::new(contender.name, costs)).collect();
+    let table = Table { title: title.to_owned(), rows };
+    table.print();
+    Ok(table)
 }
 
-fn print<A>(title: &str, contenders: &[&Contender<A>], costs: &[Vec<Cost>]) {
-    let best: Vec<Duration> = costs.iter().map(|costs| sorted(costs)[0]).collect();
-    let [baseline, ccm, ..] = best.as_slice() else { return };
-    let (to_baseline, to_ccm) = (format!("x {}", contenders[0].name), "x ccm");
-    println!("\n{title}");
-    println!(
-        "  {:10} {:>12} {:>12} {:>5} {to_baseline:>12} {to_ccm:>9} {:>10}",
-        "", "best", "median", "runs", "memory"
-    );
-    for ((contender, costs), best) in contenders.iter().zip(costs).zip(&best) {
-        let memory = costs.iter().map(|cost| cost.kibibytes).max().unwrap_or_default();
-        println!(
-            "  {:10} {:>9.2} ms {:>9.2} ms {:>5} {:>12.2} {:>9.2} {:>6}.{} MiB",
-            contender.name,
-            milliseconds(*best),
-            milliseconds(sorted(costs)[costs.len() / 2]),
-            costs.len(),
-            best.as_secs_f64() / baseline.as_secs_f64(),
-            best.as_secs_f64() / ccm.as_secs_f64(),
-            memory / 1024,
-            memory % 1024 * 10 / 1024,
-        );
+impl Row {
+    fn new(name: &'static str, costs: &[Cost]) -> Self {
+        let mut times: Vec<Duration> = costs.iter().map(|cost| cost.time).collect();
+        times.sort();
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        Self {
+            name,
+            best_ms: milliseconds(times[0]),
+            median_ms: milliseconds(times[times.len() / 2]),
+            runs: costs.len(),
+            memory_kib: costs.iter().map(|cost| cost.kibibytes).max().unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn mebibytes(&self) -> f64 {
+        let tenths = u32::try_from(self.memory_kib * 10 / 1024).unwrap_or(u32::MAX);
+        f64::from(tenths) / 10.0
     }
 }
 
-fn sorted(costs: &[Cost]) -> Vec<Duration> {
-    let mut times: Vec<Duration> = costs.iter().map(|cost| cost.time).collect();
-    times.sort();
-    times
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
+impl Table {
+    fn print(&self) {
+        let [baseline, ccm, ..] = self.rows.as_slice() else { return };
+        println!("\n{}", self.title);
+        println!(
+            "  {:12} {:>12} {:>12} {:>5} {:>14} {:>9} {:>11}",
+            "",
+            "best",
+            "median",
+            "runs",
+            format!("x {}", baseline.name),
+            "x ccm",
+            "memory"
+        );
+        for row in &self.rows {
+            println!(
+                "  {:12} {:>9.2} ms {:>9.2} ms {:>5} {:>14.2} {:>9.2} {:>7.1} MiB",
+                row.name,
+                row.best_ms,
+                row.median_ms,
+                row.runs,
+                row.best_ms / baseline.best_ms,
+                row.best_ms / ccm.best_ms,
+                row.mebibytes(),
+            );
+        }
+    }
 }

@@ -10,14 +10,15 @@ use std::{
 
 use crate::{
     Result,
-    contest::{self, Contender},
+    contest::{self, Contender, Table},
     files::empty,
     measure,
 };
 
 const ELEMENTS: [usize; 3] = [1_000, 10_000, 100_000];
 
-pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<()> {
+pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<Vec<Table>> {
+    let mut tables = Vec::new();
     for count in ELEMENTS {
         empty(folder)?;
         let (written, repeated) = (folder.join("written.yaml"), folder.join("repeated.yaml"));
@@ -35,9 +36,10 @@ pub(crate) fn compare(folder: &Path, ccm: &Path) -> Result<()> {
         fs::write(&repeated, format!("- file:\n    - {item}\n"))?;
         let contenders = [load("written out", ccm, &written), load("ccm", ccm, &repeated)];
         let title = format!("a for_each of {count} elements, loaded");
-        contest::hold(&title, &contenders.each_ref(), |contender| measure::run(&contender.command))?;
+        tables.push(contest::hold(&title, &contenders.each_ref(), |one| measure::run(&one.command))?);
     }
-    Ok(fs::remove_dir_all(folder)?)
+    fs::remove_dir_all(folder)?;
+    Ok(tables)
 }
 
 fn load(name: &'static str, ccm: &Path, manifest: &Path) -> Contender<()> {

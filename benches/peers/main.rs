@@ -8,12 +8,15 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
 mod archive;
+mod bulk;
 mod checks;
 mod contest;
 mod files;
 mod loops;
 mod measure;
+mod picture;
 mod programs;
+mod report;
 mod work;
 
 use std::{
@@ -23,6 +26,7 @@ use std::{
     process::ExitCode,
 };
 
+use report::Report;
 use work::{Task, Work};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -50,17 +54,25 @@ fn compare(ccm: &Path) -> Result<()> {
     let ccm = ccm.canonicalize().map_err(|error| format!("{}: {error}", ccm.display()))?;
     println!("{}, files of {} B", ccm.display(), files::SIZE);
     for program in programs::MANAGERS.iter().filter(|program| !program.is_installed()) {
-        println!("{}: not installed (apt-get install {})", program.name, program.package);
+        println!("{}: not installed ({})", program.name, program.package);
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
-    Work::new(&folder, &ccm, 0)?.compare(Task::Nothing)?;
+    let mut tables = vec![Work::new(&folder, &ccm, 0)?.compare(Task::Nothing)?];
     for count in COUNTS {
         let work = Work::new(&folder, &ccm, count)?;
-        for task in [Task::Create, Task::Inspect, Task::ChangeOne] {
-            work.compare(task)?;
+        for task in [Task::Create, Task::InspectAnew, Task::Inspect, Task::ChangeOne] {
+            tables.push(work.compare(task)?);
         }
     }
-    loops::compare(&folder, &ccm)?;
-    checks::compare(&folder, &ccm)?;
-    archive::compare(&folder, &ccm)
+    tables.extend(bulk::compare(&folder, &ccm)?);
+    tables.extend(loops::compare(&folder, &ccm)?);
+    tables.extend(checks::compare(&folder, &ccm)?);
+    tables.extend(archive::compare(&folder, &ccm)?);
+    let report = Report::new(&ccm, tables);
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    report.write_json(&project.join("target/benchmarks.json"))?;
+    if env::var_os("UPDATE").is_some_and(|update| update == "1") {
+        report.write_page(&project.join("docs"))?;
+    }
+    Ok(())
 }

@@ -28,6 +28,9 @@ pub(crate) fn run(command: &Command) -> Result<Cost> {
     let mut alone = Command::new(env::current_exe()?);
     alone.arg(ALONE).arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
     alone.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        alone.current_dir(folder);
+    }
     let output = alone.output()?;
     let reported = String::from_utf8_lossy(&output.stdout);
     let numbers: Option<Vec<u64>> = reported.split_whitespace().map(|number| number.parse().ok()).collect();

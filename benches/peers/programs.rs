@@ -14,7 +14,7 @@ use crate::files::{Files, MODE};
 /// A configuration manager.
 pub(crate) struct Manager {
     pub(crate) name: &'static str,
-    /// The Debian package that it comes in.
+    /// Where to get it.
     pub(crate) package: &'static str,
     executable: &'static str,
     /// It is not asked to manage more files than this, because that would take it minutes.
@@ -23,33 +23,55 @@ pub(crate) struct Manager {
     pub(crate) prepare: fn(&Files, &Path) -> io::Result<Command>,
 }
 
-pub(crate) const MANAGERS: [Manager; 3] = [
+pub(crate) const MANAGERS: [Manager; 5] = [
     Manager {
         name: "cfengine",
-        package: "cfengine3",
+        package: "apt-get install cfengine3",
         executable: "cf-agent",
         most_files: 10_000,
         prepare: cfengine,
     },
     Manager {
         name: "puppet",
-        package: "puppet-agent",
+        package: "apt-get install puppet-agent",
         executable: "puppet",
         most_files: 1_000,
         prepare: puppet,
     },
     Manager {
         name: "ansible",
-        package: "ansible-core",
+        package: "apt-get install ansible-core",
         executable: "ansible-playbook",
         most_files: 100,
         prepare: ansible,
     },
+    Manager {
+        name: "salt",
+        package: "pip install salt",
+        executable: "salt-call",
+        most_files: 1_000,
+        prepare: salt,
+    },
+    Manager {
+        name: "pyinfra",
+        package: "pip install pyinfra",
+        executable: "pyinfra",
+        most_files: 1_000,
+        prepare: pyinfra,
+    },
 ];
+
+/// The folder in which ccm remembers.
+pub(crate) const STATE: &str = "state";
 
 impl Manager {
     pub(crate) fn is_installed(&self) -> bool {
         find(self.executable).is_some()
+    }
+
+    /// Returns what it says of its version.
+    pub(crate) fn version(&self) -> Option<String> {
+        version(&find(self.executable)?)
     }
 }
 
@@ -57,10 +79,16 @@ pub(crate) fn find(executable: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(executable)).find(|path| path.is_file())
 }
 
+/// Returns the first line of what a program prints when it is asked for its version.
+pub(crate) fn version(program: &Path) -> Option<String> {
+    let output = Command::new(program).arg("--version").output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned())
+}
+
 pub(crate) fn ccm(program: &Path, files: &Files, folder: &Path) -> io::Result<Command> {
     let manifest = folder.join("manifest.yaml");
     let mut text = BufWriter::new(File::create(&manifest)?);
-    writeln!(text, "ccm:\n  resources:")?;
+    writeln!(text, "ccm:\n  resources:{}", if files.count == 0 { " []" } else { "" })?;
     for (path, content) in files.wanted() {
         writeln!(text, "    - file:\n        - {}:", path.display())?;
         writeln!(text, "            owner: \"{}\"\n            group: \"{}\"", files.uid, files.gid)?;
@@ -71,7 +99,7 @@ pub(crate) fn ccm(program: &Path, files: &Files, folder: &Path) -> io::Result<Co
     }
     text.flush()?;
     let mut command = Command::new(program);
-    command.arg("apply").arg(manifest).env("CCM_STATE_DIR", folder.join("state"));
+    command.arg("apply").arg(manifest).env("CCM_STATE_DIR", folder.join(STATE));
     Ok(command)
 }
 
@@ -136,5 +164,44 @@ fn ansible(files: &Files, folder: &Path) -> io::Result<Command> {
     let mut command = Command::new("ansible-playbook");
     command.args(["--inventory", "localhost,"]).arg(playbook);
     command.env("HOME", folder.join("ansible")).env("LC_ALL", "C.UTF-8");
+    Ok(command)
+}
+
+fn salt(files: &Files, folder: &Path) -> io::Result<Command> {
+    let own = folder.join("salt");
+    fs::create_dir_all(own.join("states"))?;
+    let mut text = BufWriter::new(File::create(own.join("states/site.sls"))?);
+    if files.count == 0 {
+        // It calls an empty list a mistake.
+        writeln!(text, "nothing:\n  test.nop: []")?;
+    }
+    for (path, content) in files.wanted() {
+        writeln!(text, "{}:\n  file.managed:\n    - user: {}", path.display(), files.uid)?;
+        writeln!(text, "    - group: {}\n    - mode: '{MODE:04o}'\n    - contents: |", files.gid)?;
+        for line in content.lines() {
+            writeln!(text, "        {line}")?;
+        }
+    }
+    text.flush()?;
+    fs::write(own.join("minion"), format!("root_dir: {}\n", own.display()))?;
+    let mut command = Command::new("salt-call");
+    command.args(["--local", "--retcode-passthrough", "--log-level=error"]);
+    command.arg("--config-dir").arg(&own).arg("--file-root").arg(own.join("states"));
+    command.args(["state.apply", "site"]);
+    Ok(command)
+}
+
+fn pyinfra(files: &Files, folder: &Path) -> io::Result<Command> {
+    let deploy = folder.join("deploy.py");
+    let mut text = BufWriter::new(File::create(&deploy)?);
+    writeln!(text, "from io import StringIO\nfrom pyinfra.operations import files\n\nWANTED = [")?;
+    for (path, content) in files.wanted() {
+        writeln!(text, "    ({:?}, {content:?}),", path.display().to_string())?;
+    }
+    writeln!(text, "]\nfor path, content in WANTED:")?;
+    writeln!(text, "    files.put(name=path, src=StringIO(content), dest=path, mode=\"{MODE:o}\")")?;
+    text.flush()?;
+    let mut command = Command::new("pyinfra");
+    command.args(["@local", "-y"]).arg(deploy).current_dir(folder);
     Ok(command)
 }

@@ -1,10 +1,13 @@
 //! What is to be done, by whom, and the table of what it took.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     Result,
-    contest::{self, Contender},
+    contest::{self, Contender, Table},
     files::{Files, empty},
     measure::{self, Cost},
     programs::{self, MANAGERS},
@@ -17,7 +20,9 @@ pub(crate) enum Task {
     Nothing,
     /// No file is there.
     Create,
-    /// Everything is as it should be.
+    /// Everything is as it should be, and nobody remembers having seen it.
+    InspectAnew,
+    /// Everything is as it should be, and was the last time.
     Inspect,
     /// One file has another content.
     ChangeOne,
@@ -28,6 +33,7 @@ impl Task {
         match self {
             Self::Nothing => "an empty manifest",
             Self::Create => "files created",
+            Self::InspectAnew => "files unchanged, seen for the first time",
             Self::Inspect => "files unchanged",
             Self::ChangeOne => "files, one changed",
         }
@@ -40,6 +46,8 @@ pub(crate) struct Work {
     /// What the files are copied from by who can only copy.
     original: Files,
     managers: Vec<Contender<Effect>>,
+    /// What ccm remembers.
+    state: PathBuf,
 }
 
 /// What a program makes of the files.
@@ -63,17 +71,19 @@ impl Work {
         for peer in MANAGERS.iter().filter(|peer| peer.is_installed() && count <= peer.most_files) {
             managers.push(manager(peer.name, (peer.prepare)(&files, folder)?));
         }
-        Ok(Self { files, original, managers })
+        Ok(Self { files, original, managers, state: folder.join(programs::STATE) })
     }
 
     /// Lets everybody do the task in turns, and prints what it took them.
-    pub(crate) fn compare(&self, task: Task) -> Result<()> {
+    pub(crate) fn compare(&self, task: Task) -> Result<Table> {
         let title = match task {
             Task::Nothing => task.title().to_owned(),
             _ => format!("{} {}", self.files.count, task.title()),
         };
         let baseline = self.baseline(task);
-        let contenders: Vec<_> = std::iter::once(&baseline).chain(&self.managers).collect();
+        // Others remember nothing, so that it is the same to them.
+        let managers = if matches!(task, Task::InspectAnew) { &self.managers[..1] } else { &self.managers };
+        let contenders: Vec<_> = std::iter::once(&baseline).chain(managers).collect();
         contest::hold(&title, &contenders, |contender| self.attempt(task, contender))
     }
 
@@ -82,13 +92,15 @@ impl Work {
         let (name, effect) = match task {
             Task::Nothing => ("true", Effect::None),
             Task::Create => ("cp", Effect::Managed),
-            Task::Inspect | Task::ChangeOne => ("sha256sum", Effect::None),
+            Task::InspectAnew | Task::Inspect | Task::ChangeOne => ("sha256sum", Effect::None),
         };
         let mut command = Command::new(name);
         match task {
             Task::Nothing => &mut command,
             Task::Create => command.arg("-a").arg(self.original.folder.join(".")).arg(&self.files.folder),
-            Task::Inspect | Task::ChangeOne => command.args(self.files.wanted().map(|(path, _)| path)),
+            Task::InspectAnew | Task::Inspect | Task::ChangeOne => {
+                command.args(self.files.wanted().map(|(path, _)| path))
+            }
         };
         Contender { name, command, about: effect }
     }
@@ -97,6 +109,10 @@ impl Work {
         match task {
             Task::Nothing => {}
             Task::Create => self.files.remove()?,
+            Task::InspectAnew => {
+                self.files.complete()?;
+                empty(&self.state)?;
+            }
             Task::Inspect => self.files.complete()?,
             Task::ChangeOne => {
                 self.files.complete()?;

@@ -32,7 +32,7 @@ fn resource(words: &[String]) -> Resource {
 
 fn properties(resource: &Resource) -> Map<String, Value> {
     let mut properties = resource.wanted.to_json();
-    let Value::Object(common) = serde_json::to_value(&resource.common).unwrap() else { unreachable!() };
+    let Value::Object(common) = serde_json::to_value(&*resource.common).unwrap() else { unreachable!() };
     properties.extend(common);
     properties
 }

@@ -296,7 +296,7 @@ impl Attempts<'_> {
 
     /// Whether the turn of a following resource is certain to come, and to be like this one.
     pub(super) fn is_certain(&self, next: &Resource) -> bool {
-        let Common { control, require, subscribe, timeout, provider, .. } = &next.common;
+        let Common { control, require, subscribe, timeout, provider, .. } = &*next.common;
         let alone = control.is_none() && require.is_empty() && subscribe.is_empty() && timeout.is_none();
         alone && *provider == self.resource.common.provider && self.selected.contains(next)
     }

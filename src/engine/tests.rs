@@ -368,7 +368,7 @@ fn the_gate_asks_for_control_then_for_requirements_then_for_changes() {
         ("part#foreseen", Noop, "open foreseen"),
     ] {
         let mut resource = part("x", "");
-        resource.common.subscribe = vec![subscribe.parse().unwrap()];
+        Arc::make_mut(&mut resource.common).subscribe = vec![subscribe.parse().unwrap()];
         assert_eq!(gate(&resource, &session, mode), expected, "{subscribe} in {mode:?}");
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Read {
 }
 
 /// Reads a list of entries.
-pub(super) fn read(list: &Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) -> Read {
+pub(super) fn read(list: Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) -> Read {
     let mut expansion = Expansion::new(scope, source);
     let Found { declarations, defaults, .. } = Found::of(list, diagnostics);
     let told = check_defaults(defaults, &mut expansion, diagnostics);
@@ -44,7 +44,7 @@ pub(super) fn read(list: &Node, scope: &Scope, source: &Source, diagnostics: &mu
 }
 
 /// The declarations of a list of entries.
-pub(super) fn declarations(list: &Node, diagnostics: &mut Diagnostics) -> Vec<Declaration> {
+pub(super) fn declarations(list: Node, diagnostics: &mut Diagnostics) -> Vec<Declaration> {
     Found::of(list, diagnostics).declarations.into_iter().map(|declared| declared.declaration).collect()
 }
 
@@ -106,18 +106,21 @@ struct Found<'a> {
 }
 
 impl<'p> Found<'p> {
-    fn of(list: &Node, diagnostics: &'p mut Diagnostics) -> Self {
+    /// Takes the list apart: what is in a large one is not copied.
+    fn of(list: Node, diagnostics: &'p mut Diagnostics) -> Self {
         let mut found = Self { declarations: Vec::new(), defaults: Vec::new(), diagnostics };
-        match list.as_seq() {
-            Some(items) => items.iter().for_each(|item| found.entry(item)),
-            None => {
-                let message = format!("resources must be a list, not {}", list.kind());
-                found.problem(
-                    Diagnostic::error("resources-not-a-list", message)
-                        .at(list.span)
-                        .with_help("write each entry as `- TYPE:`"),
-                );
+        let kind = list.kind();
+        if let Value::Seq(items) = list.value {
+            for item in items {
+                found.entry(item);
             }
+        } else {
+            let message = format!("resources must be a list, not {kind}");
+            found.problem(
+                Diagnostic::error("resources-not-a-list", message)
+                    .at(list.span)
+                    .with_help("write each entry as `- TYPE:`"),
+            );
         }
         found
     }
@@ -127,33 +130,38 @@ impl<'p> Found<'p> {
     }
 
     /// One item of the list of resources.
-    fn entry(&mut self, item: &Node) {
-        let Some([Entry { key, key_span, value }]) = item.as_map() else {
-            let message = match item.as_map() {
-                Some(_) => "a resource entry has one key, its type".to_owned(),
-                None => format!("a resource entry is a map with one key, its type, not {}", item.kind()),
-            };
+    fn entry(&mut self, item: Node) {
+        let message = match item.as_map() {
+            Some([_]) => None,
+            Some(_) => Some("a resource entry has one key, its type".to_owned()),
+            None => Some(format!("a resource entry is a map with one key, its type, not {}", item.kind())),
+        };
+        if let Some(message) = message {
             let help = format!("known types: {}", types::names().collect::<Vec<_>>().join(", "));
             return self.problem(Diagnostic::error("malformed-entry", message).at(item.span).with_help(help));
-        };
-        let Some(kind) = types::find(key) else {
-            let help = closest(key, types::names()).map_or_else(
+        }
+        let Some(Entry { key, key_span, value }) = entries_of(item).pop() else { return };
+        let Some(kind) = types::find(&key) else {
+            let help = closest(&key, types::names()).map_or_else(
                 || format!("known types: {}", types::names().collect::<Vec<_>>().join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
             return self.problem(
                 Diagnostic::error("unknown-type", format!("unknown type `{key}`"))
-                    .at(*key_span)
+                    .at(key_span)
                     .with_help(help),
             );
         };
-        match &value.value {
+        let found = value.kind();
+        match value.value {
             Value::Seq(items) => self.list(kind, items),
-            Value::Map(entries) => match value.lookup("name") {
-                Some(name) if matches!(name.value, Value::Scalar(_)) && !name.is_null() => {
+            Value::Map(entries) => match entries.iter().find(|entry| entry.key == "name") {
+                Some(Entry { value: name, .. })
+                    if matches!(name.value, Value::Scalar(_)) && !name.is_null() =>
+                {
                     self.named(kind, entries);
                 }
-                Some(name) if name.is_null() => {
+                Some(Entry { value: name, .. }) if name.is_null() => {
                     self.problem(
                         Diagnostic::error("missing-name", format!("a {} without a name", kind.name()))
                             .at(name.span),
@@ -162,20 +170,32 @@ impl<'p> Found<'p> {
                 _ => self.map(kind, entries),
             },
             Value::Scalar(_) => {
-                let message =
-                    format!("no resources under `{key}`: expected a list or a map, found {}", value.kind());
-                self.problem(Diagnostic::error("malformed-entry", message).at(*key_span));
+                let message = format!("no resources under `{key}`: expected a list or a map, found {found}");
+                self.problem(Diagnostic::error("malformed-entry", message).at(key_span));
             }
         }
     }
 
     /// `- TYPE: [{NAME: {...}}, {defaults: {...}}]`
-    fn list(&mut self, kind: &'static dyn AnyType, items: &[Node]) {
-        let mut defaults: Option<&Entry> = None;
+    fn list(&mut self, kind: &'static dyn AnyType, items: Vec<Node>) {
+        let mut defaults: Option<Entry> = None;
         let mut named = Vec::new();
         for item in items {
-            match item.as_map() {
-                Some([entry]) if entry.key == "defaults" => match defaults {
+            let (beside, mut entries): (Vec<Entry>, Vec<Entry>) = match item.as_map() {
+                Some([one, other]) if one.key == FOR_EACH || other.key == FOR_EACH => {
+                    entries_of(item).into_iter().partition(|entry| entry.key == FOR_EACH)
+                }
+                Some([_]) => (Vec::new(), entries_of(item)),
+                _ => {
+                    self.problem(not_an_item(kind, &item));
+                    continue;
+                }
+            };
+            let Some(entry) = entries.pop() else { continue };
+            match beside.into_iter().next() {
+                Some(for_each) => named.push((entry, Some(for_each.value))),
+                None if entry.key == FOR_EACH => self.problem(nothing_to_repeat(kind, &entry)),
+                None if entry.key == "defaults" => match &defaults {
                     Some(first) => self.problem(
                         Diagnostic::error(
                             "duplicate-defaults",
@@ -186,14 +206,10 @@ impl<'p> Found<'p> {
                     ),
                     None => defaults = Some(entry),
                 },
-                Some([entry]) if entry.key == FOR_EACH => self.problem(nothing_to_repeat(kind, entry)),
-                Some([entry]) => named.push((entry, None)),
-                Some([for_each, entry] | [entry, for_each]) if for_each.key == FOR_EACH => {
-                    named.push((entry, Some(&for_each.value)));
-                }
-                _ => self.problem(not_an_item(kind, item)),
+                None => named.push((entry, None)),
             }
         }
+        let defaults = defaults.as_ref();
         let inherited = defaults.and_then(|defaults| self.properties(defaults)).unwrap_or_default();
         if let Some(name) = inherited.iter().find(|entry| entry.key == "name") {
             let problem = Diagnostic::error(
@@ -214,7 +230,7 @@ impl<'p> Found<'p> {
     }
 
     /// `- TYPE: {NAME: {...}, ...}`
-    fn map(&mut self, kind: &'static dyn AnyType, entries: &[Entry]) {
+    fn map(&mut self, kind: &'static dyn AnyType, entries: Vec<Entry>) {
         for entry in entries {
             if entry.key == "defaults" {
                 let help = format!("write `- {}:` over a list with one item per resource", kind.name());
@@ -238,26 +254,25 @@ impl<'p> Found<'p> {
     }
 
     /// `- TYPE: {name: NAME, ...}`
-    fn named(&mut self, kind: &'static dyn AnyType, entries: &[Entry]) {
-        let find = |key: &str| entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
-        let Some(name) = find("name") else { return };
-        let Value::Scalar(scalar) = &name.value else { return };
-        let is_property = |entry: &&Entry| !matches!(entry.key.as_str(), "name" | FOR_EACH);
-        let properties = entries.iter().filter(is_property).cloned().collect();
-        let declaration = Declaration::new(kind, scalar.text.clone(), name.span, properties);
-        self.push(declaration, None, find(FOR_EACH));
+    fn named(&mut self, kind: &'static dyn AnyType, mut entries: Vec<Entry>) {
+        let mut take = |key: &str| {
+            let at = entries.iter().position(|entry| entry.key == key)?;
+            Some(entries.remove(at).value)
+        };
+        let (name, for_each) = (take("name"), take(FOR_EACH));
+        let Some(Node { value: Value::Scalar(scalar), span }) = name else { return };
+        self.push(Declaration::new(kind, scalar.text, span, entries), None, for_each);
     }
 
     fn declare(
         &mut self,
         kind: &'static dyn AnyType,
-        entry: &Entry,
-        for_each: Option<&Node>,
+        entry: Entry,
+        for_each: Option<Node>,
         inherited: &[Entry],
         defaults: Option<Span>,
     ) {
-        let Some(own) = self.properties(entry) else { return };
-        let mut properties = own.to_vec();
+        let Some(own) = self.properties(&entry) else { return };
         if let Some(name) = own.iter().find(|property| property.key == "name") {
             let message = format!("{}#{}: the name is given twice", kind.name(), entry.key);
             let problem = Diagnostic::error("duplicate-name", message)
@@ -277,13 +292,14 @@ impl<'p> Found<'p> {
         // Tags are added to those of the item, once both are expanded.
         let is_missing =
             |default: &&Entry| default.key != "name" && (default.key == TAGS || !is_own(default));
-        properties.extend(inherited.iter().filter(is_missing).cloned());
-        let declaration = Declaration::new(kind, entry.key.clone(), entry.key_span, properties);
-        self.push(declaration, defaults, for_each);
+        let missing: Vec<Entry> = inherited.iter().filter(is_missing).cloned().collect();
+        let mut properties = entries_of(entry.value);
+        properties.extend(missing);
+        self.push(Declaration::new(kind, entry.key, entry.key_span, properties), defaults, for_each);
     }
 
-    fn push(&mut self, declaration: Declaration, defaults: Option<Span>, for_each: Option<&Node>) {
-        let for_each = for_each.cloned().map(Rc::new);
+    fn push(&mut self, declaration: Declaration, defaults: Option<Span>, for_each: Option<Node>) {
+        let for_each = for_each.map(Rc::new);
         self.declarations.push(Declared {
             declaration,
             completeness: Completeness::Whole,
@@ -307,6 +323,14 @@ impl<'p> Found<'p> {
     }
 }
 
+/// Takes a map apart; what is no map has no entries.
+fn entries_of(node: Node) -> Vec<Entry> {
+    match node.value {
+        Value::Map(entries) => entries,
+        _ => Vec::new(),
+    }
+}
+
 /// The property that a key of a type means, whichever way it is spelled.
 fn property<'k>(kind: &dyn AnyType, key: &'k str) -> &'k str {
     static SPELLINGS: LazyLock<Vec<(&str, &str, &str)>> = LazyLock::new(|| {
@@ -325,7 +349,7 @@ fn shared(
     kind: &'static dyn AnyType,
     defaults: &Entry,
     inherited: &[Entry],
-    items: &[(&Entry, Option<&Node>)],
+    items: &[(Entry, Option<Node>)],
 ) -> Declaration {
     let is_mark = |entry: &&Entry| entry.key == "sensitive" && !matches!(from_node(&entry.value), Ok(false));
     let marks = || items.iter().filter_map(|(item, _)| item.value.as_map()).flatten().filter(is_mark);

@@ -18,6 +18,7 @@ use source::Origin;
 
 use std::{
     path::{Path, PathBuf},
+    rc::Rc,
     sync::Arc,
 };
 
@@ -151,7 +152,7 @@ pub(crate) fn load(
     reviews.extend(broken.flatten());
     reviews.extend(load_inputs.facts.take_reviews());
     let manifest = content.map(|content| Manifest {
-        source,
+        source: Rc::unwrap_or_clone(source),
         working_directory: folder,
         resources,
         settings: content.settings,
@@ -321,7 +322,7 @@ fn combine(
 pub(crate) fn declarations(text: &str) -> Result<Vec<Declaration>, Diagnostics> {
     let root = document::parse(&Source { name: "example".to_owned(), text: text.to_owned() })?;
     let mut diagnostics = Diagnostics::default();
-    let declarations = entries::declarations(&root, &mut diagnostics);
+    let declarations = entries::declarations(root, &mut diagnostics);
     if diagnostics.is_empty() { Ok(declarations) } else { Err(diagnostics) }
 }
 
@@ -358,12 +359,12 @@ fn check_sections(entries: &[Entry], diagnostics: &mut Diagnostics) {
 }
 
 /// The list of resources and the settings of a manifest with sections.
-fn ccm_section<'a>(
-    entries: &'a mut [Entry],
+fn ccm_section(
+    entries: &mut [Entry],
     scope: &Scope,
     source: &Source,
     diagnostics: &mut Diagnostics,
-) -> (Option<&'a Node>, Settings) {
+) -> (Option<Node>, Settings) {
     let ccm = entries.iter_mut().find(|entry| entry.key == "ccm").map(|entry| &mut entry.value.value);
     let Some(Value::Map(ccm)) = ccm else { return (None, Settings::default()) };
     let mut rest = Vec::new();
@@ -374,7 +375,7 @@ fn ccm_section<'a>(
         template::expand_properties(&mut entry.value, scope, source, diagnostics);
         rest.push(entry.clone());
     }
-    let resources = ccm.iter().find(|entry| entry.key == "resources").map(|entry| &entry.value);
+    let resources = ccm.iter().position(|entry| entry.key == "resources").map(|at| ccm.remove(at).value);
     (resources, settings(rest, diagnostics))
 }
 

@@ -1,6 +1,9 @@
 //! A manifest and those inside it, read together: all problems of all of them are told at once, each in its file.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    rc::Rc,
+};
 
 use super::{
     External, LoadError, LoadInputs, Settings,
@@ -14,7 +17,7 @@ use super::{
     source::{IN_A_FOLDER, Location, Origin},
 };
 use crate::{
-    document::{self, Diagnostic, Diagnostics, Node, Parsed, Review, Source, Value, from_node, to_value},
+    document::{self, Diagnostic, Diagnostics, Node, Review, Source, Value, from_node, to_value},
     hiera::{self, Resolved, deep},
     host::Host,
     resource::{Child, Completeness, Declaration, Resource, RunMode},
@@ -42,14 +45,24 @@ pub(super) struct Reading<'a> {
 
 /// One of the manifests.
 pub(super) struct File {
-    pub(super) source: Source,
+    pub(super) source: Rc<Source>,
     pub(super) folder: PathBuf,
     pub(super) diagnostics: Diagnostics,
     pub(super) bundle: Option<Bundle>,
-    parsed: Option<Parsed>,
+    syntax: Syntax,
     pub(super) content: Option<Content>,
     /// What was found in the files of its hierarchy.
     layers: Vec<Review>,
+}
+
+/// What came of a text when it was parsed. The tree itself is taken apart: it would be as large as all resources together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    /// It is no document, or was not read yet.
+    Broken,
+    Clean,
+    /// It is a document about which something is to be said.
+    Doubtful,
 }
 
 /// What a manifest says, as far as it can be told in spite of its problems.
@@ -96,8 +109,9 @@ impl Reading<'_> {
     pub(super) fn file(&mut self, origin: Origin, way: &Way) -> Result<usize, LoadError> {
         let Origin { source, folder, provenance, bundle, stands_alone } = origin;
         let place = self.files.len();
-        let (diagnostics, parsed, content, layers) = (Diagnostics::default(), None, None, Vec::new());
-        self.files.push(File { source, folder, diagnostics, bundle, parsed, content, layers });
+        let (diagnostics, content, layers) = (Diagnostics::default(), None, Vec::new());
+        let (source, syntax) = (Rc::new(source), Syntax::Broken);
+        self.files.push(File { source, folder, diagnostics, bundle, syntax, content, layers });
         let file = &self.files[place];
         let mut diagnostics = Diagnostics::default();
         let mut parsed = match document::read(&file.source) {
@@ -108,7 +122,7 @@ impl Reading<'_> {
                 return Ok(place);
             }
         };
-        let source = file.source.clone();
+        let source = Rc::clone(&file.source);
         let folder = file.folder.clone();
         let scope = self.load_inputs.scope(&folder).with_learned(&self.learned);
         let origin = hiera::Origin {
@@ -130,7 +144,8 @@ impl Reading<'_> {
             None => None,
         };
         let file = &mut self.files[place];
-        (file.diagnostics, file.parsed, file.content) = (diagnostics, Some(parsed), content);
+        (file.diagnostics, file.content) = (diagnostics, content);
+        file.syntax = if parsed.diagnostics.is_empty() { Syntax::Clean } else { Syntax::Doubtful };
         Ok(place)
     }
 
@@ -167,7 +182,7 @@ impl Reading<'_> {
         let whole = root.span;
         let (list, settings) = match &mut root.value {
             Value::Map(entries) => ccm_section(entries, &scope, source, diagnostics),
-            _ => (Some(&*root), Settings::default()),
+            _ => (Some(std::mem::replace(root, Node::null(whole))), Settings::default()),
         };
         let read = match list {
             Some(list) => entries::read(list, &scope, source, diagnostics),
@@ -309,7 +324,7 @@ impl Reading<'_> {
         let content = content.take()?;
         Some(Child {
             resources,
-            source: source.clone(),
+            source: source.as_ref().clone(),
             working_directory: folder.clone(),
             scope: content.scope.for_turns(),
             fail_on_error: content.settings.fail_on_error,
@@ -321,8 +336,12 @@ impl Reading<'_> {
 impl File {
     /// Returns what was found in it, in the written order, and in the files of its hierarchy.
     pub(super) fn reviews(&mut self) -> Vec<Review> {
-        if let Some(parsed) = &self.parsed {
-            combine(&mut self.diagnostics, parsed, &self.source);
+        let is_well = self.syntax == Syntax::Clean && self.diagnostics.is_empty();
+        if self.syntax != Syntax::Broken
+            && !is_well
+            && let Ok(parsed) = document::read(&self.source)
+        {
+            combine(&mut self.diagnostics, &parsed, &self.source);
         }
         let own = std::mem::take(&mut self.diagnostics).review(&self.source);
         own.into_iter().chain(std::mem::take(&mut self.layers)).collect()

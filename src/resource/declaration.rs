@@ -1,7 +1,11 @@
 //! The hallway behind the three front doors: a manifest, flags and a JSON request each give a declaration, and this
 //! turns a declaration into a resource or into everything that is wrong with it.
 
-use std::{fmt, path::Path};
+use std::{
+    fmt,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
 use serde_json::{Map, Value as Json};
 
@@ -38,15 +42,16 @@ pub(crate) struct Declaration {
 pub(crate) struct Resource {
     pub(crate) kind: &'static dyn AnyType,
     pub(crate) name: String,
-    pub(crate) common: Common,
+    /// One for all resources that have none of these properties.
+    pub(crate) common: Arc<Common>,
     /// What is wanted, as far as it was known when the resource was read.
     pub(crate) wanted: Box<dyn AnyProperties>,
     /// The type's own properties, when some of them are expanded only when the resource's turn comes.
     pub(super) late: Option<Vec<Entry>>,
     /// Its registrations, when their templates are expanded only when the resource's turn comes.
-    pub(super) late_registrations: Option<Entry>,
+    pub(super) late_registrations: Option<Box<Entry>>,
     /// Its health checks, when something in them is expanded only when they are made.
-    pub(super) late_checks: Option<Node>,
+    pub(super) late_checks: Option<Box<Node>>,
     /// What its templates and conditions see as `each` and `index`.
     pub(super) element: Option<Element>,
     pub(super) places: Places,
@@ -121,6 +126,7 @@ impl Declaration {
         let late = (!faults.late.is_empty()).then(|| own.clone());
         let later = faults.late.clone();
         faults.foresee(&mut own, foreseen);
+        let has_common = !shared.is_empty();
         let mut shared = Node { value: Value::Map(shared), span: name_span };
         let mut own = Node { value: Value::Map(own), span: name_span };
         let common = faults.read(&mut shared, from_node::<Common>);
@@ -157,16 +163,22 @@ impl Declaration {
         Some(Resource {
             kind,
             name,
-            common,
+            common: if has_common { Arc::new(common) } else { usual() },
             wanted,
             late,
-            late_registrations,
-            late_checks,
+            late_registrations: late_registrations.map(Box::new),
+            late_checks: late_checks.map(Box::new),
             element,
             places,
             child: None,
         })
     }
+}
+
+/// Returns what a resource has that says nothing about it.
+fn usual() -> Arc<Common> {
+    static USUAL: LazyLock<Arc<Common>> = LazyLock::new(Arc::default);
+    Arc::clone(&USUAL)
 }
 
 impl Places {
@@ -216,7 +228,7 @@ impl Resource {
     /// What was asked for, as events show it.
     pub(crate) fn to_json(&self, wanted: &dyn AnyProperties) -> Map<String, Json> {
         let mut properties = wanted.to_json();
-        properties.extend(schema::object(&self.common));
+        properties.extend(schema::object(&*self.common));
         if self.common.sensitive {
             properties.retain(|key, _| matches!(key.as_str(), "name" | "ensure" | "sensitive"));
         }

@@ -57,7 +57,7 @@ impl Resource {
 
     /// Returns how many health checks it has.
     pub(crate) fn check_count(&self) -> usize {
-        let late = self.late_checks.as_ref().and_then(Node::as_seq).map(<[Node]>::len);
+        let late = self.late_checks.as_deref().and_then(Node::as_seq).map(<[Node]>::len);
         late.unwrap_or(self.common.health_checks.len())
     }
 

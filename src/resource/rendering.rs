@@ -39,7 +39,7 @@ impl Resource {
                 *value = HIDDEN.into();
             }
         }
-        let mut common = schema::object(&self.common);
+        let mut common = schema::object(&*self.common);
         if let Some(control) = common.get_mut("control") {
             self.bind(control, elements, Element::bind_condition);
         }

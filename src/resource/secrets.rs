@@ -23,7 +23,7 @@ impl Resource {
         let mut shown = Vec::new();
         if self.common.sensitive {
             let own = wanted.to_json().into_iter().filter(|(key, _)| !OPEN.contains(&key.as_str()));
-            let common = schema::object(&self.common);
+            let common = schema::object(&*self.common);
             let common = common.into_iter().filter(|(key, _)| COMMON.contains(&key.as_str()));
             own.chain(common).for_each(|(_, value)| texts(value, &mut shown));
         }

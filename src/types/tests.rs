@@ -31,7 +31,7 @@ fn resources(manifest: &str) -> Vec<Resource> {
 /// Every property that a resource was given, those that are never shown included.
 fn properties(resource: &Resource) -> Map<String, Value> {
     let mut properties = resource.wanted.to_json();
-    let Value::Object(common) = serde_json::to_value(&resource.common).unwrap() else { unreachable!() };
+    let Value::Object(common) = serde_json::to_value(&*resource.common).unwrap() else { unreachable!() };
     properties.extend(common);
     properties
 }

@@ -15,10 +15,7 @@
 use std::{fs::File, os::fd::AsRawFd, path::Path};
 
 use nix::libc::{F_RDLCK, F_SETLEASE, F_UNLCK, SIGURG, c_int, fcntl};
-use rustix::{
-    fs::fstatfs,
-    time::{ClockId, clock_gettime},
-};
+use rustix::fs::fstatfs;
 
 use super::entry::{Entry, FileKind, Timestamp};
 
@@ -59,8 +56,8 @@ pub(crate) trait DigestMemory {
 
 /// Returns the time by the clock that file systems go by.
 pub(crate) fn now() -> Timestamp {
-    let time = clock_gettime(ClockId::Realtime);
-    Timestamp { seconds: time.tv_sec, nanoseconds: u32::try_from(time.tv_nsec).unwrap_or(0) }
+    let time = jiff::Timestamp::now();
+    Timestamp { seconds: time.as_second(), nanoseconds: u32::try_from(time.subsec_nanosecond()).unwrap_or(0) }
 }
 
 impl Entry {
