@@ -80,6 +80,11 @@ pub(crate) const MISTAKES: &[Mistake] = &[
         "error 4: file#$W/a: unknown variable `range`",
         "there are no blocks in these templates: choose with `x ? \"a\" : \"b\"`, join lists with `join`, or write it for `jinja('FILE')`",
     ),
+    mistake(
+        "- apply: [{ app.yml: {} }]",
+        "error 4: apply#app.yml: cannot read $B/app.yml: no such file",
+        "did you mean `app.yaml`?",
+    ),
     // Members that do not exist.
     mistake(
         "- exec: [{ 'true': { control: { if: \"Data.rol == 'web'\" } } }]",
@@ -237,6 +242,7 @@ fn each_mistake_is_told_before_anything_is_touched() {
         let world = World::new()
             .manifest(&format!("{DATA}    {manifest}\n"))
             .beside("motd.text", "hello\n")
+            .beside("app.yaml", "[]\n")
             .beside("app.tmpl", "# app\nport = ${ Data.prot }\n")
             .beside("app.j2", "# app\nport = {{ data.prot }}\n")
             .beside("block.tmpl", "${ Data.port }\n{% if x %}\n");

@@ -4,7 +4,7 @@ use super::{AnyType, FieldKind, fields};
 
 /// A property that other tools have.
 struct Word {
-    word: &'static str,
+    written: &'static str,
     /// The property that a type must have for the advice to be of use; empty where any will do.
     needs: &'static str,
     instead: &'static str,
@@ -12,8 +12,8 @@ struct Word {
     more: &'static str,
 }
 
-const fn word(word: &'static str, needs: &'static str, instead: &'static str) -> Word {
-    Word { word, needs, instead, more: "" }
+const fn word(written: &'static str, needs: &'static str, instead: &'static str) -> Word {
+    Word { written, needs, instead, more: "" }
 }
 
 const THE_PATH: &str = "the path as the name of the resource";
@@ -70,7 +70,8 @@ const WORDS: &[Word] = &[
 
 /// Returns what to write instead of a property that other tools have; `known` are the properties that there are.
 pub(super) fn property(written: &str, known: &[&str]) -> Option<String> {
-    let fits = |word: &&Word| word.word == written && (word.needs.is_empty() || known.contains(&word.needs));
+    let fits =
+        |word: &&Word| word.written == written && (word.needs.is_empty() || known.contains(&word.needs));
     let Word { instead, more, .. } = WORDS.iter().find(fits)?;
     Some(format!("write {instead} here instead{more}"))
 }

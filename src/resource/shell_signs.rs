@@ -60,7 +60,7 @@ fn substitution(text: &str) -> Option<&str> {
         (None, start) => (start?, 1, '`'),
     };
     let rest = &text[start + opening..];
-    rest.find(closing).map(|length| &text[start..start + opening + length + 1])
+    rest.find(closing).map(|length| &text[start..=start + opening + length])
 }
 
 #[cfg(test)]

@@ -229,9 +229,9 @@ impl Properties {
         Origin::of(self.url.as_ref(), self.checksum_url.as_ref())
     }
 
-    /// Returns whether it matters later where the archive came from.
+    /// Returns whether it matters later where the archive came from, and what was unpacked does not tell it.
     fn remembers_origin(&self) -> bool {
-        self.checksum.is_some() || self.checksum_url.is_some()
+        self.checksum_url.is_some() || self.checksum.is_some() && self.extract_parent.is_none()
     }
 
     /// Returns how the wanted checksum is computed.
