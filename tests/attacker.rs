@@ -170,19 +170,54 @@ fn withstands(world: World, manifests: &[&str], mut expected: Vec<i32>) {
     assert!(expected.is_empty(), "no run ended with {expected:?}: the attack was none");
 }
 
-const THEIRS: &str = "- file:\n  - defaults: { owner: '65534', group: '65534', mode: '0640' }\n  - $W/theirs/x: { content: new }\n  \
-    - $W/theirs/d: { ensure: directory, mode: '0750' }\n  - $W/theirs/d/x: { content: new }\n  - $W/theirs/d/e/f: { ensure: directory }\n";
-const ATTRIBUTES: &str = "- file:\n  - defaults: { owner: '65534', group: '65534', mode: '0644' }\n  - $W/theirs/x:\n  - $W/theirs/d:\n";
-const REMOVAL: &str = "- file:\n  - defaults: { ensure: absent, force: true }\n  - $W/theirs/x:\n  - $W/theirs/d/x:\n  - $W/theirs/gone:\n  - $W/theirs/d:\n";
-const ROOTS: &str = "- file:\n  - defaults: { owner: root, group: root, mode: '0644' }\n  - $W/theirs/x: { content: new }\n  \
-    - $W/theirs/d: { ensure: directory, mode: '0750' }\n  - $W/theirs/d/x: { content: new }\n";
+const THEIRS: &str = "\
+- file:
+  - defaults: { owner: '65534', group: '65534', mode: '0640' }
+  - $W/theirs/x: { content: new }
+  - $W/theirs/d: { ensure: directory, mode: '0750' }
+  - $W/theirs/d/x: { content: new }
+  - $W/theirs/d/e/f: { ensure: directory }
+";
+const ATTRIBUTES: &str = "\
+- file:
+  - defaults: { owner: '65534', group: '65534', mode: '0644' }
+  - $W/theirs/x:
+  - $W/theirs/d:
+";
+const REMOVAL: &str = "\
+- file:
+  - defaults: { ensure: absent, force: true }
+  - $W/theirs/x:
+  - $W/theirs/d/x:
+  - $W/theirs/gone:
+  - $W/theirs/d:
+";
+const ROOTS: &str = "\
+- file:
+  - defaults: { owner: root, group: root, mode: '0644' }
+  - $W/theirs/x: { content: new }
+  - $W/theirs/d: { ensure: directory, mode: '0750' }
+  - $W/theirs/d/x: { content: new }
+";
 
-const EDITS: &str = "- file:\n  - defaults: { owner: '65534', group: '65534', mode: '0640', create: true, edit: [{ line: more }] }\n  \
-    - $W/theirs/x:\n  - $W/theirs/d/x:\n";
-const LINKS: &str = "- file:\n  - defaults: { ensure: link, target: ../outside/victim, force: true }\n  - $W/theirs/x:\n  \
-    - $W/theirs/d/x:\n  - $W/theirs/d:\n";
-const SCAFFOLD: &str = "- scaffold:\n  - $W/theirs/d: { source: tree, owner: '65534', group: '65534', purge: true, directory_mode: '0750' }\n  \
-    - $W/theirs/gone: { source: tree, ensure: absent }\n";
+const EDITS: &str = "\
+- file:
+  - defaults: { owner: '65534', group: '65534', mode: '0640', create: true, edit: [{ line: more }] }
+  - $W/theirs/x:
+  - $W/theirs/d/x:
+";
+const LINKS: &str = "\
+- file:
+  - defaults: { ensure: link, target: ../outside/victim, force: true }
+  - $W/theirs/x:
+  - $W/theirs/d/x:
+  - $W/theirs/d:
+";
+const SCAFFOLD: &str = "\
+- scaffold:
+  - $W/theirs/d: { source: tree, owner: '65534', group: '65534', purge: true, directory_mode: '0750' }
+  - $W/theirs/gone: { source: tree, ensure: absent }
+";
 
 #[test]
 fn edits_in_a_folder_of_the_attacker_never_lead_out_of_it() {

@@ -7,8 +7,12 @@ use crate::support::{NOBODY, World, has, is_root, sh};
 /// A manifest that nothing is attempted of: a good resource before the bad one is not applied either.
 #[track_caller]
 fn not_attempted(bad: &str, place: &str, message: &str, help: &str) {
-    let world = World::new()
-        .manifest(&format!("- file: [{{ $W/good: {{ content: x, $OWN, mode: '0644' }} }}]\n{bad}\n"));
+    let world = World::new().manifest(&format!(
+        "\
+- file: [{{ $W/good: {{ content: x, $OWN, mode: '0644' }} }}]
+{bad}
+"
+    ));
     let before = world.tree();
     let outcome = world.apply();
     outcome.exits(2).complains(message).complains(&format!("--> site.yaml:{place}")).complains(help);
@@ -19,7 +23,11 @@ fn not_attempted(bad: &str, place: &str, message: &str, help: &str) {
 #[track_caller]
 fn fails(world: World, bad: &str, place: &str, message: &str, help: &str) {
     let manifest = format!(
-        "- file: [{{ $W/good: {{ content: x, $OWN, mode: '0644' }} }}]\n{bad}\n- file: [{{ $W/last: {{ ensure: absent }} }}]\n"
+        "\
+- file: [{{ $W/good: {{ content: x, $OWN, mode: '0644' }} }}]
+{bad}
+- file: [{{ $W/last: {{ ensure: absent }} }}]
+"
     );
     let world = world.manifest(&manifest);
     let before = world.tree();
@@ -85,6 +93,21 @@ fn a_relative_path() {
         "path \"etc/motd\" must be absolute",
         "",
     );
+}
+
+#[test]
+fn a_name_on_the_command_line_that_is_no_path() {
+    for (name, said) in [
+        ("x", "path \"x\" must be absolute: start it with /"),
+        ("~/x", "help: write `${ Environ.HOME }`"),
+        ("/tmp//x", "must be absolute and clean: write \"/tmp/x\""),
+        ("", "it has no name"),
+    ] {
+        for kind in [&["file"][..], &["archive", "--url", "http://127.0.0.1:9/a.tar.gz"]] {
+            let words = ["ensure"].iter().chain(kind).copied().chain(["--", name]);
+            World::new().ccm(words).run().exits(2).complains(said);
+        }
+    }
 }
 
 #[test]
@@ -178,7 +201,7 @@ fn an_unknown_user_or_group() {
 fn a_missing_source() {
     let bad = "- file: [{ $W/x: { source: missing.txt, $OWN, mode: '0644' } }]";
     let world = World::new();
-    not_attempted(bad, "2:", "source: there is no", "a relative path starts at the folder of the manifest");
+    not_attempted(bad, "2:", "source: there is no", "a relative path starts at ");
     let bad = "- file: [{ $W/x: { source: /nonexistent/missing.txt, $OWN, mode: '0644' } }]";
     fails(world, bad, "2:", "cannot read source /nonexistent/missing.txt: it does not exist", "(source)");
 }
@@ -213,8 +236,12 @@ fn a_read_only_file_system() {
     fs::write(world.path("m/x"), "kept").unwrap();
     let world = world.read_only();
     let world = world.manifest(
-        "- file:\n  - $W/m/x: { content: new, $OWN, mode: '0644' }\n  - $W/m/d: { ensure: directory, $OWN, mode: '0755' }\n\
-         - file: [{ $W/m/x2: { content: new, $OWN, mode: '0644' } }]\n",
+        "\
+- file:
+  - $W/m/x: { content: new, $OWN, mode: '0644' }
+  - $W/m/d: { ensure: directory, $OWN, mode: '0755' }
+- file: [{ $W/m/x2: { content: new, $OWN, mode: '0644' } }]
+",
     );
     let before = world.tree();
     for flags in [&["--noop"][..], &[]] {

@@ -32,8 +32,13 @@ fn its_resources_run_in_its_place_with_its_own_folder_and_data() {
         .beside("web/part.txt", "part")
         .child(
             "web/manifest.yaml",
-            "data: { port: 80, keep: { a: 1, b: 2 } }\nccm:\n  resources:\n    - file:\n        - $W/web: { $OWN, mode: \"0644\", content: \"${ \
-             Data.port }${ file('part.txt') }${ Data.keep.a }${ Data.keep.b }\" }\n",
+            "\
+data: { port: 80, keep: { a: 1, b: 2 } }
+ccm:
+  resources:
+    - file:
+        - $W/web: { $OWN, mode: \"0644\", content: \"${ Data.port }${ file('part.txt') }${ Data.keep.a }${ Data.keep.b }\" }
+",
         )
         .manifest(&format!(
             "{}- apply:\n    - web/: {{ data: {{ port: 8080, keep: {{ b: \"${{ 1 + 2 }}\" }} }} }}\n{}",
@@ -53,7 +58,13 @@ fn without_data_it_is_given_all_of_its_parents() {
     let world = World::new()
         .child(
             "web.yaml",
-            "data: { a: 1, b: 1 }\nccm:\n  resources:\n    - file:\n        - $W/web: { $OWN, mode: \"0644\", content: \"${ Data.a }${ Data.b }\" }\n",
+            "\
+data: { a: 1, b: 1 }
+ccm:
+  resources:
+    - file:
+        - $W/web: { $OWN, mode: \"0644\", content: \"${ Data.a }${ Data.b }\" }
+",
         )
         .manifest("data: { b: 2 }\nccm: { resources: [{ apply: [{ web.yaml: {} }] }] }\n");
     world.apply().exits(0);
@@ -107,7 +118,11 @@ fn a_change_in_it_refreshes_who_subscribes_to_it() {
     let world = World::new()
         .child("web.yaml", &files("    - $W/conf: { content: \"\" }\n    - $W/other: { content: \"\" }\n"))
         .manifest(
-            "- apply: [{ web.yaml: {} }]\n- exec:\n    - /bin/touch $W/ran: { refresh_only: true, subscribe: [\"apply#web.yaml\"] }\n",
+            "\
+- apply: [{ web.yaml: {} }]
+- exec:
+    - /bin/touch $W/ran: { refresh_only: true, subscribe: [\"apply#web.yaml\"] }
+",
         );
     world.apply().exits(0).says("1 refreshed");
     assert!(world.path("ran").exists());
@@ -117,7 +132,11 @@ fn a_change_in_it_refreshes_who_subscribes_to_it() {
 #[test]
 fn a_refresh_on_its_account_stays_owed_when_it_was_skipped() {
     let world = World::new().child("web.yaml", &files("    - $W/conf: { content: \"\" }\n")).manifest(
-        "- apply: [{ web.yaml: {} }]\n- exec:\n    - /bin/touch $W/ran: { refresh_only: true, subscribe: [\"apply#web.yaml\"] }\n",
+        "\
+- apply: [{ web.yaml: {} }]
+- exec:
+    - /bin/touch $W/ran: { refresh_only: true, subscribe: [\"apply#web.yaml\"] }
+",
     );
     world.apply_with(&["--only", "file#*"]).exits(0);
     assert!(world.path("conf").exists() && !world.path("ran").exists());
@@ -129,10 +148,20 @@ fn its_failure_ends_it_alone_and_says_how_many_failed() {
     let world = World::new()
         .child(
             "web.yaml",
-            "ccm:\n  fail_on_error: true\n  resources:\n    - exec: [{ /bin/false: {} }, { /bin/touch $W/never: {} }]\n",
+            "\
+ccm:
+  fail_on_error: true
+  resources:
+    - exec: [{ /bin/false: {} }, { /bin/touch $W/never: {} }]
+",
         )
         .manifest(
-            "- apply: [{ web.yaml: {} }]\n- exec:\n    - /bin/touch $W/after: {}\n    - /bin/touch $W/needs: { require: [\"apply#web.yaml\"] }\n",
+            "\
+- apply: [{ web.yaml: {} }]
+- exec:
+    - /bin/touch $W/after: {}
+    - /bin/touch $W/needs: { require: [\"apply#web.yaml\"] }
+",
         );
     let run = world.apply_with(&["--json"]);
     run.exits(1);
@@ -156,7 +185,10 @@ fn what_is_passed_over_takes_its_resources_along() {
 fn noop_can_only_be_strengthened() {
     let child = files("    - $W/inner: { content: \"\" }\n");
     let world = World::new().child("web.yaml", &child).manifest(&format!(
-        "- apply: [{{ web.yaml: {{ noop: true }} }}]\n{}- exec: [{{ /bin/touch $W/ran: {{ refresh_only: true, subscribe: [\"apply#web.yaml\"] }} }}]\n",
+        "\
+- apply: [{{ web.yaml: {{ noop: true }} }}]
+{}- exec: [{{ /bin/touch $W/ran: {{ refresh_only: true, subscribe: [\"apply#web.yaml\"] }} }}]
+",
         files("    - $W/outer: { content: \"\", require: [\"file#$W/inner\"] }\n")
     ));
     world.apply().exits(0).says("Would have");
@@ -213,7 +245,11 @@ fn a_child_that_was_killed_is_finished_by_the_next_run() {
             ),
         )
         .manifest(
-            "- apply: [{ web.yaml: {} }]\n- exec:\n    - /bin/touch $W/ran: { refresh_only: true, subscribe: [\"apply#web.yaml\"] }\n",
+            "\
+- apply: [{ web.yaml: {} }]
+- exec:
+    - /bin/touch $W/ran: { refresh_only: true, subscribe: [\"apply#web.yaml\"] }
+",
         );
     let text = world.fill("echo $$ > $W/pid; exec \"$0\" \"$@\"");
     let run = world.ccm(["apply", "site.yaml"]).under(["/bin/sh", "-c", &text]).run();
@@ -258,9 +294,18 @@ proptest::proptest! {
                 "    - for_each: Data.texts\n      $W/in{{ index }}: { content: \"${ each }\" }\n"
             ))
             .child("site.yaml", &format!(
-                "data: {{ names: {list}, texts: {texts} }}\nccm:\n  resources:\n    - apply: [{{ web.yaml: {{}} }}]\n    - file:\n        \
-                 - defaults: {{ $OWN, mode: \"0644\" }}\n        - for_each: Data.names\n          $W/{{{{ each }}}}:\n            \
-                 content: \"{content}\"\n            control: {{ if: \"{}\" }}\n",
+                "\
+data: {{ names: {list}, texts: {texts} }}
+ccm:
+  resources:
+    - apply: [{{ web.yaml: {{}} }}]
+    - file:
+        - defaults: {{ $OWN, mode: \"0644\" }}
+        - for_each: Data.names
+          $W/{{{{ each }}}}:
+            content: \"{content}\"
+            control: {{ if: \"{}\" }}
+",
                 if skips { "index != 1" } else { "len(each) > 0" }
             ));
         let rendered = world.apply_with(&["--render"]);

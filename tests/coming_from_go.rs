@@ -44,10 +44,13 @@ fn run(line: &str) -> (Outcome, String) {
     (outcome, text)
 }
 
+fn page() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide/coming-from-go.md")).unwrap()
+}
+
 /// The rows of the table of words: a line of the original, and the same one here.
 fn rows() -> Vec<(String, String)> {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide/coming-from-go.md"))
-        .unwrap();
+    let page = page();
     let table = page.split("<!-- words:").nth(1).unwrap().split("<!-- end of words -->").next().unwrap();
     let cell = |text: &str| text.trim().trim_matches('`').to_owned();
     let rows = table.lines().filter(|line| line.starts_with("| `"));
@@ -56,6 +59,28 @@ fn rows() -> Vec<(String, String)> {
         (cell(cells[0]), cell(cells[1]))
     })
     .collect()
+}
+
+/// The command lines in the last section of the page that can be run as they are, and what there is to see.
+const REPAIRED: [(&str, i32, &str); 5] = [
+    (r#"ccm ensure file $PWD/x --content "$(printf 'a\nb')"; cat x"#, 0, "created the file\na\nb"),
+    (r#"ccm ensure exec 'printf "%s\n" "a b"' --logoutput"#, 0, "a b\n"),
+    (r#"ccm ensure exec 'sh -c "sleep 60 & wait"' --timeout 1s"#, 1, "timed out"),
+    ("ccm ensure exec 'true' --path /usr/bin:/bin", 0, "executed"),
+    ("ccm ensure exec false; echo $?", 0, "\n1\n"),
+];
+
+#[test]
+fn what_is_repaired_can_be_seen() {
+    let page = page();
+    let section = page.split("## What is repaired").nth(1).unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_suffix("` |")?.rsplit_once("| `"));
+    let lines: Vec<&str> = rows.map(|(_, line)| line).filter(|line| !line.contains("...")).collect();
+    assert_eq!(lines, REPAIRED.map(|(line, ..)| line));
+    for (line, code, seen) in REPAIRED {
+        let (outcome, _) = run(line);
+        outcome.exits(code).says(seen);
+    }
 }
 
 #[test]
@@ -76,6 +101,8 @@ fn no_word_of_the_original_gets_a_wrong_guess() {
         ("ccm apply site.yaml --if true", 2, "it belongs to `ccm ensure TYPE`"),
         ("ccm ensure file $PWD/a --disable", 2, "it belongs to `ccm ensure service`"),
         ("ccm svc x", 2, "it belongs to `ccm ensure`"),
+        ("ccm ensure file $PWD/a -S exec#a", 2, "it belongs to `ccm ensure exec` and `ccm ensure service`"),
+        ("ccm ensure service x started", 2, "write `running` here instead"),
         ("ccm ensure service x --enable --disable", 2, "--disable and --enable cannot be given together"),
         (
             "ccm ensure file $PWD/a --owner root:root --group root",
@@ -101,6 +128,23 @@ fn no_word_of_the_original_gets_a_wrong_guess() {
         outcome.exits(code);
         assert!(text.contains(said), "{line}\n{outcome}");
         assert!(!text.contains("did you mean") && !text.contains("similar"), "{line}\n{outcome}");
+    }
+}
+
+#[test]
+fn words_of_the_original_are_not_offered_to_others() {
+    for (line, said) in [
+        ("ccm ensure", "[subcommands: archive, exec, file, group, scaffold, user, api, service, package]"),
+        ("ccm ensure api pip", "a similar subcommand exists: 'pipe'"),
+        ("ccm ensure service x --disable=true", "unexpected value 'true' for '--disable'"),
+    ] {
+        let (outcome, text) = run(line);
+        outcome.exits(2);
+        assert!(text.contains(said), "{line}\n{outcome}");
+        assert!(
+            !["svc", "pkg", "piped", "belongs"].iter().any(|word| text.contains(word)),
+            "{line}\n{outcome}"
+        );
     }
 }
 
@@ -146,6 +190,31 @@ fn a_number_that_is_compared_with_a_text_that_reads_the_same_is_a_warning() {
         assert_eq!(count, usize::from(warns), "{expression}\n{outcome}");
         assert!(!warns || outcome.stderr.contains("site.yaml:1:"), "{outcome}");
     }
+}
+
+#[test]
+fn digits_that_begin_with_a_zero_are_text() {
+    let world = World::new().beside("data.yaml", "data: { who: \"{{ Facts.agent }}\" }\n");
+    let eval = |expression: &str| {
+        let words = ["eval", expression, "--fact", "agent=007", "--data", "agent=007", "--fact", "tier=1"];
+        world.ccm(words).run()
+    };
+    for (expression, value) in [
+        ("Facts.agent == '007'", Value::from(true)),
+        ("Data.agent", "007".into()),
+        ("lookup('facts.tier')", 1.into()),
+    ] {
+        let outcome = eval(expression);
+        assert_eq!(outcome.exits(0).json(), value, "{expression}");
+        assert_eq!(outcome.stderr, "", "{expression}");
+    }
+    let outcome = world.ccm(["hiera", "parse", "data.yaml", "agent=007", "--query", "who"]).run();
+    assert_eq!(outcome.exits(0).json(), "007");
+    let outcome = eval("Facts.tier == '1'");
+    assert_eq!(outcome.exits(0).json(), false);
+    outcome
+        .complains("warning: the number 1 is compared with the text \"1\": they are never the same\n")
+        .complains(" --> expression:1:");
 }
 
 #[test]

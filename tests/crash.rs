@@ -93,8 +93,10 @@ fn a_run_killed_while_it_edits_a_file_is_finished_by_the_next() {
 #[test]
 fn a_run_killed_while_it_makes_a_link_is_finished_by_the_next() {
     let start = || World::new().link("y", "/nowhere").dir("z").file("z/lost", "");
-    let items = "- $W/x: { ensure: link, target: a }\n- $W/y: { ensure: link, target: a }\n\
-                 - $W/z: { ensure: link, target: a, force: true }";
+    let items = "\
+- $W/x: { ensure: link, target: a }
+- $W/y: { ensure: link, target: a }
+- $W/z: { ensure: link, target: a, force: true }";
     killed_anywhere(&Case { start, items, paths: &["x", "y", "z"] });
 }
 
@@ -158,8 +160,13 @@ fn a_command_for_a_scaffold_that_was_killed_is_run_by_the_next() {
     }
 }
 
-const MANY: &str = "- $W/a: { content: new }\n- $W/b: { content: new }\n- $W/c: { content: new }\n\
-                    - $W/d/d: { content: new, mode: '0600' }\n- $W/e: { content: new }\n- $W/f: { content: new }";
+const MANY: &str = "\
+- $W/a: { content: new }
+- $W/b: { content: new }
+- $W/c: { content: new }
+- $W/d/d: { content: new, mode: '0600' }
+- $W/e: { content: new }
+- $W/f: { content: new }";
 
 #[test]
 fn a_run_killed_while_it_stores_many_files_is_finished_by_the_next() {
@@ -314,11 +321,18 @@ fn everything() -> World {
         .file("tree/a/b", "old")
         .link("link", "$W/mode")
         .files(
-            "- $W/new: { content: x }\n- $W/changed: { content: new }\n- $W/mode:\n- $W/copied: { source: data }\n\
-             - $W/a/b: { ensure: directory, mode: '0755' }\n- $W/a/b/c: { content: x }\n\
-             - $W/file-to-directory: { ensure: directory, force: true, mode: '0755' }\n- $W/tree: { ensure: absent, force: true }\n\
-             - $W/link: { content: x }\n- $W/gone: { ensure: absent }\n\
-             - $W/secret: { content: x, sensitive: true, mode: '0600' }",
+            "\
+- $W/new: { content: x }
+- $W/changed: { content: new }
+- $W/mode:
+- $W/copied: { source: data }
+- $W/a/b: { ensure: directory, mode: '0755' }
+- $W/a/b/c: { content: x }
+- $W/file-to-directory: { ensure: directory, force: true, mode: '0755' }
+- $W/tree: { ensure: absent, force: true }
+- $W/link: { content: x }
+- $W/gone: { ensure: absent }
+- $W/secret: { content: x, sensitive: true, mode: '0600' }",
         )
 }
 

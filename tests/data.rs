@@ -74,8 +74,10 @@ fn with_deep_all_overrides_found_are_merged_in_order() {
     ] {
         let overrides = found.map(|name| format!("'{name}': {{ a: 2 }}, ")).unwrap_or_default();
         let text = format!(
-            "data: {{ a: 1 }}\nhierarchy: {{ order: [\"{order}\"] }}\n\
-             overrides: {{ {overrides}'': {{ a: 3 }}, 'x:': {{ a: 3 }}, 'x::': {{ a: 3 }}, ':': {{ a: 3 }} }}"
+            "\
+data: {{ a: 1 }}
+hierarchy: {{ order: [\"{order}\"] }}
+overrides: {{ {overrides}'': {{ a: 3 }}, 'x:': {{ a: 3 }}, 'x::': {{ a: 3 }}, ':': {{ a: 3 }} }}"
         );
         assert_eq!(parsed(&text, facts), json!({ "a": found.map_or(1, |_| 2) }), "{order}");
     }
@@ -84,8 +86,11 @@ fn with_deep_all_overrides_found_are_merged_in_order() {
         81,
         "an entry with one empty part is looked for"
     );
-    let kinds = "data: { a: { x: 1 }, b: [1], c: 1, d: 1, e: 1 }\nhierarchy: { order: [over], merge: deep }\n\
-                 overrides: { over: { a: 1, b: { x: 1 }, c: null, d: [2], f: { g: 1 } } }\n";
+    let kinds = "\
+data: { a: { x: 1 }, b: [1], c: 1, d: 1, e: 1 }
+hierarchy: { order: [over], merge: deep }
+overrides: { over: { a: 1, b: { x: 1 }, c: null, d: [2], f: { g: 1 } } }
+";
     assert_eq!(
         parsed(kinds, &[]),
         json!({ "a": 1, "b": { "x": 1 }, "c": null, "d": [2], "e": 1, "f": { "g": 1 } })
@@ -126,8 +131,10 @@ fn without_a_hierarchy_the_order_is_default() {
 
 #[test]
 fn data_and_overrides_are_templates_over_facts() {
-    let text = "data: { os: \"${ lookup('facts.kin') }\", n: \"{{ 1 + 1 }}\", deep: { list: [\"is ${ Facts.kin }\"] } }\n\
-                overrides: { default: { more: '${ upper(Facts.kin) }' } }\n";
+    let text = "\
+data: { os: \"${ lookup('facts.kin') }\", n: \"{{ 1 + 1 }}\", deep: { list: [\"is ${ Facts.kin }\"] } }
+overrides: { default: { more: '${ upper(Facts.kin) }' } }
+";
     assert_eq!(
         parsed(text, &["kin=debian"]),
         json!({ "os": "debian", "n": 2, "deep": { "list": ["is debian"] }, "more": "DEBIAN" })
@@ -146,8 +153,11 @@ fn flags_go_over_the_file_and_the_file_over_the_manifest() {
     let sections = "data: { a: manifest, b: manifest, c: manifest, list: [1], map: { x: 1 } }\noverrides: { default: { b: override } }";
     let world = seen(World::new(), sections, "Data").beside(
         "site-data.yaml",
-        "data: { c: file, d: file, list: [2], map: { y: '${ Facts.role }' } }\nhierarchy: { order: ['role:${ Facts.role }'] }\n\
-         overrides: { 'role:web': { d: web } }\n",
+        "\
+data: { c: file, d: file, list: [2], map: { y: '${ Facts.role }' } }
+hierarchy: { order: ['role:${ Facts.role }'] }
+overrides: { 'role:web': { d: web } }
+",
     );
     let data = |flags: &[&str]| -> Value {
         world.ccm(["apply", "site.yaml", "--fact", "role=web"].iter().chain(flags)).run().exits(0);
@@ -513,7 +523,14 @@ fn a_file_of_data_that_is_wrong_is_told_with_its_own_name() {
 
 #[test]
 fn parse_prints_json_yaml_variables_and_parts() {
-    let text = "data:\n  port: 8080\n  motd: |\n    it's \"{{{{ 1 }}\"\n  users: [{ name: ann, admin: true }, { name: bob }]\n  map: { a-b: null, c: yes }\n";
+    let text = "\
+data:
+  port: 8080
+  motd: |
+    it's \"{{{{ 1 }}\"
+  users: [{ name: ann, admin: true }, { name: bob }]
+  map: { a-b: null, c: yes }
+";
     let world = World::new().beside("data.yaml", text);
     let parse = |flags: &[&str]| world.ccm(["hiera", "parse", "data.yaml"].iter().chain(flags)).run();
     let data = json!({
@@ -789,8 +806,12 @@ ccm: { resources: [] }
 fn lists_append_replace_or_are_joined_without_doubles() {
     for (lists, expected) in [("append", "[1,2,2,3]"), ("replace", "[2,3]"), ("unique", "[1,2,3]")] {
         let world = World::new().manifest(&format!(
-            "data: {{ a: [1, 2] }}\nhierarchy: {{ order: [x], merge: deep, lists: {lists} }}\n\
-             overrides: {{ x: {{ a: [2, 3] }} }}\nccm: {{ resources: [] }}\n"
+            "\
+data: {{ a: [1, 2] }}
+hierarchy: {{ order: [x], merge: deep, lists: {lists} }}
+overrides: {{ x: {{ a: [2, 3] }} }}
+ccm: {{ resources: [] }}
+"
         ));
         let outcome = world.ccm(["eval", "toJSON(Data.a)", "--manifest", "site.yaml"]).run();
         let shown: String = outcome.exits(0).stdout.replace("\\n", "").split_whitespace().collect();

@@ -42,7 +42,7 @@ fn validate_prints_all_diagnostics_as_json_lines() {
         json!({
             "id": "glob-in-name", "severity": "warning",
             "message": format!(
-                "file#{name}: `*` and `?` in a name are characters of the path: they match nothing else"
+                "file#{name}: `*` in a name is part of the path as it is: it matches nothing else"
             ),
             "file": "site.yaml", "line": 8, "column": 11, "help": "declare each file on its own",
         }),
@@ -78,12 +78,31 @@ fn strictly_a_warning_is_an_error() {
         outcome.exits(2).json_lines().iter().map(|line| line["severity"].clone()).collect();
     assert_eq!(severities, ["error", "error"]);
     World::new().manifest("[]").ccm(["apply", "--strict", "site.yaml"]).run().exits(0);
+    // Also beside an error, and in each of several manifests.
+    let world =
+        world.beside("bad.yaml", SUSPICIOUS.replace("- $W/*.conf: { $OWN, mode: '0644' }", "- x: { y: z }"));
+    let outcome = world.ccm(["validate", "--strict", "--json", "bad.yaml", "site.yaml"]).run();
+    let found: Vec<_> = outcome
+        .exits(2)
+        .json_lines()
+        .iter()
+        .map(|line| format!("{} {}", line["file"].as_str().unwrap(), line["severity"].as_str().unwrap()))
+        .collect();
+    assert!(found.iter().all(|line| line.ends_with(" error")), "{outcome}");
+    assert!(found.contains(&"bad.yaml error".to_owned()) && found.contains(&"site.yaml error".to_owned()));
 }
 
 #[test]
 fn validate_prints_all_diagnostics_as_sarif() {
-    let world = World::new()
-        .beside("my site.yaml", "data:\n  # @requires\n  port: 80\nccm: { resources: [fiel: []] }\n");
+    let world = World::new().beside(
+        "my site.yaml",
+        "\
+data:
+  # @requires
+  port: 80
+ccm: { resources: [fiel: []] }
+",
+    );
     let outcome = world.ccm(["validate", "--sarif", "my site.yaml"]).run();
     let log = outcome.exits(2).json();
     assert_eq!(outcome.stderr, "");

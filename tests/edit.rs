@@ -122,7 +122,17 @@ fn what_is_written_wrongly_is_told_before_anything_is_done() {
 #[test]
 fn templates_in_steps_are_expanded_when_the_turn_comes() {
     let world = World::new().file("x", "port 1\n").manifest(
-        "data: { port: 8080, name: port }\nccm:\n  resources:\n  - file:\n      - $W/x:\n          edit:\n            - line: \"${ Data.name } ${ Data.port }\"\n              match: \"^${ Data.name } \"\n            - keyvalue: { key: workers, value: \"${ Data.port }\" }\n",
+        "\
+data: { port: 8080, name: port }
+ccm:
+  resources:
+  - file:
+      - $W/x:
+          edit:
+            - line: \"${ Data.name } ${ Data.port }\"
+              match: \"^${ Data.name } \"
+            - keyvalue: { key: workers, value: \"${ Data.port }\" }
+",
     );
     world.apply().exits(0).counts([1, 0, 0, 0]);
     assert_eq!(world.read("x"), "port 8080\nworkers=8080\n");

@@ -17,7 +17,11 @@ const BAD: &str = "- $W/no/where: { content: x, alias: bad }";
 #[test]
 fn resources_run_in_the_written_order() {
     let world = World::new().files(
-        "- $W/d: { ensure: directory, mode: '0755' }\n- $W/d/a: { content: one }\n- $W/d/b: { ensure: absent }\n- $W/c: { content: x }",
+        "\
+- $W/d: { ensure: directory, mode: '0755' }
+- $W/d/a: { content: one }
+- $W/d/b: { ensure: absent }
+- $W/c: { content: x }",
     );
     let outcome = world.apply_with(&["--json"]);
     let names: Vec<_> = outcome.exits(0).events().iter().map(|event| event["name"].clone()).collect();
@@ -101,8 +105,17 @@ fn an_alias_stands_for_its_resource_in_references_and_reports() {
 fn a_failure_stops_nothing_unless_asked_to() {
     let manifest = |stop: &str| {
         format!(
-            "ccm:\n  fail_on_error: {stop}\n  post_message: all is well\n  resources:\n    - file:\n        - $W/a: {{ content: x, $OWN, mode: '0644' }}\n        \
-             - $W/no/x: {{ content: x, $OWN, mode: '0644' }}\n        - $W/b: {{ content: x, $OWN, mode: '0644' }}\n        - $W/c: {{ content: x, $OWN, mode: '0644' }}\n"
+            "\
+ccm:
+  fail_on_error: {stop}
+  post_message: all is well
+  resources:
+    - file:
+        - $W/a: {{ content: x, $OWN, mode: '0644' }}
+        - $W/no/x: {{ content: x, $OWN, mode: '0644' }}
+        - $W/b: {{ content: x, $OWN, mode: '0644' }}
+        - $W/c: {{ content: x, $OWN, mode: '0644' }}
+"
         )
     };
     let world = World::new().manifest(&manifest("false"));
@@ -174,8 +187,16 @@ fn an_attempt_that_takes_too_long_fails_and_leaves_the_old_state() {
 fn a_signal_stops_the_run_after_the_resource_in_hand_and_the_report_is_printed() {
     for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM"), (Signal::HUP, "SIGHUP")] {
         let world = World::new().manifest(
-            "ccm:\n  post_message: all is well\n  resources:\n    - file:\n        - defaults: { $OWN, mode: '0644' }\n        - $W/a: { content: x }\n        \
-             - $W/no/x: { content: x, tries: 1000, try_sleep: 1h }\n        - $W/b: { content: x }\n",
+            "\
+ccm:
+  post_message: all is well
+  resources:
+    - file:
+        - defaults: { $OWN, mode: '0644' }
+        - $W/a: { content: x }
+        - $W/no/x: { content: x, tries: 1000, try_sleep: 1h }
+        - $W/b: { content: x }
+",
         );
         let mut child = world.ccm(["apply", "site.yaml"]).start();
         first_line(child.stdout.as_mut().unwrap());
@@ -252,10 +273,19 @@ fn is_list_of_text(value: &Value) -> bool {
 /// A world with an event of every kind.
 fn everything() -> World {
     World::new().dir("dir").file("same", "x").file("other", "y").link("link", "$W/same").files(
-        "- $W/new: { content: x, alias: new }\n- $W/same: { content: x }\n- $W/other: { content: x }\n- $W/dir: { content: x, alias: bad }\n\
-         - $W/unmet: { content: x, require: [file#bad] }\n- $W/excluded: { content: x, control: { if: false } }\n- $W/d: { ensure: directory, mode: '0755' }\n\
-         - $W/gone: { ensure: absent }\n- $W/link: { ensure: absent }\n- $W/same/below: { content: x }\n- $W/secret: { content: x, sensitive: true }\n\
-         - $W/owner: { content: x, owner: no-such-user, timeout: 1m, tries: 1, try_sleep: 1s }",
+        "\
+- $W/new: { content: x, alias: new }
+- $W/same: { content: x }
+- $W/other: { content: x }
+- $W/dir: { content: x, alias: bad }
+- $W/unmet: { content: x, require: [file#bad] }
+- $W/excluded: { content: x, control: { if: false } }
+- $W/d: { ensure: directory, mode: '0755' }
+- $W/gone: { ensure: absent }
+- $W/link: { ensure: absent }
+- $W/same/below: { content: x }
+- $W/secret: { content: x, sensitive: true }
+- $W/owner: { content: x, owner: no-such-user, timeout: 1m, tries: 1, try_sleep: 1s }",
     )
 }
 
@@ -366,7 +396,15 @@ fn a_report_is_a_line_for_each_resource_and_the_counts() {
 #[test]
 fn failures_point_to_the_property_in_the_manifest() {
     let world = World::new().manifest(
-        "- file:\n    - defaults:\n        group: '$GID'\n        mode: '0644'\n    - $W/x:\n        content: x\n        owner: no-such-user\n",
+        "\
+- file:
+    - defaults:
+        group: '$GID'
+        mode: '0644'
+    - $W/x:
+        content: x
+        owner: no-such-user
+",
     );
     world.apply().exits(1).says("      user \"no-such-user\" does not exist on this machine\n        --> site.yaml:7:16 (owner)\n      help: ");
 }
@@ -393,9 +431,20 @@ fn exit_codes_tell_how_it_went() {
 #[test]
 fn what_is_rendered_can_be_applied_and_is_rendered_the_same() {
     let world = World::new().manifest(
-        "ccm:\n  fail_on_error: true\n  pre_message: before\n  post_message: |\n    after: all\n  resources:\n    - file:\n        - defaults: { $OWN, mode: 644 }\n        \
-         - $W/a: { contents: \"text: yes\\n\\ttab\\n\", alias: a }\n        - $W/b: { content: '', require: [file#a], tries: 2, try_sleep: 1500ms, timeout: 90s }\n    \
-         - file: { name: $W/c, ensure: directory, $OWN, mode: '0o755', control: { if: true, unless: 'false' } }\n    - file: { $W/d: { ensure: absent, force: true } }\n",
+        "\
+ccm:
+  fail_on_error: true
+  pre_message: before
+  post_message: |
+    after: all
+  resources:
+    - file:
+        - defaults: { $OWN, mode: 644 }
+        - $W/a: { contents: \"text: yes\\n\\ttab\\n\", alias: a }
+        - $W/b: { content: '', require: [file#a], tries: 2, try_sleep: 1500ms, timeout: 90s }
+    - file: { name: $W/c, ensure: directory, $OWN, mode: '0o755', control: { if: true, unless: 'false' } }
+    - file: { $W/d: { ensure: absent, force: true } }
+",
     );
     let before = world.tree();
     let rendered = world.apply_with(&["--render"]).exits(0).stdout.clone();
@@ -414,10 +463,17 @@ fn what_is_rendered_can_be_applied_and_is_rendered_the_same() {
 #[test]
 fn what_came_out_of_a_template_is_rendered_as_text() {
     let world = World::new().manifest(
-        "data: { evil: '{{{{ 1 + 1 }} $${ 1 } $$${ 1 } {{{{{' }\nccm:\n  pre_message: 'x ${ Data.evil }'\n  resources:\n    \
-         - file:\n        - defaults: { $OWN, mode: '0644' }\n        - \"$W/${ Data.evil }\": { content: a, alias: '${ Data.evil }' }\n        \
-         - $W/b: { content: b, require: ['file#${ Data.evil }'], control: { if: '${ 1 == 1 }' } }\n        \
-         - $W/late: { content: \"${ file('w/b') } $${ 1 } {{{{ 1 }}\" }\n",
+        "\
+data: { evil: '{{{{ 1 + 1 }} $${ 1 } $$${ 1 } {{{{{' }
+ccm:
+  pre_message: 'x ${ Data.evil }'
+  resources:
+    - file:
+        - defaults: { $OWN, mode: '0644' }
+        - \"$W/${ Data.evil }\": { content: a, alias: '${ Data.evil }' }
+        - $W/b: { content: b, require: ['file#${ Data.evil }'], control: { if: '${ 1 == 1 }' } }
+        - $W/late: { content: \"${ file('w/b') } $${ 1 } {{{{ 1 }}\" }
+",
     );
     let evil = "{{ 1 + 1 }} ${ 1 } $${ 1 } {{{";
     let rendered = world.apply_with(&["--render"]).exits(0).stdout.clone();
@@ -431,17 +487,21 @@ fn what_came_out_of_a_template_is_rendered_as_text() {
 
 #[test]
 fn late_templates_are_rendered_where_that_can_be_done_before_the_run() {
-    let world = World::new()
-        .beside("app.tmpl", "port = {{ Data.port }}")
-        .file("made", "now")
-        .manifest(
-            "data: { port: 8080, odd: '{{{{ kept }} $${ kept }' }\nccm:\n  resources:\n    - file:\n        - defaults: { $OWN, mode: '0644' }\n        \
-             - $W/a: { content: \"{{ template('app.tmpl') }}, {{ Data.odd }}\" }\n        \
-             - $W/made: { content: later }\n        \
-             - $W/b: { contents: \"{{ file('$W/made') }}{{ Data.port }}\", control: { if: 'Data.port > 1' } }\n        \
-             - $W/c: { source: \"{{ 'app' }}.tmpl\" }\n    \
-             - exec:\n        - touch d: { cwd: \"{{ '$W' }}\", creates: \"{{ file('/nonexistent') }}\" }\n",
-        );
+    let world = World::new().beside("app.tmpl", "port = {{ Data.port }}").file("made", "now").manifest(
+        "\
+data: { port: 8080, odd: '{{{{ kept }} $${ kept }' }
+ccm:
+  resources:
+    - file:
+        - defaults: { $OWN, mode: '0644' }
+        - $W/a: { content: \"{{ template('app.tmpl') }}, {{ Data.odd }}\" }
+        - $W/made: { content: later }
+        - $W/b: { contents: \"{{ file('$W/made') }}{{ Data.port }}\", control: { if: 'Data.port > 1' } }
+        - $W/c: { source: \"{{ 'app' }}.tmpl\" }
+    - exec:
+        - touch d: { cwd: \"{{ '$W' }}\", creates: \"{{ file('/nonexistent') }}\" }
+",
+    );
     let rendered = world.apply_with(&["--render", "--json"]).exits(0).json();
     let named = |at: usize| {
         let (_, items) = rendered["ccm"]["resources"][at].as_object().unwrap().iter().next().unwrap();
@@ -467,8 +527,14 @@ fn late_templates_are_rendered_where_that_can_be_done_before_the_run() {
 #[test]
 fn what_is_sensitive_is_rendered_without_what_it_holds() {
     let world = World::new().manifest(
-        "data: { secret: c4n4ry }\nccm:\n  resources:\n    - file:\n        \
-         - $W/a: { content: 'c4n4ry {{ Data.secret }}', $OWN, mode: '0600', sensitive: true }\n        - $W/b: { ensure: absent }\n",
+        "\
+data: { secret: c4n4ry }
+ccm:
+  resources:
+    - file:
+        - $W/a: { content: 'c4n4ry {{ Data.secret }}', $OWN, mode: '0600', sensitive: true }
+        - $W/b: { ensure: absent }
+",
     );
     let outcome = world.apply_with(&["--render", "--json"]);
     outcome.exits(0).never_says("c4n4ry").complains("the data is left out");

@@ -77,14 +77,21 @@ fn a_command_is_taken_to_create_what_it_says() {
     // What is below it may be there too: a file needs no parent that is known to exist.
     foretold(
         &site(
-            "exec make: { command: mkdir -p $W/app/conf, creates: $W/app }\nfile $W/app/main: { content: x, $FILE }\nfile $W/app/conf/more: { content: x, $FILE }\nexec use: { command: touch used, cwd: $W/app/conf }",
+            "\
+exec make: { command: mkdir -p $W/app/conf, creates: $W/app }
+file $W/app/main: { content: x, $FILE }
+file $W/app/conf/more: { content: x, $FILE }
+exec use: { command: touch used, cwd: $W/app/conf }",
         ),
         &[Changed, Changed, Changed, Changed],
     );
     // And so are the directories above it.
     foretold(
         &site(
-            "exec make: { command: \"sh -c 'mkdir -p $W/app/bin; cp /bin/true $W/app/bin/app'\", creates: $W/app/bin/app }\nfile $W/app/main: { content: x, $FILE }\nexec use: { command: $W/app/bin/app }",
+            "\
+exec make: { command: \"sh -c 'mkdir -p $W/app/bin; cp /bin/true $W/app/bin/app'\", creates: $W/app/bin/app }
+file $W/app/main: { content: x, $FILE }
+exec use: { command: $W/app/bin/app }",
         ),
         &[Changed, Changed, Changed],
     );
@@ -96,7 +103,10 @@ fn a_command_is_taken_to_create_what_it_says() {
     );
     foretold(
         &site(
-            "exec make: { command: touch $W/new, creates: $W/new }\nfile $W/new: { content: x, $FILE }\nfile $W/copy: { source: $W/new, $FILE }",
+            "\
+exec make: { command: touch $W/new, creates: $W/new }
+file $W/new: { content: x, $FILE }
+file $W/copy: { source: $W/new, $FILE }",
         ),
         &[Changed, Changed, Changed],
     );

@@ -25,7 +25,11 @@ const STUBBORN: [(&str, &str); 6] = [
 
 fn stubborn(script: &str, more: &str) -> World {
     let world = World::new().manifest(&format!(
-        "- exec:\n    - a: {{ command: sh $W/script, {more} }}\n    - b: {{ command: \"sh -c 'echo x >> $W/ran'\" }}\n"
+        "\
+- exec:
+    - a: {{ command: sh $W/script, {more} }}
+    - b: {{ command: \"sh -c 'echo x >> $W/ran'\" }}
+"
     ));
     let script = world.fill(script);
     world.file("script", script)

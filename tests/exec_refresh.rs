@@ -10,7 +10,15 @@ const RELOAD: &str = "\"sh -c 'echo x >> $W/ran'\"";
 /// A file, what stands between it and the command that subscribes to it, and that command with more properties.
 fn site(content: &str, between: &str, command: &str, more: &str) -> String {
     format!(
-        "- file:\n    - $W/conf: {{ content: {content}, alias: conf, $OWN, mode: '0644' }}\n{between}- exec:\n    - reload:\n        command: {command}\n        subscribe: [file#$W/conf]\n        {more}\n"
+        "\
+- file:
+    - $W/conf: {{ content: {content}, alias: conf, $OWN, mode: '0644' }}
+{between}- exec:
+    - reload:
+        command: {command}
+        subscribe: [file#$W/conf]
+        {more}
+"
     )
 }
 
@@ -73,7 +81,11 @@ fn a_subscribed_resource_can_be_named_by_its_alias() {
 fn a_command_can_follow_a_command_but_not_one_that_failed() {
     let manifest = |first: &str| {
         format!(
-            "- exec:\n    - first: {{ command: {first}, unless: test -e $W/done }}\n    - second: {{ command: {RELOAD}, subscribe: [exec#first], refresh_only: true }}\n"
+            "\
+- exec:
+    - first: {{ command: {first}, unless: test -e $W/done }}
+    - second: {{ command: {RELOAD}, subscribe: [exec#first], refresh_only: true }}
+"
         )
     };
     let world = World::new().manifest(&manifest("\"false\""));
@@ -90,7 +102,11 @@ fn a_command_can_follow_a_command_but_not_one_that_failed() {
 fn a_failed_command_that_left_something_behind_is_followed() {
     // The second run finds what the command creates, and would never come to its follower.
     let world = World::new().manifest(&format!(
-        "- exec:\n    - first: {{ command: \"sh -c 'touch $W/done; exit 1'\", creates: $W/done }}\n    - second: {{ command: {RELOAD}, subscribe: [exec#first], refresh_only: true }}\n"
+        "\
+- exec:
+    - first: {{ command: \"sh -c 'touch $W/done; exit 1'\", creates: $W/done }}
+    - second: {{ command: {RELOAD}, subscribe: [exec#first], refresh_only: true }}
+"
     ));
     world.apply().exits(1);
     world.apply().exits(0);
@@ -142,7 +158,11 @@ pub(crate) fn wait_for(world: &World, name: &str) -> String {
 fn a_failed_command_that_has_nothing_more_to_do_is_followed() {
     // Only its guard tells that it did its work before it failed.
     let world = World::new().manifest(&format!(
-        "- exec:\n    - first: {{ command: \"sh -c 'touch $W/done; exit 1'\", unless: test -e $W/done }}\n    - second: {{ command: {RELOAD}, subscribe: [exec#first], refresh_only: true }}\n"
+        "\
+- exec:
+    - first: {{ command: \"sh -c 'touch $W/done; exit 1'\", unless: test -e $W/done }}
+    - second: {{ command: {RELOAD}, subscribe: [exec#first], refresh_only: true }}
+"
     ));
     world.apply().exits(1);
     assert_eq!(runs(&world), 0);

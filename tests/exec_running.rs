@@ -43,7 +43,10 @@ fn environment_is_added_and_path_is_where_programs_are_found() {
 #[test]
 fn only_the_shell_provider_is_a_shell_and_only_for_who_asked() {
     let world = commands(
-        "a: { command: 'echo $HOME \"a  b\" | cat > $W/a', provider: shell }\nb: { command: 'touch b \"|\" cat $HOME \"a  b\"', cwd: $W/d }\nc: { command: '-x 2>&1; true', provider: shell }",
+        "\
+a: { command: 'echo $HOME \"a  b\" | cat > $W/a', provider: shell }
+b: { command: 'touch b \"|\" cat $HOME \"a  b\"', cwd: $W/d }
+c: { command: '-x 2>&1; true', provider: shell }",
     )
     .dir("d");
     let outcome = world.apply_with(&["--json"]);
@@ -63,7 +66,10 @@ fn user_group_umask_and_home_are_those_of_the_resource() {
     }
     let script = "id -u; id -g; umask; echo $HOME $USER $LOGNAME; touch $W/d/made";
     let world = commands(&format!(
-        "a: {{ command: \"sh -c '({script}) > $W/d/out'\", user: nobody, umask: \"0077\" }}\nb: {{ command: \"sh -c 'id -u > $W/d/b; id -g >> $W/d/b'\", user: 4242, group: 4343 }}\nc: {{ command: \"sh -c 'id -u > $W/d/c; id -g >> $W/d/c'\", group: daemon, onlyif: \"sh -c 'test $(id -gn) = daemon'\" }}"
+        "\
+a: {{ command: \"sh -c '({script}) > $W/d/out'\", user: nobody, umask: \"0077\" }}
+b: {{ command: \"sh -c 'id -u > $W/d/b; id -g >> $W/d/b'\", user: 4242, group: 4343 }}
+c: {{ command: \"sh -c 'id -u > $W/d/c; id -g >> $W/d/c'\", group: daemon, onlyif: \"sh -c 'test $(id -gn) = daemon'\" }}"
     ))
     .dir("d")
     .mode("d", 0o777);
@@ -88,7 +94,10 @@ fn a_user_made_by_a_command_is_known_to_the_next_one() {
     let script = "cp /etc/passwd /etc/group $W; mount --bind $W/passwd /etc/passwd; mount --bind $W/group /etc/group; \
                   exec \"$@\"";
     let world = commands(
-        "before: { command: \"true\", user: fresh-one }\nadd: { command: \"sh -c 'echo fresh-one:x:4567:4567::/:/bin/sh >> /etc/passwd; echo extra:x:4999:fresh-one >> /etc/group'\" }\nafter: { command: \"sh -c 'id -u > $W/d/id; id -G >> $W/d/id'\", user: fresh-one }",
+        "\
+before: { command: \"true\", user: fresh-one }
+add: { command: \"sh -c 'echo fresh-one:x:4567:4567::/:/bin/sh >> /etc/passwd; echo extra:x:4999:fresh-one >> /etc/group'\" }
+after: { command: \"sh -c 'id -u > $W/d/id; id -G >> $W/d/id'\", user: fresh-one }",
     )
     .dir("d")
     .mode("d", 0o777);

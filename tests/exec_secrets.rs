@@ -13,7 +13,12 @@ fn values_of_environment_and_stdin_are_shown_nowhere() {
     let keys = "environment: [TOKEN=canary-environment], stdin: \"canary-stdin\\ncanary-second-line\\n\"";
     let show = "sh -c 'tr \\\"\\\\0\\\" \\\" \\\" < /proc/self/cmdline; echo token=$TOKEN; cat; env >&2; sleep 0.2; exit 1'";
     let world = commands(&format!(
-        "fails: {{ command: \"{show}\", {keys}, logoutput: true }}\nguard: {{ command: \"true\", onlyif: \"sh -c 'env >&2; exit 127'\", {keys} }}\nslow: {{ command: \"sh -c 'env; sleep 100'\", {keys}, timeout: 300ms }}\nright: {{ command: \"sh -c 'echo $TOKEN > $W/right; cat >> $W/right'\", {keys} }}\nmissing: {{ command: no-such-program, {keys} }}"
+        "\
+fails: {{ command: \"{show}\", {keys}, logoutput: true }}
+guard: {{ command: \"true\", onlyif: \"sh -c 'env >&2; exit 127'\", {keys} }}
+slow: {{ command: \"sh -c 'env; sleep 100'\", {keys}, timeout: 300ms }}
+right: {{ command: \"sh -c 'echo $TOKEN > $W/right; cat >> $W/right'\", {keys} }}
+missing: {{ command: no-such-program, {keys} }}"
     ));
     for flags in [&[][..], &["--json"], &["--noop"], &["--render"], &["--render", "--json"]] {
         let outcome = world.apply_with(flags);
@@ -101,7 +106,12 @@ fn mistakes_beside_a_secret_are_told_like_any_other() {
 fn of_a_sensitive_command_neither_text_nor_output_is_shown() {
     let keys = "sensitive: true, logoutput: true";
     let world = commands(&format!(
-        "fails: {{ command: sh -c 'echo canary-out; echo canary-err >&2; exit 1' canary-arg, {keys} }}\nslow: {{ command: sh -c 'echo canary-out; sleep 100' canary-arg, timeout: 300ms, {keys} }}\nmissing: {{ command: canary-program, path: /canary-path, {keys} }}\nguard: {{ command: 'true', onlyif: canary-guard x, {keys} }}\nhint: {{ command: false $canary-arg, {keys} }}"
+        "\
+fails: {{ command: sh -c 'echo canary-out; echo canary-err >&2; exit 1' canary-arg, {keys} }}
+slow: {{ command: sh -c 'echo canary-out; sleep 100' canary-arg, timeout: 300ms, {keys} }}
+missing: {{ command: canary-program, path: /canary-path, {keys} }}
+guard: {{ command: 'true', onlyif: canary-guard x, {keys} }}
+hint: {{ command: false $canary-arg, {keys} }}"
     ));
     // A dry run takes the commands that cannot be run to become possible through the earlier ones.
     for (flags, code) in [(&[][..], 1), (&["--json"], 1), (&["--noop"], 0), (&["--noop", "--json"], 0)] {

@@ -4,7 +4,12 @@ use crate::support::World;
 
 fn world(facts: &str, content: &str) -> World {
     World::new().manifest(&format!(
-        "- fact:\n    - {facts}\n- file:\n    - $W/page: {{ $OWN, mode: \"0644\", content: \"{content}\" }}\n"
+        "\
+- fact:
+    - {facts}
+- file:
+    - $W/page: {{ $OWN, mode: \"0644\", content: \"{content}\" }}
+"
     ))
 }
 
@@ -35,13 +40,18 @@ fn later_resources_see_what_a_command_printed() {
 
 #[test]
 fn conditions_names_of_loops_and_children_can_use_it() {
-    let world = World::new()
-        .beside("child.yaml", "")
-        .manifest(
-            "- fact:\n    - for_each: [a, b]\n      \"fact_{{ each }}\": { command: \"echo {{ each }}\" }\n\
-             - file:\n    - defaults: { $OWN, mode: \"0644\" }\n    - $W/on: { content: x, control: { if: \"Facts.fact_a == 'a'\" } }\n    \
-             - $W/off: { content: x, control: { unless: \"Facts.fact_b == 'b'\" } }\n- apply: [{ child.yaml: {} }]\n",
-        );
+    let world = World::new().beside("child.yaml", "").manifest(
+        "\
+- fact:
+    - for_each: [a, b]
+      \"fact_{{ each }}\": { command: \"echo {{ each }}\" }
+- file:
+    - defaults: { $OWN, mode: \"0644\" }
+    - $W/on: { content: x, control: { if: \"Facts.fact_a == 'a'\" } }
+    - $W/off: { content: x, control: { unless: \"Facts.fact_b == 'b'\" } }
+- apply: [{ child.yaml: {} }]
+",
+    );
     let child =
         world.fill("- file:\n    - $W/child: { $OWN, mode: \"0644\", content: \"{{ Facts.fact_b }}\" }\n");
     let world = world.beside("child.yaml", child);
@@ -61,14 +71,24 @@ fn a_run_of_some_resources_only_learns_it_too() {
 #[test]
 fn what_is_worked_out_before_the_run_cannot_use_it() {
     let early = World::new().manifest(
-        "- fact:\n    - v: { command: echo root }\n- file:\n    - $W/x: { owner: \"{{ Facts.v }}\", group: \"{{ lookup('facts.v') }}\", mode: \"0644\" }\n",
+        "\
+- fact:
+    - v: { command: echo root }
+- file:
+    - $W/x: { owner: \"{{ Facts.v }}\", group: \"{{ lookup('facts.v') }}\", mode: \"0644\" }
+",
     );
     let said = early.validate();
     said.exits(2).complains("`Facts.v` is learned only in the run").complains("site.yaml:4:");
     let known = world("os: { command: echo x }", "x");
     known.validate().exits(2).complains("the machine has a fact of that name");
     let earlier = World::new().manifest(
-        "- file:\n    - $W/x: { $OWN, mode: \"0644\", content: \"{{ Facts.v }}\" }\n- fact:\n    - v: { command: echo x }\n",
+        "\
+- file:
+    - $W/x: { $OWN, mode: \"0644\", content: \"{{ Facts.v }}\" }
+- fact:
+    - v: { command: echo x }
+",
     );
     earlier.validate().exits(2).complains("Facts.v");
     world("a-b: { command: echo x }", "x").validate().exits(2).complains("is not the name of a fact");
@@ -107,7 +127,12 @@ fn secrets_in_what_it_prints_are_masked_where_it_is_shown() {
 fn a_dry_run_waits_for_a_program_that_an_earlier_resource_brings() {
     let manifest = |default: &str| {
         format!(
-            "- file:\n    - $W/tool: {{ $OWN, mode: \"0755\", content: \"#!/bin/sh\\necho 7\\n\" }}\n- fact:\n    - v: {{ command: $W/tool, {default} }}\n"
+            "\
+- file:
+    - $W/tool: {{ $OWN, mode: \"0755\", content: \"#!/bin/sh\\necho 7\\n\" }}
+- fact:
+    - v: {{ command: $W/tool, {default} }}
+"
         )
     };
     let world = World::new().manifest(&manifest("parse: text"));

@@ -179,8 +179,10 @@ fn a_quota_that_is_used_up() {
 fn a_limit_on_the_size_of_files_is_an_error_and_not_the_end() {
     let content = "x".repeat(100_000);
     let world = World::new().file("x", "old").manifest(&format!(
-        "- file: [{{ $W/x: {{ content: '{content}', $OWN, mode: '0644' }} }}]\n\
-         - exec: [{{ ignored: {{ command: \"sh -c 'grep SigIgn: /proc/self/status > $W/signals'\" }} }}]\n"
+        "\
+- file: [{{ $W/x: {{ content: '{content}', $OWN, mode: '0644' }} }}]
+- exec: [{{ ignored: {{ command: \"sh -c 'grep SigIgn: /proc/self/status > $W/signals'\" }} }}]
+"
     ));
     let limited = ["/bin/sh", "-c", "ulimit -f 20; exec \"$0\" \"$@\""];
     let outcome = world.ccm(["apply", "site.yaml"]).under(limited).run();

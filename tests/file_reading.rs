@@ -99,7 +99,12 @@ fn content_that_does_not_matter_is_not_read() {
 #[test]
 fn a_dry_run_copies_from_a_file_whose_mode_would_have_changed() {
     let world = World::new().file("from", "text").manifest(
-        "- file:\n  - $W/from: { $OWN, mode: '0600' }\n  - $W/to: { source: $W/from, $OWN, mode: '0600' }\n  - $W/from2: { source: $W/from, $OWN, mode: '0600' }\n",
+        "\
+- file:
+  - $W/from: { $OWN, mode: '0600' }
+  - $W/to: { source: $W/from, $OWN, mode: '0600' }
+  - $W/from2: { source: $W/from, $OWN, mode: '0600' }
+",
     );
     world.apply_with(&["--noop"]).exits(0).counts([3, 0, 0, 0]);
     world.apply().exits(0).counts([3, 0, 0, 0]);
@@ -109,7 +114,13 @@ fn a_dry_run_copies_from_a_file_whose_mode_would_have_changed() {
 #[test]
 fn a_failure_still_tells_what_is_there() {
     let world = World::new().file("x", "old").dir("d").manifest(
-        "- exec: [{ 'true': {} }]\n- file:\n  - $W/x: { content: x, owner: no-such-user, group: '0', mode: '0644' }\n  - $W/d: { source: nowhere, $OWN, mode: '0644' }\n  - $W/new: { source: nowhere, $OWN, mode: '0644' }\n",
+        "\
+- exec: [{ 'true': {} }]
+- file:
+  - $W/x: { content: x, owner: no-such-user, group: '0', mode: '0644' }
+  - $W/d: { source: nowhere, $OWN, mode: '0644' }
+  - $W/new: { source: nowhere, $OWN, mode: '0644' }
+",
     );
     let outcome = world.apply_with(&["--json"]);
     outcome.exits(1);

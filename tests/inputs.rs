@@ -127,7 +127,12 @@ fn devices_sockets_and_folders_are_refused() {
 #[test]
 fn a_pipe_exchanged_for_the_file_that_a_template_reads_never_blocks() {
     let world = World::new().file("text", "ours").manifest(
-        "- exec:\n    - /bin/true: {}\n- file:\n    - $W/out: { content: \"{{ file('$W/text') }}\", $OWN, mode: '0644' }\n",
+        "\
+- exec:
+    - /bin/true: {}
+- file:
+    - $W/out: { content: \"{{ file('$W/text') }}\", $OWN, mode: '0644' }
+",
     );
     fifo(&world.path("pipe"));
     let stop = Arc::new(AtomicBool::new(false));

@@ -9,8 +9,13 @@ fn render(template: &str) -> (Option<String>, Outcome) {
         .beside("part.j2", "[{{ Data.port }}]\n{{ Data.gone }}\n")
         .beside("plain.txt", "plain")
         .manifest(
-            "data: { port: 8080, on: true, none: null, sites: [a, b], version: 1.10, versions: [1.20, 3], plain: 2.5, map: { k: [1, 2] } }\nccm:\n  resources:\n    - file:\n        \
-             - $W/page: { $OWN, mode: \"0644\", content: \"${ jinja('page.j2') }\" }\n",
+            "\
+data: { port: 8080, on: true, none: null, sites: [a, b], version: 1.10, versions: [1.20, 3], plain: 2.5, map: { k: [1, 2] } }
+ccm:
+  resources:
+    - file:
+        - $W/page: { $OWN, mode: \"0644\", content: \"${ jinja('page.j2') }\" }
+",
         );
     let outcome = world.apply();
     let text = world.path("page").exists().then(|| world.read("page"));
@@ -49,7 +54,10 @@ fn blocks_values_filters_and_functions_work() {
 #[test]
 fn a_template_is_also_a_text() {
     let world = World::new().manifest(
-        "- file:\n    - $W/page: { $OWN, mode: \"0644\", content: \"${ jinja('{% for n in [1, 2] %}{{ n }},{% endfor %}') }\" }\n",
+        "\
+- file:
+    - $W/page: { $OWN, mode: \"0644\", content: \"${ jinja('{% for n in [1, 2] %}{{ n }},{% endfor %}') }\" }
+",
     );
     world.apply().exits(0);
     assert_eq!(world.read("page"), "1,2,");
@@ -58,10 +66,10 @@ fn a_template_is_also_a_text() {
 #[test]
 fn what_has_no_value_is_an_error_at_its_line_that_names_the_nearest() {
     for (template, said) in [
-        ("\n\n{{ Data.prot }}", vec!["page.j2:3: `Data.prot` has no value", "did you mean `port`?"]),
-        ("\n{{ Data.none }}", vec!["page.j2:2: none has no text"]),
+        ("\n\n{{ Data.prot }}", vec!["page.j2:3:4: `Data.prot` has no value", "did you mean `port`?"]),
+        ("\n{{ Data.none }}", vec!["page.j2:2:4: none has no text"]),
         ("{{ Data.port | nofilter }}", vec!["page.j2:1", "nofilter"]),
-        ("{% include 'part.j2' %}", vec!["part.j2:2: `Data.gone` has no value"]),
+        ("{% include 'part.j2' %}", vec!["part.j2:2:4: `Data.gone` has no value"]),
         ("\n{{ lookup('data.prot') }}", vec!["page.j2:2", "data.prot", "did you mean `port`"]),
         ("{{ file('nothing.txt') }}", vec!["page.j2:1", "cannot read", "nothing.txt"]),
     ] {
@@ -78,7 +86,7 @@ fn what_has_no_value_is_an_error_at_its_line_that_names_the_nearest() {
 fn broken_templates_are_found_when_the_manifest_is_loaded() {
     for (template, said) in [
         ("a\n{% if Data.on %}\nb\n", "page.j2:"),
-        ("a\n{{ Dat.port }}", "page.j2:2: there is no variable `Dat`"),
+        ("a\n{{ Dat.port }}", "page.j2:2:4: there is no variable `Dat`"),
         ("{{ 1 + }}", "page.j2:1"),
     ] {
         let (_, outcome) = render(template);
@@ -88,6 +96,11 @@ fn broken_templates_are_found_when_the_manifest_is_loaded() {
 
 #[test]
 fn data_cannot_use_templates_with_blocks() {
-    let world = World::new().manifest("data: { a: \"${ jinja('x.j2') }\" }\nccm: { resources: [] }\n");
+    let world = World::new().manifest(
+        "\
+data: { a: \"${ jinja('x.j2') }\" }
+ccm: { resources: [] }
+",
+    );
     world.validate().exits(2).complains("cannot be used in data");
 }

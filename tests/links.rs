@@ -70,7 +70,12 @@ fn the_owner_of_other_files_is_no_bother_to_a_link() {
 #[test]
 fn a_dry_run_walks_through_links_that_are_not_there_yet() {
     let world = World::new().dir("releases").dir("releases/1").file("releases/1/have", "a").files(
-        "- $W/current: { ensure: link, target: releases/1 }\n- $W/current/new: { content: b }\n- $W/current/have: { content: a }\n- $W/copy: { source: $W/current/have }\n",
+        "\
+- $W/current: { ensure: link, target: releases/1 }
+- $W/current/new: { content: b }
+- $W/current/have: { content: a }
+- $W/copy: { source: $W/current/have }
+",
     );
     world.apply_with(&["--noop"]).exits(0).counts([3, 1, 0, 0]);
     world.apply().exits(0).counts([3, 1, 0, 0]);

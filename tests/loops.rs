@@ -12,9 +12,17 @@ fn files(items: &str) -> String {
 #[test]
 fn an_item_is_repeated_for_each_element_of_an_expression_in_order() {
     let world = World::new().manifest(
-        "data:\n  sites: [{ name: b, port: 80 }, { name: a, port: 81 }]\nccm:\n  resources:\n    - file:\n        \
-         - defaults: { $OWN, mode: \"0644\" }\n        - for_each: Data.sites\n          \"$W/{{ each.name }}\":\n            \
-         content: \"{{ index }}: ${ each.port }\\n\"\n",
+        "\
+data:
+  sites: [{ name: b, port: 80 }, { name: a, port: 81 }]
+ccm:
+  resources:
+    - file:
+        - defaults: { $OWN, mode: \"0644\" }
+        - for_each: Data.sites
+          \"$W/{{ each.name }}\":
+            content: \"{{ index }}: ${ each.port }\\n\"
+",
     );
     let run = world.apply();
     run.exits(0);
@@ -37,9 +45,16 @@ fn a_list_or_a_map_can_be_written_out_and_may_hold_templates() {
 #[test]
 fn the_form_with_a_name_key_is_repeated_too() {
     let world = World::new().manifest(
-        "- file:\n    for_each: [a, b]\n    name: $W/{{ each }}\n    $OWN\n    mode: \"0644\"\n    content: \"\"\n"
-            .replace("$OWN", "owner: \"$UID\"\n    group: \"$GID\"")
-            .as_str(),
+        "\
+- file:
+    for_each: [a, b]
+    name: $W/{{ each }}
+    $OWN
+    mode: \"0644\"
+    content: \"\"
+"
+        .replace("$OWN", "owner: \"$UID\"\n    group: \"$GID\"")
+        .as_str(),
     );
     world.apply().exits(0).says("w/a").says("w/b");
 }
@@ -105,7 +120,14 @@ fn what_is_no_list_or_map_is_an_error_that_quotes_it() {
         ("8080", "for_each needs a list or a map, `8080` is int"),
     ] {
         let world = World::new().manifest(&format!(
-            "data: {{ port: 80 }}\nccm:\n  resources:\n    - exec:\n        - for_each: {expression}\n          \"{{{{ each }}}}\": {{}}\n"
+            "\
+data: {{ port: 80 }}
+ccm:
+  resources:
+    - exec:
+        - for_each: {expression}
+          \"{{{{ each }}}}\": {{}}
+"
         ));
         world.validate().exits(2).complains(said).complains("site.yaml:5:");
     }

@@ -27,8 +27,15 @@ fn every_form_declares_the_same_resources() {
         ("below ccm", "ccm:\n  resources:\n    - file:\n      - $W/a: { content: x, $OWN, mode: '0644' }\n"),
         (
             "with all sections",
-            "data: { a: 1 }\nhierarchy: { order: [default] }\noverrides: {}\nccm:\n  resources:\n    - file:\n      \
-             - $W/a: { content: x, $OWN, mode: '0644' }\n",
+            "\
+data: { a: 1 }
+hierarchy: { order: [default] }
+overrides: {}
+ccm:
+  resources:
+    - file:
+      - $W/a: { content: x, $OWN, mode: '0644' }
+",
         ),
         (
             "JSON",
@@ -57,7 +64,12 @@ fn manifests_that_say_that_they_have_no_resources_are_valid() {
 #[test]
 fn resources_of_a_map_run_in_the_written_order() {
     let world = World::new().manifest(
-        "- file:\n    $W/b: { ensure: absent }\n    $W/c: { ensure: absent }\n    $W/a: { ensure: absent }\n",
+        "\
+- file:
+    $W/b: { ensure: absent }
+    $W/c: { ensure: absent }
+    $W/a: { ensure: absent }
+",
     );
     let names: Vec<_> =
         world.apply_with(&["--json"]).events().iter().map(|event| event["name"].clone()).collect();
@@ -68,7 +80,14 @@ fn resources_of_a_map_run_in_the_written_order() {
 #[test]
 fn defaults_apply_wherever_they_stand_in_their_list_and_only_there() {
     let world = World::new().manifest(
-        "- file:\n  - $W/a: { content: a }\n  - defaults: { $OWN, mode: '0600' }\n  - $W/b:\n- file:\n  - $W/c: { ensure: absent }\n",
+        "\
+- file:
+  - $W/a: { content: a }
+  - defaults: { $OWN, mode: '0600' }
+  - $W/b:
+- file:
+  - $W/c: { ensure: absent }
+",
     );
     world.apply().exits(0).counts([2, 1, 0, 0]);
     let tree = world.tree();
@@ -82,8 +101,15 @@ fn defaults_apply_wherever_they_stand_in_their_list_and_only_there() {
 #[test]
 fn a_property_of_an_item_replaces_the_default_whole() {
     let world = World::new().manifest(
-        "- file:\n  - $W/a: { ensure: absent, alias: a }\n  - $W/b: { ensure: absent, alias: b }\n- file:\n  \
-         - defaults: { ensure: absent, require: [file#a, file#b] }\n  - $W/c: { require: [file#b] }\n  - $W/d:\n",
+        "\
+- file:
+  - $W/a: { ensure: absent, alias: a }
+  - $W/b: { ensure: absent, alias: b }
+- file:
+  - defaults: { ensure: absent, require: [file#a, file#b] }
+  - $W/c: { require: [file#b] }
+  - $W/d:
+",
     );
     let outcome = world.apply_with(&["--json"]);
     assert_eq!(outcome.exits(0).event("/c")["properties"]["require"], serde_json::json!(["file#b"]));
@@ -91,13 +117,23 @@ fn a_property_of_an_item_replaces_the_default_whole() {
     // Whichever way each of them spells it.
     for (default, own) in [("content", "contents"), ("contents", "content"), ("contents", "contents")] {
         let world = World::new().manifest(&format!(
-            "- file:\n  - defaults: {{ {default}: default, $OWN, mode: '0644' }}\n  - $W/a: {{ {own}: own }}\n  - $W/b:\n"
+            "\
+- file:
+  - defaults: {{ {default}: default, $OWN, mode: '0644' }}
+  - $W/a: {{ {own}: own }}
+  - $W/b:
+"
         ));
         world.apply().exits(0).counts([2, 0, 0, 0]);
         assert_eq!((world.read("a"), world.read("b")), ("own".to_owned(), "default".to_owned()));
     }
     let world = World::new().manifest(
-        "- exec:\n  - defaults: { refresh_only: true }\n  - a: { command: 'true', refreshonly: false }\n  - b: { command: 'true' }\n",
+        "\
+- exec:
+  - defaults: { refresh_only: true }
+  - a: { command: 'true', refreshonly: false }
+  - b: { command: 'true' }
+",
     );
     world.apply().exits(0).counts([1, 1, 0, 0]);
     refused("- file:\n  - $W/a: { content: a, contents: b, $OWN, mode: '0644' }\n").complains("content");
@@ -127,8 +163,17 @@ fn a_mistake_in_defaults_is_told_once() {
 fn defaults_are_checked_whoever_takes_them() {
     for manifest in [
         "- file:\n  - defaults: { mode: '0999', contnt: x, owner: \"{{ nobody }}\" }\n",
-        "- file:\n  - /a: { $OWN, mode: '0644' }\n  - defaults: { mode: '0999', contnt: x, owner: \"{{ nobody }}\" }\n",
-        "- file:\n  - /a:\n  - /b:\n  - defaults: { $OWN, mode: '0999', contnt: x, force: \"{{ nobody }}\" }\n",
+        "\
+- file:
+  - /a: { $OWN, mode: '0644' }
+  - defaults: { mode: '0999', contnt: x, owner: \"{{ nobody }}\" }
+",
+        "\
+- file:
+  - /a:
+  - /b:
+  - defaults: { $OWN, mode: '0999', contnt: x, force: \"{{ nobody }}\" }
+",
     ] {
         refused(manifest)
             .complains("file#defaults: mode: \"0999\" is not a mode")
@@ -138,7 +183,12 @@ fn defaults_are_checked_whoever_takes_them() {
     }
     // What only goes wrong together with an item is the item's.
     let outcome = refused(
-        "- file:\n  - defaults: { $OWN, mode: '0644', source: /x }\n  - /a: { content: a }\n  - /b: { content: b }\n",
+        "\
+- file:
+  - defaults: { $OWN, mode: '0644', source: /x }
+  - /a: { content: a }
+  - /b: { content: b }
+",
     );
     outcome.complains("file#/a: `content` and").complains("file#/b: `content` and").complains("2 problems");
     refused("- file:\n  - defaults: { name: /a, ensure: absent }\n  - /a:\n")
@@ -454,7 +504,14 @@ fn what_is_wrong_with_the_document_hides_nothing_that_is_wrong_with_what_it_says
         ("/a: { ensure: absent, <<: 1 }", "4:37", "the merge key `<<` takes a map or a list of maps"),
     ] {
         refused(&format!(
-            "ccm:\n  resources:\n    - file:\n        - {broken}\n        - /b: {{ force: 1, ensure: absent }}\n    - packge: []\n"
+            "\
+ccm:
+  resources:
+    - file:
+        - {broken}
+        - /b: {{ force: 1, ensure: absent }}
+    - packge: []
+"
         ))
         .complains(&format!("site.yaml:{place}\n"))
         .complains(message)

@@ -60,6 +60,31 @@ pub(crate) const MISTAKES: &[Mistake] = &[
         "error 4: file#$W/a: template: app.tmpl:2:8: `Data.prot` has no value",
         "did you mean `port`?",
     ),
+    mistake(
+        "- file: [{ $W/a: { $OWN, mode: '0644', content: \"${ jinja('app.j2') }\" } }]",
+        "error 4: file#$W/a: jinja: app.j2:2:11: `data.prot` has no value",
+        "did you mean `port`?",
+    ),
+    mistake(
+        "- file: [{ $W/a: { $OWN, mode: '0644', content: \"${ template('block.tmpl') }\" } }]",
+        "warning 4: file#$W/a: template: block.tmpl:2:1: `{% i` belongs to Jinja and stays as it is",
+        "templates here are `{{ }}` and `${ }` with expressions such as `x ? \"a\" : \"b\"`; `jinja('FILE')` reads those of Jinja",
+    ),
+    mistake(
+        "- file: [{ $W/a: { $OWN, mode: '0644', content: '{{ Data.prt | default(1) }}' } }]",
+        "error 4: file#$W/a: unknown function `default`",
+        "give a default with `??`",
+    ),
+    mistake(
+        "- file: [{ $W/a: { $OWN, mode: '0644', content: '{{ range .list }}' } }]",
+        "error 4: file#$W/a: unknown variable `range`",
+        "there are no blocks in these templates: choose with `x ? \"a\" : \"b\"`, join lists with `join`, or write it for `jinja('FILE')`",
+    ),
+    mistake(
+        "- apply: [{ app.yml: {} }]",
+        "error 4: apply#app.yml: cannot read $B/app.yml: no such file",
+        "did you mean `app.yaml`?",
+    ),
     // Members that do not exist.
     mistake(
         "- exec: [{ 'true': { control: { if: \"Data.rol == 'web'\" } } }]",
@@ -108,6 +133,26 @@ pub(crate) const MISTAKES: &[Mistake] = &[
         "give `provider: shell`; or name each file; or quote it if it is meant as it is",
     ),
     mistake(
+        "- exec: [{ a: { command: 'sort </etc/passwd' } }]",
+        "warning 4: exec#a: `command` holds `</etc/passwd`, but there is no shell: nothing is read from there",
+        "give `provider: shell`; or leave it out; or quote it if it is meant as it is",
+    ),
+    mistake(
+        "- exec: [{ a: { command: 'ls ~/x' } }]",
+        "warning 4: exec#a: `command` holds `~/x`, but there is no shell: it is not a home directory",
+        "give `provider: shell`; `${ Environ.HOME }` is ccm's own way; or quote it if it is meant as it is",
+    ),
+    mistake(
+        "- file: [{ ~/a: { $OWN, mode: '0644' } }]",
+        "error 4: file#~/a: path \"~/a\" must be absolute: start it with /",
+        "write `${ Environ.HOME }`",
+    ),
+    mistake(
+        "- file: [{ '$W/[ab].conf': { $OWN, mode: '0644' } }]",
+        "warning 4: file#$W/[ab].conf: `[ab]` in a name is part of the path as it is: it matches nothing else",
+        "declare each file on its own",
+    ),
+    mistake(
         "- file: [{ $W/$USER: { $OWN, mode: '0644' } }]",
         "warning 4: file#$W/$USER: `$USER` in a name is not a variable: it is part of the path as it is",
         "write `${ Environ.USER }`",
@@ -128,7 +173,42 @@ pub(crate) const MISTAKES: &[Mistake] = &[
         "error 4: file#$W/a: mode: a mode is written in octal digits, and the number 420 has none",
         "write it as text: \"420\", or \"0644\" if 420 was made from that",
     ),
+    mistake(
+        "- file: [{ $W/a: { $OWN, mode: '4755' } }]",
+        "error 4: file#$W/a: mode: mode \"4755\" is more than 0777: the other bits of a file are `setuid: true`, `setgid: true` and `sticky: true`",
+        "",
+    ),
     // Words of other tools and languages.
+    mistake(
+        "- service: [{ a: { enable: 1 } }]",
+        "error 4: service#a: enable: expected true or false, found the number 1",
+        "write true",
+    ),
+    mistake(
+        "- exec: [{ 'true': { tries: '3' } }]",
+        "error 4: exec#true: tries: expected a whole number from 1, found the string \"3\"",
+        "write 3, without quotes",
+    ),
+    mistake(
+        "- exec: [{ 'true': { returns: 0 } }]",
+        "error 4: exec#true: returns: expected a list, found the number 0",
+        "write a list: [0]",
+    ),
+    mistake(
+        "- service: [{ a: { ensure: started } }]",
+        "error 4: service#a: ensure: expected one of `running`, `stopped`, found the string \"started\"",
+        "write `running` here instead",
+    ),
+    mistake(
+        "- package: [{ a: { ensure: installed } }]",
+        "error 4: package#a: ensure: \"installed\" is no state of a package; it has to be present, absent, purged, latest or a version",
+        "write `present` here instead",
+    ),
+    mistake(
+        "- package: [{ a: { version: 1.10 } }]",
+        "error 4: package#a: unknown property `version`",
+        "write the version as `ensure` here instead",
+    ),
     mistake(
         "- service: [{ a: { enable: yes } }]",
         "error 4: service#a: enable: expected true or false, found the string \"yes\"",
@@ -147,7 +227,7 @@ pub(crate) const MISTAKES: &[Mistake] = &[
     mistake(
         "- file: [{ $W/a: { $OWN, mode: '0644', notify: x } }]",
         "error 4: file#$W/a: unknown property `notify`",
-        "write `subscribe: [\"TYPE#NAME\"]` at the resource to refresh here instead",
+        "write `subscribe: [\"TYPE#NAME\"]` here instead, at the resource to refresh",
     ),
     mistake(
         "- exec: [{ a: { environment: ['=v'] } }]",
@@ -162,7 +242,10 @@ fn each_mistake_is_told_before_anything_is_touched() {
         let world = World::new()
             .manifest(&format!("{DATA}    {manifest}\n"))
             .beside("motd.text", "hello\n")
-            .beside("app.tmpl", "# app\nport = ${ Data.prot }\n");
+            .beside("app.yaml", "[]\n")
+            .beside("app.tmpl", "# app\nport = ${ Data.prot }\n")
+            .beside("app.j2", "# app\nport = {{ data.prot }}\n")
+            .beside("block.tmpl", "${ Data.port }\n{% if x %}\n");
         let before = world.tree();
         let outcome = world.ccm(["validate", "--json", "site.yaml"]).env("HOME", "/root").run();
         let base = world.base().display().to_string();
@@ -182,6 +265,20 @@ fn each_mistake_is_told_before_anything_is_touched() {
     }
 }
 
+#[test]
+fn an_operator_of_a_shell_is_told_once() {
+    for operator in ["|", "||", "&&", ";", ">", ">>", "<", "2>", "&", "2>&1"] {
+        let world = World::new().manifest(&format!("- exec: [{{ a: {{ command: 'a {operator} b' }} }}]\n"));
+        let found = world.ccm(["validate", "--json", "site.yaml"]).run().exits(2).json_lines();
+        let messages: Vec<_> = found.iter().map(|found| found["message"].clone()).collect();
+        let expected = format!(
+            "exec#a: `command` holds `{operator}`, which only a shell would understand: \
+             the program would get it as an argument"
+        );
+        assert_eq!(messages, [expected]);
+    }
+}
+
 /// What looks like a mistake and is none.
 const FINE: &[&str] = &[
     "- exec: [{ 'true': { control: { if: \"(Data.rol ?? '') == 'web'\" } } }]",
@@ -190,6 +287,8 @@ const FINE: &[&str] = &[
     "- exec: [{ 'true': { control: { if: 'Data.rol != nil' } } }]",
     "- exec: [{ a: { command: \"true '|' \\\"&&\\\"\" } }]",
     "- exec: [{ a: { command: 'ls | wc', provider: shell } }]",
+    "- exec: [{ a: { command: '[ -e /x ]' } }]",
+    "- exec: [{ a: { command: 'sh -c \"echo $HOME\"' } }]",
     "- exec: [{ a: { command: \"find . -name '*.log' -exec true {} ;\", provider: shell } }]",
     // It is off here, and its templates are for other machines.
     "- exec: [{ a: { command: '${ Data.prot }', control: { if: 'false' } } }]",

@@ -156,7 +156,11 @@ fn what_a_command_left_in_the_background_waits_for_the_run() {
     let wait = "while [ -d /proc/$$ ]; do sleep 0.01; done";
     let job = format!("({wait}; {ccm} 2> $W/said; echo $? > $W/done.new; mv $W/done.new $W/done)");
     let world = world.manifest(&format!(
-        "- exec:\n    - start: {{ command: \"{job} > /dev/null 2>&1 &\", provider: shell }}\n    - look: {{ command: \"until grep -q waiting $W/said; do sleep 0.01; done\", provider: shell, timeout: 1h }}\n"
+        "\
+- exec:
+    - start: {{ command: \"{job} > /dev/null 2>&1 &\", provider: shell }}
+    - look: {{ command: \"until grep -q waiting $W/said; do sleep 0.01; done\", provider: shell, timeout: 1h }}
+"
     ));
     world.apply().exits(0).counts([2, 0, 0, 0]);
     assert_eq!(wait_for(&world, "done"), "0");

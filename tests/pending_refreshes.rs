@@ -14,8 +14,14 @@ fn manifest(world: World, name: &str, files: &[&str]) -> World {
     let file = |file: &&str| format!("    - $W/{file}: {{ content: x, $OWN, mode: '0644' }}\n");
     let names: Vec<_> = files.iter().map(|file| format!("file#$W/{file}")).collect();
     let text = format!(
-        "- file:\n{}- exec:\n    - reload:\n        command: \"sh -c 'test -e $W/works && echo x >> $W/{name}.log'\"\n        \
-         refresh_only: true\n        subscribe: [{}]\n",
+        "\
+- file:
+{}- exec:
+    - reload:
+        command: \"sh -c 'test -e $W/works && echo x >> $W/{name}.log'\"
+        refresh_only: true
+        subscribe: [{}]
+",
         files.iter().map(file).collect::<String>(),
         names.join(", "),
     );
@@ -418,8 +424,10 @@ fn a_change_that_came_to_nothing_is_not_followed() {
 fn an_action_of_a_manifest_that_failed_and_changed_nothing_owes_no_refresh() {
     let large = "x".repeat(1 << 16);
     let world = World::new().beside("large", &large).manifest(
-        "- file: { $W/x: { source: large, $OWN, mode: '0644' } }\n\
-         - exec: { reload: { command: 'true', refresh_only: true, subscribe: [file#$W/x] } }\n",
+        "\
+- file: { $W/x: { source: large, $OWN, mode: '0644' } }
+- exec: { reload: { command: 'true', refresh_only: true, subscribe: [file#$W/x] } }
+",
     );
     world.ccm(["apply", "site.yaml"]).under(NARROW).run().exits(1).says("cannot write").counts([0, 1, 1, 0]);
     fs::write(world.path("x"), &large).unwrap();
@@ -434,8 +442,10 @@ fn a_change_made_by_an_attempt_that_failed_counts_for_subscribers() {
     }
     let start = || {
         World::new().manifest(
-            "- file: { $W/x: { content: x, $OWN, mode: '0644', tries: 2, try_sleep: 1ms } }\n\
-             - exec: { reload: { command: 'true', refresh_only: true, subscribe: [file#$W/x] } }\n",
+            "\
+- file: { $W/x: { content: x, $OWN, mode: '0644', tries: 2, try_sleep: 1ms } }
+- exec: { reload: { command: 'true', refresh_only: true, subscribe: [file#$W/x] } }
+",
         )
     };
     // The file has its name, and then the directory cannot be brought to disk.
@@ -454,9 +464,14 @@ fn a_change_made_by_an_attempt_that_failed_counts_for_subscribers() {
 #[test]
 fn a_subscriber_by_alias_is_owed_its_refresh_after_a_crash() {
     let world = World::new().manifest(
-        "- file: { $W/x: { content: x, alias: config, $OWN, mode: '0644' } }\n- exec:\n    - reload:\n        \
-         command: \"sh -c 'test -e $W/works || kill -9 $PPID; echo x >> $W/a.log'\"\n        \
-         refresh_only: true\n        subscribe: [file#config]\n",
+        "\
+- file: { $W/x: { content: x, alias: config, $OWN, mode: '0644' } }
+- exec:
+    - reload:
+        command: \"sh -c 'test -e $W/works || kill -9 $PPID; echo x >> $W/a.log'\"
+        refresh_only: true
+        subscribe: [file#config]
+",
     );
     assert_eq!(world.apply().code, -9);
     fs::remove_file(world.path("a.log")).ok();

@@ -251,7 +251,11 @@ fn a_dry_run_foretells_exactly_what_a_real_run_does() {
 fn a_template_reads_what_an_earlier_resource_would_have_written() {
     let manifest = |word: &str| {
         format!(
-            "- file:\n    - $W/one: {{ content: {word}, $OWN, mode: '0644' }}\n    - $W/two: {{ content: \"${{ file('$W/one') }}!\", $OWN, mode: '0644' }}\n"
+            "\
+- file:
+    - $W/one: {{ content: {word}, $OWN, mode: '0644' }}
+    - $W/two: {{ content: \"${{ file('$W/one') }}!\", $OWN, mode: '0644' }}
+"
         )
     };
     let world = World::new().manifest(&manifest("first"));

@@ -31,9 +31,19 @@ fn what_no_resource_manages_is_listed_and_removed() {
 
 #[test]
 fn what_any_resource_manages_is_spared_also_when_it_is_off() {
-    let world = full().dir("d/tree").file("d/tree/any/thing", "a").file("d/made", "a").file("d/off", "a").manifest(
-        "- file:\n    - defaults: { $OWN, mode: '0644' }\n    - $W/d: { ensure: directory, purge: true, ignore: ['*.keep', 'sub/*p'] }\n    - $W/d/ours: { content: a }\n    - $W/d/off: { content: a, control: { if: 'false' } }\n    - $W/d/sub/other: { content: a }\n- exec: [{ /bin/true: { creates: $W/d/made } }]\n- archive: [{ $W/app.tgz: { ensure: absent, extract_parent: $W/d/tree } }]\n",
-    );
+    let world =
+        full().dir("d/tree").file("d/tree/any/thing", "a").file("d/made", "a").file("d/off", "a").manifest(
+            "\
+- file:
+    - defaults: { $OWN, mode: '0644' }
+    - $W/d: { ensure: directory, purge: true, ignore: ['*.keep', 'sub/*p'] }
+    - $W/d/ours: { content: a }
+    - $W/d/off: { content: a, control: { if: 'false' } }
+    - $W/d/sub/other: { content: a }
+- exec: [{ /bin/true: { creates: $W/d/made } }]
+- archive: [{ $W/app.tgz: { ensure: absent, extract_parent: $W/d/tree } }]
+",
+        );
     let world = world.file("d/x.keep", "a").file("d/sub/gone", "a");
     world.apply_with(&["--noop"]).exits(0).says("(purge litter -> absent, purge sub/gone -> absent)");
     world.apply().exits(0);

@@ -15,7 +15,13 @@ fn world(properties: &str) -> World {
 
 fn manifest(properties: &str) -> String {
     format!(
-        "data: {{ port: 80, name: n }}\nccm:\n  resources:\n    - scaffold:\n        - $W/t: {{ source: tree, $OWN, {properties} }}\n"
+        "\
+data: {{ port: 80, name: n }}
+ccm:
+  resources:
+    - scaffold:
+        - $W/t: {{ source: tree, $OWN, {properties} }}
+"
     )
 }
 
@@ -166,8 +172,13 @@ fn delimiters_empty_files_and_addresses_are_as_asked() {
         .beside("tree/empty", "[[ '' ]]\n")
         .beside("beside.txt", "beside")
         .manifest(
-            "data: { x: 1 }\nccm:\n  resources:\n    - scaffold:\n        - $W/t: { source: \"file://$W/../tree\", $OWN, \
-             left_delimiter: \"[[\", right_delimiter: \"]]\", skip_empty: true }\n",
+            "\
+data: { x: 1 }
+ccm:
+  resources:
+    - scaffold:
+        - $W/t: { source: \"file://$W/../tree\", $OWN, left_delimiter: \"[[\", right_delimiter: \"]]\", skip_empty: true }
+",
         );
     world.apply().exits(0);
     assert_eq!(world.read("t/a.sh"), "1 {{ x }} beside\n");

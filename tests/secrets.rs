@@ -77,8 +77,10 @@ fn a_secret_that_is_replaced_by_another_is_not_shown_either() {
 fn a_secret_that_cannot_be_written_is_not_shown() {
     for flags in [&["--noop"][..], &["--diff"], &["--json", "--diff"], &[]] {
         let world = World::new().dir("x").files(&format!(
-            "- $W/x: {{ content: '{CANARY}', sensitive: true }}\n- $W/no/where: {{ content: '{CANARY}', sensitive: true }}\n\
-             - $W/owner: {{ content: '{CANARY}', sensitive: true, owner: no-such-user }}"
+            "\
+- $W/x: {{ content: '{CANARY}', sensitive: true }}
+- $W/no/where: {{ content: '{CANARY}', sensitive: true }}
+- $W/owner: {{ content: '{CANARY}', sensitive: true, owner: no-such-user }}"
         ));
         let outcome = world.apply_with(flags);
         kept(&world, outcome.exits(1));
@@ -109,8 +111,22 @@ fn messages_about_a_manifest_do_not_quote_a_secret() {
         "[{ file: [{ defaults: { sensitive: true, $OWN } }, { /x: { content: 'SECRET' } }] }, { fiel: [] }]",
         "[{ file: [{ defaults: { content: 'SECRET', $OWN } }, { /x: { sensitive: true } }] }, { fiel: [] }]",
         // Between two lines that a mistake points at.
-        "- exec: [{ a: { require: ['file#/y'] } }]\n- file:\n    - defaults: { sensitive: true, $OWN }\n    - /x: { content: 'SECRET' }\n    - /y: {}\n",
-        "- exec: [{ a: { require: ['file#/y'] } }]\n- file:\n    - defaults:\n        $OWN\n        content: |\n          SECRET\n    - /y: { sensitive: true }\n",
+        "\
+- exec: [{ a: { require: ['file#/y'] } }]
+- file:
+    - defaults: { sensitive: true, $OWN }
+    - /x: { content: 'SECRET' }
+    - /y: {}
+",
+        "\
+- exec: [{ a: { require: ['file#/y'] } }]
+- file:
+    - defaults:
+        $OWN
+        content: |
+          SECRET
+    - /y: { sensitive: true }
+",
         // What every resource has.
         "- file: [{ /x: { sensitive: true, $OWN, provider: SECRET } }]",
         "- file: [{ /x: { sensitive: true, $OWN, require: ['file#/SECRET'] } }]",
@@ -202,8 +218,12 @@ fn ensure_writes_a_secret_and_never_shows_it() {
 #[test]
 fn what_every_resource_has_is_not_shown_of_a_sensitive_one() {
     let manifest = format!(
-        "- file:\n    - $W/x: {{ sensitive: true, $OWN, mode: '0600', alias: {CANARY}, control: {{ if: \"'{CANARY}' != ''\" }} }}\n    \
-         - $W/y: {{ require: ['file#{CANARY}'], sensitive: true, $OWN, mode: '0600' }}\n- exec: [{{ 'true': {{ subscribe: ['file#$W/x'] }} }}]\n"
+        "\
+- file:
+    - $W/x: {{ sensitive: true, $OWN, mode: '0600', alias: {CANARY}, control: {{ if: \"'{CANARY}' != ''\" }} }}
+    - $W/y: {{ require: ['file#{CANARY}'], sensitive: true, $OWN, mode: '0600' }}
+- exec: [{{ 'true': {{ subscribe: ['file#$W/x'] }} }}]
+"
     );
     for flags in MODES {
         let world = World::new().manifest(&manifest);
@@ -231,8 +251,11 @@ fn a_session_keeps_nothing_of_a_sensitive_resource() {
 fn a_secret_that_stands_in_another_property_too_is_hidden_there() {
     let keys = format!("environment: ['TOKEN={CANARY}']");
     let world = World::new().manifest(&format!(
-        "- exec:\n    - login: {{ command: 'sh -c \"exit 1\" {CANARY}', {keys} }}\n    \
-         - later: {{ command: 'sh -c \"exit 1\" ${{ Data.token }}', {keys} }}\n"
+        "\
+- exec:
+    - login: {{ command: 'sh -c \"exit 1\" {CANARY}', {keys} }}
+    - later: {{ command: 'sh -c \"exit 1\" ${{ Data.token }}', {keys} }}
+"
     ));
     for flags in MODES {
         kept(&world, &world.apply_with(&[flags, &["--data", &format!("token={CANARY}")][..]].concat()));
@@ -242,9 +265,12 @@ fn a_secret_that_stands_in_another_property_too_is_hidden_there() {
 #[test]
 fn secrets_in_warnings_and_in_help_are_hidden() {
     let world = World::new().manifest(&format!(
-        "- exec:\n    - 'true': {{ creates: /no/{CANARY}, environment: ['TOKEN=/no/{CANARY}'] }}\n    \
-         - a: {{ command: 'false $x{CANARY}', environment: ['TOKEN=$x{CANARY}'] }}\n    \
-         - b: {{ command: 'true', sensitive: true, creates: '/no/{CANARY}' }}\n"
+        "\
+- exec:
+    - 'true': {{ creates: /no/{CANARY}, environment: ['TOKEN=/no/{CANARY}'] }}
+    - a: {{ command: 'false $x{CANARY}', environment: ['TOKEN=$x{CANARY}'] }}
+    - b: {{ command: 'true', sensitive: true, creates: '/no/{CANARY}' }}
+"
     ));
     let outcome = world.apply();
     kept(&world, outcome.exits(1));
@@ -259,7 +285,13 @@ fn of_two_secrets_that_overlap_nothing_is_left() {
     let (left, right) = ("left-c4n4ry", "c4n4ry-right");
     let keys = format!("environment: ['ONE={left}', 'TWO={right}', 'THREE={left}-and-more']");
     let world = World::new().manifest(&format!(
-        "- exec:\n    - a:\n        command: sh -c 'echo left-$TWO; echo $THREE >&2; exit 1' left-c4n4ry-right\n        {keys}\n        logoutput: true\n"
+        "\
+- exec:
+    - a:
+        command: sh -c 'echo left-$TWO; echo $THREE >&2; exit 1' left-c4n4ry-right
+        {keys}
+        logoutput: true
+"
     ));
     for flags in [&[][..], &["--json"], &["--render"]] {
         let outcome = world.apply_with(flags);

@@ -101,7 +101,12 @@ fn one_service_that_enables_another_along_does_so_in_time() {
     let Some(site) = Site::new("along") else { return };
     site.unit("enabled-along", SLEEP);
     site.unit("enabling-along", &format!("{SLEEP}\n[Install]\nAlso=enabled-along.service"));
-    let manifest = "- service:\n    - defaults: { ensure: stopped, enable: true }\n    - enabling-along:\n    - enabled-along:\n";
+    let manifest = "\
+- service:
+    - defaults: { ensure: stopped, enable: true }
+    - enabling-along:
+    - enabled-along:
+";
     let run = site.apply(manifest);
     run.exits(0).counts([1, 1, 0, 0]).reports("service#enabled-along", "stable");
 }

@@ -124,7 +124,15 @@ fn commands_between_services_cause_no_reload_each() {
     crowd.bring_about();
     let manifest: String = (1..=5)
         .map(|number| {
-            format!("- exec:\n    - echo {number}:\n        path: /bin\n- service:\n    - between-{number}: {{ enable: true }}\n")
+            format!(
+                "\
+- exec:
+    - echo {number}:
+        path: /bin
+- service:
+    - between-{number}: {{ enable: true }}
+"
+            )
         })
         .collect();
     site.apply(&manifest).exits(0).counts([5, 5, 0, 0]);

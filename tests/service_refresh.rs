@@ -105,8 +105,17 @@ fn a_dry_run_foresees_whether_a_unit_can_be_enabled() {
     let Some(site) = Site::new("enabling") else { return };
     let unit = |name: &str, install: &str| {
         format!(
-            "- file:\n    - /etc/systemd/system/{name}.service:\n        owner: root\n        group: root\n        \
-             mode: \"0644\"\n        content: |\n          [Service]\n          ExecStart=/bin/sleep infinity\n{install}\n"
+            "\
+- file:
+    - /etc/systemd/system/{name}.service:
+        owner: root
+        group: root
+        mode: \"0644\"
+        content: |
+          [Service]
+          ExecStart=/bin/sleep infinity
+{install}
+"
         )
     };
     let wanted = "          [Install]\n          # nothing yet\n          WantedBy = multi-user.target";

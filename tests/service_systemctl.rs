@@ -164,8 +164,12 @@ fn a_handful_of_verbs_is_enough_to_bring_everything_about() {
 
 #[test]
 fn a_change_restarts_a_service_of_which_only_words_are_known() {
-    let manifest = "- file:\n    - $W/app.conf: { $OWN, mode: \"0644\", content: new }\n- service:\n    - app: { settle: 10ms, \
-                    subscribe: [file#$W/app.conf] }\n";
+    let manifest = "\
+- file:
+    - $W/app.conf: { $OWN, mode: \"0644\", content: new }
+- service:
+    - app: { settle: 10ms, subscribe: [file#$W/app.conf] }
+";
     let machine = Machine::new("active", "enabled");
     let machine = Machine(machine.0.manifest(manifest));
     let run = machine.ccm(&["apply", "site.yaml", "--json"]);
@@ -201,7 +205,11 @@ fn what_an_earlier_file_did_to_a_unit_is_seen() {
         .says("before-show", SHOW);
     let file = machine.0.base().join("bin/app.active");
     let manifest = format!(
-        "- service: [other: {{}}]\n- file: [{}: {{ content: \"active\\n\", $OWN, mode: '0644' }}]\n- service: [app: {{ ensure: stopped }}]\n",
+        "\
+- service: [other: {{}}]
+- file: [{}: {{ content: \"active\\n\", $OWN, mode: '0644' }}]
+- service: [app: {{ ensure: stopped }}]
+",
         file.display()
     );
     let machine = Machine(machine.0.manifest(&manifest));

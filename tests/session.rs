@@ -513,7 +513,17 @@ fn a_request_is_answered_with_the_event() {
 fn requests_and_answers_are_json_or_yaml() {
     let world = World::new();
     let yaml = world.fill(&format!(
-        "protocol: {REQUEST}\ntype: file\nproperties:\n  name: $W/x\n  content: |\n    a: {{{{ 1 }}}}\n  owner: '$UID'\n  group: '$GID'\n  mode: 0600 # octal\n"
+        "\
+protocol: {REQUEST}
+type: file
+properties:
+  name: $W/x
+  content: |
+    a: {{{{ 1 }}}}
+  owner: '$UID'
+  group: '$GID'
+  mode: 0600 # octal
+"
     ));
     let outcome = pipe(&world, &["--yaml"], &yaml);
     outcome.exits(0).says(&format!("protocol: {RESPONSE}")).says("changed: true");
@@ -541,6 +551,32 @@ fn requests_and_answers_are_json_or_yaml() {
 }
 
 #[test]
+fn what_was_probably_not_meant_stands_in_the_answer() {
+    for (kind, properties, said) in [
+        ("exec", r#"{"name":"echo $HOME"}"#, "request:1:91: exec#echo $HOME: `command` holds `$HOME`"),
+        ("exec", r#"{"name":"true","refresh_only":true}"#, "`refresh_only` without `subscribe`"),
+        ("exec", r#"{"name":"true","control":{"if":"Facts.famly == 'x'"}}"#, "did you mean `Facts.family`?"),
+        ("file", r#"{"name":"/tmp/*","ensure":"absent"}"#, "it matches nothing else"),
+    ] {
+        for flags in [&[][..], &["--templates"]] {
+            let world = World::new();
+            let request = format!(
+                r#"{{"protocol":"io.choria.ccm.v1.resource.ensure.request","type":"{kind}","properties":{properties}}}"#
+            );
+            let words = ["ensure", "api", "pipe", "--noop"];
+            let outcome = world.ccm(words.iter().chain(flags)).input(&request).run();
+            let answer = outcome.exits(0).json();
+            assert!(answer["warnings"][0].as_str().is_some_and(|text| text.contains(said)), "{answer:#}");
+            outcome.complains(said);
+        }
+    }
+    let request =
+        r#"{"protocol":"io.choria.ccm.v1.resource.ensure.request","type":"exc","properties":{"name":"a"}}"#;
+    let answer = World::new().ccm(["ensure", "api", "pipe"]).input(request).run().exits(0).json();
+    assert_eq!(answer["error"], "request:1:63: unknown type `exc` (did you mean `exec`?)");
+}
+
+#[test]
 fn a_malformed_request_is_answered_with_the_place() {
     let world = World::new();
     let whole = |more: &str| format!("{{\"protocol\": \"{REQUEST}\", {more}}}");
@@ -553,7 +589,7 @@ fn a_malformed_request_is_answered_with_the_place() {
         ("{}".to_owned(), "request:1:1: ", "`protocol` must be"),
         ("{\"protocol\": \"other\"}".to_owned(), "request:1:14: ", "`protocol` must be"),
         (whole("\"properties\": {}"), "request:1:1: ", "`type` is missing"),
-        (whole("\"type\": \"flie\", \"properties\": {}"), "request:1:", "unknown type \"flie\""),
+        (whole("\"type\": \"flie\", \"properties\": {}"), "request:1:", "unknown type `flie`"),
         (whole("\"type\": 1, \"properties\": {}"), "request:1:", "`type` must be a string, not a number"),
         (whole("\"type\": \"file\""), "request:1:1: ", "`properties` is missing"),
         (

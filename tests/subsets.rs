@@ -5,9 +5,17 @@ use crate::support::{Outcome, World};
 /// Three files, of which `c` requires `b`, and a command that `a` refreshes.
 fn world() -> World {
     World::new().manifest(
-        "- file:\n    - defaults: { $OWN, mode: \"0644\", content: \"\", tags: [files] }\n    - $W/a: { tags: [web, first] }\n    \
-         - $W/b: {}\n    - $W/c: { require: [\"file#$W/b\"], tags: \"${ ['web'] }\" }\n- exec:\n    - /bin/touch $W/ran:\n        \
-         refresh_only: true\n        subscribe: [\"file#$W/a\"]\n",
+        "\
+- file:
+    - defaults: { $OWN, mode: \"0644\", content: \"\", tags: [files] }
+    - $W/a: { tags: [web, first] }
+    - $W/b: {}
+    - $W/c: { require: [\"file#$W/b\"], tags: \"${ ['web'] }\" }
+- exec:
+    - /bin/touch $W/ran:
+        refresh_only: true
+        subscribe: [\"file#$W/a\"]
+",
     )
 }
 
@@ -61,7 +69,11 @@ fn events_say_why_a_resource_was_passed_over() {
     assert!(run.event("/ran").get("skip_reason").is_none());
     let child = world.fill("- file:\n    - $W/x: { $OWN, mode: \"0644\" }\n");
     let world = world.beside("child.yaml", child).manifest(
-        "- apply: [{ child.yaml: {} }]\n- file:\n    - $W/off: { $OWN, mode: \"0644\", control: { if: \"false\" } }\n",
+        "\
+- apply: [{ child.yaml: {} }]
+- file:
+    - $W/off: { $OWN, mode: \"0644\", control: { if: \"false\" } }
+",
     );
     let run = world.apply_with(&["--json", "--skip", "apply#*"]);
     assert_eq!(run.event("/x")["skip_reason"], "not selected");
@@ -119,7 +131,12 @@ fn nothing_is_done_when_one_of_several_manifests_is_wrong_and_all_problems_are_t
 #[test]
 fn a_failure_ends_the_manifest_that_asks_for_it_and_not_the_next() {
     let world = World::new().manifest(
-        "ccm:\n  fail_on_error: true\n  resources:\n    - exec: [{ /bin/false: {} }, { /bin/touch $W/never: {} }]\n",
+        "\
+ccm:
+  fail_on_error: true
+  resources:
+    - exec: [{ /bin/false: {} }, { /bin/touch $W/never: {} }]
+",
     );
     let next = world.fill("- exec: [{ /bin/touch $W/next: {} }]\n");
     let world = world.beside("two.yaml", next);

@@ -102,9 +102,11 @@ fn arguments_of_ensure_come_to_what_their_expressions_do() {
 fn a_whole_expression_keeps_its_type_where_the_property_has_one() {
     let world = with_data(
         World::new(),
-        "- $W/a: { content: x, tries: \"${ data.x + 2 }\", sensitive: \"{{ not data.on }}\" }\n\
-         - $W/b: { content: x, require: \"${ ['file#' + lookup('environ.HOME') + '/../w/a'][1:] }\", mode: \"${ '600' }\" }\n\
-         - $W/c: { ensure: absent, force: \"${ data.on }\", alias: \"${ data.x }\", timeout: \"${ data.x + 1 }m\" }\n",
+        "\
+- $W/a: { content: x, tries: \"${ data.x + 2 }\", sensitive: \"{{ not data.on }}\" }
+- $W/b: { content: x, require: \"${ ['file#' + lookup('environ.HOME') + '/../w/a'][1:] }\", mode: \"${ '600' }\" }
+- $W/c: { ensure: absent, force: \"${ data.on }\", alias: \"${ data.x }\", timeout: \"${ data.x + 1 }m\" }
+",
     );
     let outcome = world.apply_with(&["--json"]);
     let properties = |name: &str| outcome.event(name)["properties"].clone();
@@ -124,8 +126,16 @@ fn a_whole_expression_keeps_its_type_where_the_property_has_one() {
 #[test]
 fn a_list_can_come_from_data() {
     let world = World::new().manifest(
-        "data: { after: ['file#$W/a', 'file#$W/b'] }\nccm:\n  resources:\n    - file:\n      - defaults: { $OWN, mode: '0644' }\n\
-         \x20     - $W/a: { content: x }\n      - $W/b: { content: x }\n      - $W/c: { content: x, require: \"${ Data.after }\" }\n",
+        "\
+data: { after: ['file#$W/a', 'file#$W/b'] }
+ccm:
+  resources:
+    - file:
+      - defaults: { $OWN, mode: '0644' }
+      - $W/a: { content: x }
+      - $W/b: { content: x }
+      - $W/c: { content: x, require: \"${ Data.after }\" }
+",
     );
     let after = &world.apply_with(&["--json"]).event("/c")["properties"]["require"].clone();
     assert_eq!(*after, json!([world.fill("file#$W/a"), world.fill("file#$W/b")]));
@@ -281,7 +291,11 @@ fn nothing_is_not_a_value_of_any_property() {
     }
     let exec = |property: &str| {
         let text = format!(
-            "data: {{ nothing: null }}\nccm:\n  resources:\n  - exec: {{ x: {{ command: 'true', {property} }} }}"
+            "\
+data: {{ nothing: null }}
+ccm:
+  resources:
+  - exec: {{ x: {{ command: 'true', {property} }} }}"
         );
         World::new().manifest(&text).apply()
     };
@@ -299,10 +313,12 @@ fn nothing_is_not_a_value_of_any_property() {
 fn conditions_may_stand_in_the_brackets_of_a_template() {
     let world = with_data(
         World::new(),
-        "- $W/a: { content: x, control: { if: '${ data.on }' } }\n\
-         - $W/b: { content: x, control: { if: '{{ not data.on }}' } }\n\
-         - $W/c: { content: x, control: { unless: ' ${ {a: data.on}.a } ' } }\n\
-         - $W/d: { content: x, control: { if: '{a: data.on}.a', unless: '${ file(\"w/a\") != \"x\" }' } }\n",
+        "\
+- $W/a: { content: x, control: { if: '${ data.on }' } }
+- $W/b: { content: x, control: { if: '{{ not data.on }}' } }
+- $W/c: { content: x, control: { unless: ' ${ {a: data.on}.a } ' } }
+- $W/d: { content: x, control: { if: '{a: data.on}.a', unless: '${ file(\"w/a\") != \"x\" }' } }
+",
     );
     world.apply().exits(0).counts([2, 0, 0, 2]);
     assert_eq!(world.tree().names(), ["a", "d"]);
@@ -446,9 +462,11 @@ fn a_file_made_ahead_of_its_turn_holds_what_its_template_gives_when_its_turn_com
 fn late_templates_read_what_earlier_resources_made() {
     let world = with_data(
         World::new().beside("source", "copied"),
-        "- $W/one: { content: first }\n\
-         - $W/two: { content: \"${ file('w/one') } and {{ readFile('w/one') | upper() }}\" }\n\
-         - $W/three: { source: \"${ trim(file('w/name')) }\" }\n",
+        "\
+- $W/one: { content: first }
+- $W/two: { content: \"${ file('w/one') } and {{ readFile('w/one') | upper() }}\" }
+- $W/three: { source: \"${ trim(file('w/name')) }\" }
+",
     );
     let world = world.file("name", "source\n");
     world.apply().exits(0).counts([3, 0, 0, 0]);
@@ -467,9 +485,11 @@ fn late_templates_read_what_earlier_resources_made() {
 fn conditions_are_decided_when_the_turn_comes() {
     let world = with_data(
         World::new(),
-        "- $W/one: { content: yes }\n\
-         - $W/two: { content: x, control: { if: \"file('w/one') == 'yes'\" } }\n\
-         - $W/three: { content: x, control: { unless: \"file('w/one') == 'yes'\" } }\n",
+        "\
+- $W/one: { content: yes }
+- $W/two: { content: x, control: { if: \"file('w/one') == 'yes'\" } }
+- $W/three: { content: x, control: { unless: \"file('w/one') == 'yes'\" } }
+",
     );
     world.apply().exits(0).counts([2, 0, 0, 1]);
     assert_eq!(world.tree().names(), ["one", "two"]);
@@ -485,22 +505,26 @@ fn files_and_texts_are_expanded_by_template() {
         .beside("binary", b"\xff\xfe");
     let world = with_data(
         world,
-        "- $W/a: { content: \"${ template('outer.tmpl') }\" }\n\
-         - $W/b: { content: \"${ template('text ${ Data.x }') }\" }\n\
-         - $W/c: { content: \"${ template(file('inner.tmpl') + '\\\\n') }\" }\n",
+        "\
+- $W/a: { content: \"${ template('outer.tmpl') }\" }
+- $W/b: { content: \"${ template('text ${ Data.x }') }\" }
+- $W/c: { content: \"${ template(file('inner.tmpl') + '\\\\n') }\" }
+",
     );
     world.apply().exits(0);
     assert_eq!(world.read("a"), "[inner 1] web\n");
     assert_eq!((world.read("b"), world.read("c")), ("text 1".to_owned(), "inner 1\n".to_owned()));
     let world = with_data(
         world,
-        "- $W/loop: { content: \"x ${ template('loop.tmpl') }\" }\n\
-         - $W/broken: { content: \"x ${ template('broken.tmpl') }\" }\n\
-         - $W/missing: { content: \"x ${ template('missing.tmpl') }\" }\n\
-         - $W/binary: { content: \"x ${ file('binary') }\" }\n\
-         - $W/folder: { content: \"x ${ file('w') }\" }\n\
-         - $W/number: { content: \"x ${ file(1) }\" }\n\
-         - $W/none: { content: \"x ${ template() }\" }\n",
+        "\
+- $W/loop: { content: \"x ${ template('loop.tmpl') }\" }
+- $W/broken: { content: \"x ${ template('broken.tmpl') }\" }
+- $W/missing: { content: \"x ${ template('missing.tmpl') }\" }
+- $W/binary: { content: \"x ${ file('binary') }\" }
+- $W/folder: { content: \"x ${ file('w') }\" }
+- $W/number: { content: \"x ${ file(1) }\" }
+- $W/none: { content: \"x ${ template() }\" }
+",
     );
     let outcome = world.apply();
     outcome
@@ -609,8 +633,14 @@ fn templates_of_a_sensitive_resource_fail_without_a_word_about_it() {
         ("content: \"${ 'c4n4ry-5e7' + nope }\"", 2),
     ] {
         let world = World::new().manifest(&format!(
-            "data: {{ secret: '${{ Environ.SECRET }}' }}\nccm:\n  resources:\n  - file:\n    - defaults: {{ $OWN, mode: '0600' }}\n\
-             \x20   - $W/x: {{ sensitive: true, {item} }}\n"
+            "\
+data: {{ secret: '${{ Environ.SECRET }}' }}
+ccm:
+  resources:
+  - file:
+    - defaults: {{ $OWN, mode: '0600' }}
+    - $W/x: {{ sensitive: true, {item} }}
+"
         ));
         for flags in [&["--noop", "--json"][..], &["--json"], &["--diff"], &[]] {
             let call = world.ccm(["apply", "site.yaml"].iter().chain(flags)).env("SECRET", CANARY);
@@ -721,8 +751,18 @@ fn text_from_anywhere_comes_out_as_it_is() {
         let items: String = ways.iter().enumerate().map(item).collect();
         let own = quoted(&escaped(text));
         let manifest = format!(
-            "data:\n  own: {own}\n  copied: \"${{ Facts.given }}\"\nccm:\n  resources:\n    - file:\n        - defaults: {{ $OWN, mode: '0644' }}\n{items}\
-             \x20   - file:\n        - defaults: {{ $OWN, mode: '0644', content: \"${{ Facts.given }}\", alias: \"${{ Data.given }}\" }}\n        - $W/default:\n"
+            "\
+data:
+  own: {own}
+  copied: \"${{ Facts.given }}\"
+ccm:
+  resources:
+    - file:
+        - defaults: {{ $OWN, mode: '0644' }}
+{items}    - file:
+        - defaults: {{ $OWN, mode: '0644', content: \"${{ Facts.given }}\", alias: \"${{ Data.given }}\" }}
+        - $W/default:
+"
         );
         let world = World::new()
             .beside("text", text)
@@ -783,8 +823,12 @@ fn text_from_anywhere_comes_out_of_ensure_as_it_is() {
 fn names_of_files_come_out_as_they_are() {
     with_texts(16, |text| {
         let name = text.replace(['/', '\n', '\t'], "_");
-        let manifest = "- file:\n    - defaults: { $OWN, mode: '0644' }\n    - \"$W/${ Facts.name }.x\": { content: a }\n\
-                        \x20   - \"$W/after\": { content: b, require: [\"file#$W/${ Facts.name }.x\"] }\n";
+        let manifest = "\
+- file:
+    - defaults: { $OWN, mode: '0644' }
+    - \"$W/${ Facts.name }.x\": { content: a }
+    - \"$W/after\": { content: b, require: [\"file#$W/${ Facts.name }.x\"] }
+";
         let world = World::new().manifest(manifest);
         world.ccm(["apply", "site.yaml", "--fact", &format!("name={}", quoted(&name))]).run().exits(0);
         assert_eq!(world.read(&format!("{name}.x")), "a");

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     engine::{
-        Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Report, RunMode, Selected,
+        Detail, Diffs, Engine, Exclusion, Observer, OnFailure, ReadAhead, Report, RunMode, Selected,
         Settings, Site, Task,
     },
     host::Host,
@@ -211,7 +211,7 @@ impl Round<'_> {
             diffs: Diffs::Unwanted,
             detail: Detail::Outline,
             exclusion: Exclusion::WholeRun,
-            foresight: Foresight::USUAL,
+            read_ahead: ReadAhead::USUAL,
             registrations: self.fleet.registrations(),
             task: Task::Apply,
         }

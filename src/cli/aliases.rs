@@ -3,6 +3,8 @@
 
 use clap::{Arg, ArgAction, Command};
 
+use crate::types;
+
 /// A word of the Go original.
 pub(super) struct Alias {
     /// The command that has it: `ensure service`, or `ensure TYPE` for those of all types.
@@ -247,9 +249,22 @@ pub(super) fn of_type(known: &str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Returns where a word of the original belongs, if it is one.
-pub(super) fn home_of(word: &str) -> Option<String> {
+/// Returns the commands that a word of the original belongs to, if it is one.
+pub(super) fn homes_of(word: &str) -> Vec<String> {
     let word = word.split(['=', ' ']).next().unwrap_or(word);
-    let alias = ALIASES.iter().find(|alias| alias.word.names().iter().any(|name| name == word))?;
-    Some(format!("ccm {}", alias.of).trim_end().to_owned())
+    let homes = |alias: &Alias| match alias.word {
+        // Not every type is refreshed.
+        Word::Flag { of: "subscribe", .. } => {
+            let kinds = types::TYPES.iter().filter(|kind| kind.refreshes() && kind.stands_alone());
+            kinds.map(|kind| format!("ccm ensure {}", kind.name())).collect()
+        }
+        _ => vec![format!("ccm {}", alias.of).trim_end().to_owned()],
+    };
+    let alias = ALIASES.iter().find(|alias| alias.word.names().iter().any(|name| name == word));
+    alias.map(homes).unwrap_or_default()
+}
+
+/// Returns whether a name of a command is one of the original's, which help does not show.
+pub(super) fn is_command(word: &str) -> bool {
+    ALIASES.iter().any(|alias| matches!(alias.word, Word::Command { name, .. } if name == word))
 }

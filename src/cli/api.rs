@@ -1,5 +1,8 @@
 //! `ccm ensure api`: the same as `ccm ensure`, for programs that speak JSON.
 
+mod request;
+mod response;
+
 use std::{
     env,
     io::{self, BufRead, BufReader, Read},
@@ -8,10 +11,10 @@ use std::{
 };
 
 use clap::{ArgMatches, Command};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
-use serde_json::Value as Json;
 
+pub(crate) use self::request::{Request, Texts};
+use self::response::{RESPONSE, Response, state_of};
+pub(super) use self::{request::request_schema, response::response_schema};
 use super::{
     Exit,
     aliases::with_aliases,
@@ -27,9 +30,9 @@ use super::{
     switch,
 };
 use crate::{
-    document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Style, Value, closest},
+    document::Source,
     engine::{
-        Detail, Diffs, Engine, Exclusion, Foresight, Observer, OnFailure, Registrations, Report, RunMode,
+        Detail, Diffs, Engine, Exclusion, Observer, OnFailure, ReadAhead, Registrations, Report, RunMode,
         Selected, Settings, Site, Task,
     },
     host::{
@@ -38,68 +41,11 @@ use crate::{
         interrupt::Stdin,
         process::close_inherited,
     },
-    resource::{self, AnyType, Completeness, Declaration, Expansion, Resource},
+    resource::Resource,
     session::Event,
     state::{Memory, Patience},
-    template::{Scope, holds_template},
-    types,
+    template::Scope,
 };
-
-const REQUEST: &str = "io.choria.ccm.v1.resource.ensure.request";
-const RESPONSE: &str = "io.choria.ccm.v1.resource.ensure.response";
-
-/// The answer to a request: what happened, or why nothing was attempted.
-#[derive(Serialize, JsonSchema)]
-struct Response {
-    /// Always `io.choria.ccm.v1.resource.ensure.response`.
-    #[schemars(extend("const" = RESPONSE))]
-    protocol: &'static str,
-    /// What the request carried, so that a program can tell whose answer this is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "id_schema")]
-    id: Option<Json>,
-    /// What happened.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Event")]
-    state: Option<Json>,
-    /// Why nothing was attempted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    error: Option<String>,
-    /// What was probably not meant.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-}
-
-impl Response {
-    fn refusal(error: String) -> Self {
-        Self { protocol: RESPONSE, id: None, state: None, error: Some(error), warnings: Vec::new() }
-    }
-}
-
-/// Returns an event whose status also tells what became of the resource, where programs written for the Go original look
-/// for it.
-fn state_of(event: &Event) -> Result<Json, String> {
-    let mut state = serde_json::to_value(event).map_err(|error| error.to_string())?;
-    if let Some(status) = state.get_mut("status").and_then(Json::as_object_mut) {
-        let stable = !(event.changed || event.failed || event.skipped);
-        for (key, value) in [
-            ("stable", Json::from(stable)),
-            ("changed", event.changed.into()),
-            ("refreshed", event.refreshed.into()),
-            ("noop", event.noop.into()),
-            ("noop_message", event.noop_message.clone().unwrap_or_default().into()),
-            ("timestamp", event.timestamp.clone().into()),
-        ] {
-            status.insert(key.to_owned(), value);
-        }
-    }
-    Ok(state)
-}
-
-fn id_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "number"] })
-}
 
 /// A longer request is refused.
 const LARGEST: usize = 64 << 20;
@@ -136,15 +82,6 @@ pub(super) struct Arguments {
     texts: Texts,
 }
 
-/// What `{{ }}` and `${ }` are in a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Texts {
-    /// Text like any other: programs say what they mean.
-    Literal,
-    /// Templates, as in a manifest.
-    Templates,
-}
-
 /// How many requests are answered.
 enum How {
     /// One, in this format; text is YAML.
@@ -177,12 +114,12 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         How::Pipe(format) => Some(format),
         How::Serve => None,
     };
-    let mut desk = ApiServer::new(arguments, &host, &memory, output)?;
+    let mut server = ApiServer::new(arguments, &host, &memory, output)?;
     let unreadable = |error: InputError| Failure::new(format!("cannot read the request: {error}"));
     if let Some(format) = format {
         let bytes = input::read_stdin(LARGEST as u64, &host.interrupt).map_err(unreadable)?;
         let answer =
-            serde_json::to_value(desk.answer(bytes)).map_err(|error| Failure::new(error.to_string()))?;
+            serde_json::to_value(server.answer(bytes)).map_err(|error| Failure::new(error.to_string()))?;
         output.text(&to_text(&answer, format)?);
         return Ok(Exit::Success);
     }
@@ -198,7 +135,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         let answer = if line.len() > LARGEST {
             Response::refusal(format!("a request may not be longer than {LARGEST} bytes"))
         } else {
-            desk.answer(line)
+            server.answer(line)
         };
         let answer = serde_json::to_string(&answer).map_err(|error| Failure::new(error.to_string()))?;
         output.line(&answer);
@@ -253,7 +190,7 @@ impl<'h> ApiServer<'h> {
             diffs: if mode == RunMode::Noop { Diffs::Wanted } else { Diffs::Unwanted },
             detail: Detail::Whole,
             exclusion: Exclusion::WhileChanging(Patience::Wait),
-            foresight: Foresight::None,
+            read_ahead: ReadAhead::None,
             registrations: Registrations::Unwanted,
             task: Task::Apply,
         };
@@ -326,201 +263,4 @@ impl Observer for Witness<'_> {
         self.aside.warnings(report);
         self.event = Some(report.event.clone());
     }
-}
-
-const KEYS: [&str; 4] = ["protocol", "id", "type", "properties"];
-
-/// A request, as far as it could be understood.
-pub(crate) struct Request {
-    /// A text or number of the program that asks.
-    id: Option<Json>,
-    /// The resource that it is about, and the request as a text that messages can point into; or what is wrong with it.
-    pub(crate) asked: Result<(Source, Resource), String>,
-    /// What was probably not meant.
-    warnings: Vec<String>,
-}
-
-impl Request {
-    pub(crate) fn read(request: Vec<u8>, texts: Texts, scope: &Scope) -> Self {
-        let refused = |error: String| Self { id: None, asked: Err(error), warnings: Vec::new() };
-        let source = match Source::read("request", request) {
-            Ok(source) => source,
-            Err(problem) => return refused(problem.message),
-        };
-        let root = match document::parse(&source) {
-            Ok(root) => root,
-            Err(problem) => return refused(told(&problem, &source)),
-        };
-        let id = root.lookup("id").and_then(id);
-        let has_templates = root.lookup("properties").is_some_and(holds_template);
-        let mut warnings = Vec::new();
-        if texts == Texts::Literal && has_templates {
-            warnings.push(LITERAL.to_owned());
-        }
-        let expansion = (texts == Texts::Templates).then(|| Expansion::new(scope, &source));
-        let asked = match resource_of(&root, expansion) {
-            Ok(resource) => Ok((source, resource)),
-            Err(problems) => Err(told(&problems, &source)),
-        };
-        Self { id, asked, warnings }
-    }
-}
-
-/// Said of a request in which something looks like a template.
-const LITERAL: &str =
-    "the request has `{{` or `${` in it, which is text here: `ccm ensure api` with --templates expands it";
-
-/// Returns what can be the id of a request: a text or a number.
-fn id(node: &Node) -> Option<Json> {
-    document::from_node::<Json>(node).ok().filter(|id| id.is_string() || id.is_number())
-}
-
-fn resource_of(root: &Node, mut expansion: Option<Expansion>) -> Result<Resource, Diagnostics> {
-    let Some(entries) = root.as_map() else {
-        let message = format!("a request is a map, not {}", root.kind());
-        return Err(Diagnostic::error("request-not-a-map", message).at(root.span).into());
-    };
-    let mut diagnostics = Diagnostics::default();
-    for entry in entries.iter().filter(|entry| !KEYS.contains(&entry.key.as_str())) {
-        let problem =
-            Diagnostic::error("unknown-key", format!("unknown key `{}`", entry.key)).at(entry.key_span);
-        diagnostics.push(match closest(&entry.key, KEYS) {
-            Some(near) => problem.with_help(format!("did you mean `{near}`?")),
-            None => problem,
-        });
-    }
-    if let Some(node) = root.lookup("id").filter(|node| id(node).is_none()) {
-        let message = format!("`id` must be a string or a number, not {}", node.kind());
-        diagnostics.push(Diagnostic::error("invalid-id", message).at(node.span));
-    }
-    if root.lookup("protocol").and_then(Node::as_str) != Some(REQUEST) {
-        let span = root.lookup("protocol").map_or(root.span, |protocol| protocol.span);
-        diagnostics
-            .push(Diagnostic::error("wrong-protocol", format!("`protocol` must be \"{REQUEST}\"")).at(span));
-    }
-    let texts = if expansion.is_some() { Texts::Templates } else { Texts::Literal };
-    let declaration = declaration(root, texts).map_err(|problem| diagnostics.push(problem)).ok();
-    let resource = declaration
-        .and_then(|mut declaration| {
-            let expanded =
-                expansion.as_mut().map(|expansion| expansion.expand(&mut declaration, &mut diagnostics));
-            declaration.resolve(expanded.unwrap_or(Completeness::Whole), &mut diagnostics)
-        })
-        .filter(|_| !diagnostics.has_errors());
-    resource.ok_or(diagnostics)
-}
-
-fn declaration(root: &Node, texts: Texts) -> Result<Declaration, Diagnostic> {
-    let kind = kind(root)?;
-    let Some(properties) = root.lookup("properties") else {
-        return Err(Diagnostic::error("missing-properties", "`properties` is missing").at(root.span));
-    };
-    let mut properties = properties.clone();
-    if texts == Texts::Literal {
-        literal(&mut properties);
-    }
-    let Value::Map(mut entries) = properties.value else {
-        let message = format!("`properties` must be a map, not {}", properties.value.kind());
-        return Err(Diagnostic::error("properties-not-a-map", message).at(properties.span));
-    };
-    let name = entries.iter().position(|entry| entry.key == "name").map(|at| entries.remove(at));
-    match name.map(|Entry { value, .. }| value) {
-        Some(name) => match name.as_str() {
-            Some(text) => Ok(Declaration::new(kind, text.to_owned(), name.span, entries)),
-            None => {
-                Err(Diagnostic::error("missing-name", "`properties.name` must be a string").at(name.span))
-            }
-        },
-        None => Err(Diagnostic::error("missing-name", "`properties.name` is missing").at(properties.span)),
-    }
-}
-
-fn kind(root: &Node) -> Result<&'static dyn AnyType, Diagnostic> {
-    let Some(node) = root.lookup("type") else {
-        return Err(Diagnostic::error("missing-type", "`type` is missing").at(root.span));
-    };
-    let Some(name) = node.as_str() else {
-        return Err(Diagnostic::error(
-            "unknown-type",
-            format!("`type` must be a string, not {}", node.kind()),
-        )
-        .at(node.span));
-    };
-    types::find(name).ok_or_else(|| {
-        let known = types::names().collect::<Vec<_>>().join(", ");
-        Diagnostic::error("unknown-type", format!("unknown type \"{name}\""))
-            .at(node.span)
-            .with_help(format!("known types: {known}"))
-    })
-}
-
-fn literal(node: &mut Node) {
-    match &mut node.value {
-        Value::Scalar(scalar) if scalar.style == Style::Quoted => scalar.style = Style::Literal,
-        Value::Scalar(scalar) => {
-            // A plain string of YAML is text as well; numbers, booleans and null keep their type.
-            if matches!(scalar.typed(), document::Typed::Str(_)) {
-                scalar.style = Style::Literal;
-            }
-        }
-        Value::Seq(items) => items.iter_mut().for_each(literal),
-        Value::Map(entries) => entries.iter_mut().for_each(|entry| literal(&mut entry.value)),
-    }
-}
-
-/// Problems in one text, each with its place.
-fn told(problems: &Diagnostics, source: &Source) -> String {
-    let told = |problem: &Diagnostic| {
-        let place = problem.span.map(|span| source.line_column(span.start));
-        let place =
-            place.map(|(line, column)| format!("{}:{line}:{column}: ", source.name)).unwrap_or_default();
-        let help = problem.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
-        format!("{place}{}{help}", problem.message)
-    };
-    problems.errors().map(told).collect::<Vec<_>>().join("\n")
-}
-
-/// The schema of a request.
-pub(super) fn request_schema() -> Json {
-    let of_type = |kind: &&'static dyn AnyType| {
-        let mut properties = resource::declaration_schema(*kind);
-        properties["properties"]["name"] = serde_json::json!({ "type": "string" });
-        properties["required"] = serde_json::json!(["name"]);
-        serde_json::json!({ "properties": { "type": { "const": kind.name() }, "properties": properties } })
-    };
-    let schema = serde_json::json!({
-        "type": "object",
-        "required": ["protocol", "type", "properties"],
-        "properties": { "protocol": { "const": REQUEST }, "id": { "type": ["string", "number"] }, "type": {}, "properties": {} },
-        "additionalProperties": false,
-        "oneOf": types::TYPES.iter().map(of_type).collect::<Vec<_>>(),
-    });
-    resource::document("ccm request", &schema)
-}
-
-/// The schema of an answer.
-pub(super) fn response_schema() -> Json {
-    let mut event = types::event_schema();
-    if let Some(event) = event.as_object_mut() {
-        event.shift_remove("$schema");
-    }
-    let mut schema = resource::written::<Response>().to_value();
-    // What the state of each type has besides.
-    let outcome = serde_json::json!({
-        "stable": { "type": "boolean" },
-        "changed": { "type": "boolean" },
-        "refreshed": { "type": "boolean" },
-        "noop": { "type": "boolean" },
-        "noop_message": { "type": "string" },
-        "timestamp": { "type": "string" },
-    });
-    for state in event["oneOf"].as_array_mut().into_iter().flatten() {
-        let Some(known) = state["properties"]["status"]["anyOf"][0]["properties"].as_object_mut() else {
-            continue;
-        };
-        known.extend(outcome.as_object().cloned().unwrap_or_default());
-    }
-    schema["properties"]["state"] = event;
-    schema["oneOf"] = serde_json::json!([{ "required": ["state"] }, { "required": ["error"] }]);
-    resource::document("ccm response", &schema)
 }

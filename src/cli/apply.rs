@@ -129,8 +129,7 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let host = host(&output.progress, &arguments.inputs.nats)?;
     let load_inputs = arguments.dotenv.read(arguments.inputs.read(&host)?)?;
     let load = |location: &Location| {
-        let loaded = manifest::load(location, &load_inputs, &host, &memory)?;
-        arguments.strictness.judge(loaded)
+        arguments.strictness.judge(manifest::load(location, &load_inputs, &host, &memory))
     };
     let manifests = load_all(&arguments.manifests, load)?;
     let selected = select(&arguments.selection, &manifests)?;

@@ -1,14 +1,13 @@
 //! Owner, group and mode that are not given on the command line: what exists keeps its own, what is new gets those of the
 //! user.
 
-use std::path::Path;
-
 use rustix::process::{getegid, geteuid};
 
 use crate::{
     document::{Entry, Node, Scalar, Span, Style, Value},
     host::files::{self, Entry as Found, FileKind},
     resource::Declaration,
+    vocabulary::AbsolutePath,
 };
 
 /// Gives a resource the attributes that it needs and that nobody gave it. Manifests and requests have to name them.
@@ -23,8 +22,10 @@ pub(super) fn complete(declaration: &mut Declaration) {
     if missing.is_empty() {
         return;
     }
-    let found =
-        files::inspect(Path::new(&declaration.name)).ok().flatten().filter(|found| found.kind == kind);
+    // A name that is no path is told when the declaration is judged.
+    let path = AbsolutePath::try_from(declaration.name.clone()).ok();
+    let found = path.and_then(|path| files::inspect(path.as_path()).ok().flatten());
+    let found = found.filter(|found| found.kind == kind);
     for property in missing {
         for (property, text, style) in values(property, found.as_ref(), &kind) {
             declaration.properties.push(entry(property, text, style, declaration.name_span));

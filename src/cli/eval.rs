@@ -7,17 +7,20 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::{
     Exit,
-    failure::{Failure, heed},
+    failure::{Failure, heed, show},
     host,
     load_inputs::{self, InputFlags},
     output::Output,
     required,
 };
 use crate::{
-    document::{Diagnostic, Source, Span},
+    document::{Diagnostic, Diagnostics, Scalar, Source, Span, Style},
     manifest::{self, Location},
-    template::functions_help,
+    template::{Scope, doubtful, functions_help},
 };
+
+/// What messages call the expression.
+const EXPRESSION: &str = "expression";
 
 pub(super) fn command() -> Command {
     load_inputs::arguments(Command::new("eval"))
@@ -74,6 +77,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let text = arguments.expression;
     match Program::compile(&text).and_then(|program| scope.evaluate(&program)) {
         Ok(value) => {
+            doubt(scope, text);
             print(&value, output)?;
             Ok(Exit::Success)
         }
@@ -84,9 +88,19 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
                 help: error.help,
                 ..Diagnostic::error("invalid-expression", error.kind.to_string()).at(at)
             };
-            Err(Failure::problems(Source { name: "expression".to_owned(), text }, problem))
+            Err(Failure::problems(Source { name: EXPRESSION.to_owned(), text }, problem))
         }
     }
+}
+
+/// Shows what the expression did that was probably not meant.
+fn doubt(scope: &Scope, text: String) {
+    let whole = Span::new(0, text.len());
+    let scalar = Scalar { text: text.clone(), style: Style::Plain };
+    let source = Source { name: EXPRESSION.to_owned(), text };
+    let warning = |doubt| doubtful(doubt, &scalar, whole, &source);
+    let warnings: Vec<Diagnostic> = scope.take_doubts().into_iter().map(warning).collect();
+    show(Diagnostics::from(warnings).review(&source).as_slice());
 }
 
 /// Prints a value as JSON.

@@ -11,7 +11,7 @@ use std::{
 use anstream::{AutoStream, ColorChoice};
 use clap::{
     builder::StyledStr,
-    error::{ContextKind, ContextValue},
+    error::{ContextKind, ContextValue, ErrorKind},
 };
 
 use super::{
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     document::{Colour, Diagnostics, Review, Source, render},
     manifest::{LoadError, Loaded},
+    resource::meant_state,
     session::StoreError,
     visible::visible,
 };
@@ -124,19 +125,53 @@ pub(super) fn usage(mut error: clap::Error) -> ExitCode {
     }
 }
 
-/// Says of a word of the Go original where it belongs, instead of guessing what it might have been.
+/// Takes guesses out of a message where something better is known: where a word of the Go original belongs, and what a
+/// state is called here that other tools call otherwise.
 fn place(error: &mut clap::Error) {
-    let words = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
-    let word = words.into_iter().find_map(|kind| match error.get(kind) {
-        Some(ContextValue::String(word)) => Some(word.clone()),
-        _ => None,
-    });
-    let Some(home) = word.as_deref().and_then(aliases::home_of) else { return };
+    // Names that help does not show are not offered either.
+    for kind in [ContextKind::SuggestedSubcommand, ContextKind::ValidSubcommand] {
+        let mut names = texts(error, kind);
+        names.retain(|name| !aliases::is_command(name));
+        if !names.is_empty() {
+            error.insert(kind, ContextValue::Strings(names));
+        }
+    }
+    let Some(note) = note(error) else { return };
     for guess in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
         error.remove(guess);
     }
-    let note = StyledStr::from(format!("it belongs to `{home}`"));
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![note]));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(note)]));
+}
+
+fn note(error: &clap::Error) -> Option<String> {
+    let word = |kind| texts(error, kind).into_iter().next();
+    match error.kind() {
+        ErrorKind::UnknownArgument => belongs(&word(ContextKind::InvalidArg)?),
+        ErrorKind::InvalidSubcommand => belongs(&word(ContextKind::InvalidSubcommand)?),
+        ErrorKind::InvalidValue => {
+            let known = texts(error, ContextKind::ValidValue);
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let state = meant_state(&word(ContextKind::InvalidValue)?, &known)?;
+            Some(format!("write `{state}` here instead"))
+        }
+        _ => None,
+    }
+}
+
+/// Says where a word of the Go original belongs.
+fn belongs(word: &str) -> Option<String> {
+    let homes = aliases::homes_of(word);
+    let homes: Vec<String> = homes.iter().map(|home| format!("`{home}`")).collect();
+    (!homes.is_empty()).then(|| format!("it belongs to {}", homes.join(" and ")))
+}
+
+/// Returns what a message about arguments holds of a kind.
+fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
 }
 
 /// Returns whether what messages about arguments quote can be shown with colours around it.

@@ -417,13 +417,31 @@ pub(super) fn examples(kind: &'static dyn AnyType) -> String {
             commands.insert(0, "eval \"$(ccm session new)\"".to_owned());
             commands.push("ccm session report --remove".to_owned());
         }
-        let _ = write!(text, "\n  # {}", example.title);
+        // A second line of a title would be a command for a shell.
+        for line in wrapped(example.title, WIDEST_COMMAND - "  # ".len()) {
+            let _ = write!(text, "\n  # {}", line.replace(' ', &FIXED_SPACE.to_string()));
+        }
         for command in commands {
             let _ = write!(text, "\n  {}", command.replace(' ', &FIXED_SPACE.to_string()));
         }
         text.push('\n');
     }
     text
+}
+
+/// Returns a text in lines that are no wider than this, unless a word is.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Returns help with the spaces in it at which it was not to be broken.

@@ -72,10 +72,10 @@ impl Strictness {
     }
 
     /// Returns what was loaded, unless it is not good enough.
-    pub(super) fn judge<T>(self, loaded: Loaded<T>) -> Result<Loaded<T>, LoadError> {
+    pub(super) fn judge<T>(self, loaded: Result<Loaded<T>, LoadError>) -> Result<Loaded<T>, LoadError> {
         match self {
-            Self::Lenient => Ok(loaded),
-            Self::Strict => loaded.strictly(),
+            Self::Lenient => loaded,
+            Self::Strict => loaded.map_err(LoadError::strictly).and_then(Loaded::strictly),
         }
     }
 }

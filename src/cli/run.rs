@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     engine::{
-        Detail, Diffs, Engine, Exclusion, Finished, Foresight, Registrations, RunMode, Settings, Site, Task,
+        Detail, Diffs, Engine, Exclusion, Finished, ReadAhead, Registrations, RunMode, Settings, Site, Task,
     },
     host::{
         Host,
@@ -135,7 +135,7 @@ impl Run<'_> {
             detail: if is_read { Detail::Whole } else { Detail::Outline },
             exclusion: self.exclusion,
             // Who only looks does not look at the resources themselves.
-            foresight: if flags.task == Task::Monitor { Foresight::None } else { foresight() },
+            read_ahead: if flags.task == Task::Monitor { ReadAhead::None } else { read_ahead() },
             registrations: Registrations::Unwanted,
             task: flags.task,
         };
@@ -168,11 +168,11 @@ impl Run<'_> {
 }
 
 /// Whether resources may be looked at before their turns: not with `CCM_SEQUENTIAL=1`, which is for comparison.
-pub(super) fn foresight() -> Foresight {
+pub(super) fn read_ahead() -> ReadAhead {
     if env::var_os("CCM_SEQUENTIAL").is_some_and(|value| value == "1") {
-        Foresight::None
+        ReadAhead::None
     } else {
-        Foresight::USUAL
+        ReadAhead::USUAL
     }
 }
 

@@ -71,6 +71,10 @@ fn examples_in_help_can_be_pasted_on_any_width() {
                 let pasted = help.replace(" \\\n    ", " ");
                 assert!(pasted.contains(&format!("\n  {spelled}\n")), "{spelled}\n{help}");
             }
+            let titles = help.replace("\n  # ", " ");
+            for example in kind.examples() {
+                assert!(titles.contains(&format!(" {}\n", example.title)), "{}\n{help}", example.title);
+            }
         }
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &arguments.manifests {
         let loaded = manifest::load(location, &load_inputs, &host, &memory);
-        match (loaded.and_then(|loaded| arguments.strictness.judge(loaded)), arguments.format) {
+        match (arguments.strictness.judge(loaded), arguments.format) {
             (Ok(loaded), Format::Text) => valid(loaded, output),
             (Ok(loaded), Format::Json | Format::Sarif) => reviews.extend(loaded.warnings),
             (Err(LoadError::Invalid(found)), Format::Json | Format::Sarif) => {

@@ -58,7 +58,13 @@ impl<'de> Reader<'de> {
             Some(Typed::UInt(value)) => {
                 visitor.visit_u64(value).map_err(|error: NodeError| error.at(self.node.span))
             }
-            _ => Err(self.mismatch(&visitor, &integer_range(type_name))),
+            typed => {
+                let mut error = self.mismatch(&visitor, &integer_range(type_name));
+                if let Some(number) = digits(typed) {
+                    error.help = Some(format!("write {number}, without quotes"));
+                }
+                Err(error)
+            }
         }
     }
 
@@ -78,6 +84,11 @@ impl<'de> Reader<'de> {
                 let value = visitor.visit_seq(&mut access).map_err(|error| error.at(self.node.span))?;
                 access.finish(self.node.span).map(|()| value)
             }
+            Value::Scalar(scalar) if !scalar.is_null() => {
+                let mut error = self.mismatch(&visitor, "a list");
+                error.help = digits(Some(scalar.typed())).map(|number| format!("write a list: [{number}]"));
+                Err(error)
+            }
             _ => Err(self.mismatch(&visitor, "a list")),
         }
     }
@@ -90,6 +101,15 @@ impl<'de> Reader<'de> {
             }
             _ => Err(self.mismatch(&visitor, "a map")),
         }
+    }
+}
+
+/// Returns the digits of a whole number, in quotes or not.
+fn digits(typed: Option<Typed>) -> Option<String> {
+    match typed? {
+        Typed::Str(text) => text.parse::<i64>().ok().map(|_| text.to_owned()),
+        Typed::Int(number) => Some(number.to_string()),
+        _ => None,
     }
 }
 
@@ -122,11 +142,14 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             }
             typed => {
                 let mut error = self.mismatch(&visitor, "true or false");
-                if let Some(Typed::Str(text)) = typed {
-                    let word =
-                        error::truth(text).or_else(|| (text == "true" || text == "false").then_some(text));
-                    error.help = word.map(|word| format!("write {word}, without quotes"));
-                }
+                error.help = match typed {
+                    Some(Typed::Str(text)) => {
+                        error::truth(text).map(|word| format!("write {word}, without quotes"))
+                    }
+                    Some(Typed::Int(1)) => Some("write true".to_owned()),
+                    Some(Typed::Int(0)) => Some("write false".to_owned()),
+                    _ => None,
+                };
                 Err(error)
             }
         }

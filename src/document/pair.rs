@@ -34,7 +34,7 @@ impl Pair {
 }
 
 /// The pair that a text means. Dots in the key separate names; `\.` is a dot in a name. The value has the type that
-/// YAML gives it (`8080` is a number, `true` a boolean, `yes` a text); one that begins with a quote or bracket is read
+/// YAML gives it (`8080` is a number, `true` a boolean, `yes` a text), but digits that begin with a zero are text; one that begins with a quote or bracket is read
 /// as YAML, so that `"8080"` is a text and `[a, b]` a list. Nothing after the `=` is the empty text, and what begins
 /// with `{{`, which begins nothing in YAML, is text.
 pub(crate) fn pair(text: &str) -> Result<Pair, PairError> {
@@ -70,8 +70,15 @@ fn typed(key: &str, value: &str) -> Result<Value, PairError> {
     if value.is_empty() {
         return Ok("".into());
     }
-    let scalar = Scalar { text: value.to_owned(), style: Style::Plain };
+    let style = if begins_with_zero(value) { Style::Quoted } else { Style::Plain };
+    let scalar = Scalar { text: value.to_owned(), style };
     Ok(to_value(&Node { value: super::Value::Scalar(scalar), span: Span::default() }))
+}
+
+/// Returns whether a zero stands before other digits, as in numbers of houses and telephones: as a number it would be lost.
+fn begins_with_zero(value: &str) -> bool {
+    let digits = value.strip_prefix(['-', '+']).unwrap_or(value).as_bytes();
+    matches!(digits, [b'0', b'0'..=b'9', ..])
 }
 
 #[cfg(test)]
@@ -90,6 +97,10 @@ mod tests {
             ("empty=", r#"{"empty":""}"#),
             ("sum=1+1=2", r#"{"sum":"1+1=2"}"#),
             ("half=0.5", r#"{"half":0.5}"#),
+            ("none=0", r#"{"none":0}"#),
+            ("hex=0x1F", r#"{"hex":31}"#),
+            ("agent=007", r#"{"agent":"007"}"#),
+            ("below=-07.5", r#"{"below":"-07.5"}"#),
             ("text='1.10'", r#"{"text":"1.10"}"#),
             ("list=[a, 1]", r#"{"list":["a",1]}"#),
             ("map={a: {b: c}}", r#"{"map":{"a":{"b":"c"}}}"#),

@@ -30,7 +30,7 @@ use crate::{
 
 /// How far to look ahead, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Foresight {
+pub(crate) enum ReadAhead {
     /// Each resource is looked at in its turn.
     None,
     /// Some are looked at before.
@@ -50,7 +50,7 @@ pub(crate) struct Windows {
     pub(crate) calm: usize,
 }
 
-impl Foresight {
+impl ReadAhead {
     /// What serves best on a usual machine.
     pub(crate) const USUAL: Self = Self::Windows(Windows { least: 32, first: 64, most: 512, calm: 16 });
 }
@@ -152,15 +152,15 @@ pub(super) struct LookAhead<'s, 'e, 'a> {
 impl<'s, 'a: 's> LookAhead<'s, '_, 'a> {
     pub(super) fn new<'e>(
         threads: &'s Scope<'s, 'e>,
-        foresight: Foresight,
+        read_ahead: ReadAhead,
         place: &Place<'a>,
         host: &'a Host,
         memory: &'a Memory,
         now: Moment,
     ) -> LookAhead<'s, 'e, 'a> {
-        let windows = match foresight {
+        let windows = match read_ahead {
             // What a dry run would find depends on what it would have done.
-            Foresight::Windows(windows) if place.mode == RunMode::Real => Some(windows),
+            ReadAhead::Windows(windows) if place.mode == RunMode::Real => Some(windows),
             _ => None,
         };
         LookAhead {

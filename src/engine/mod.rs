@@ -37,7 +37,7 @@ use converge::{Attempts, Outcome};
 pub(crate) use exclusion::Exclusion;
 use gate::Gate;
 use group::Grouped;
-pub(crate) use look_ahead::Foresight;
+pub(crate) use look_ahead::ReadAhead;
 use look_ahead::{LookAhead, Sight};
 use pending_refreshes::PendingRefreshes;
 use providers::Providers;
@@ -50,7 +50,7 @@ pub(crate) struct Settings {
     pub(crate) diffs: Diffs,
     pub(crate) detail: Detail,
     pub(crate) exclusion: Exclusion,
-    pub(crate) foresight: Foresight,
+    pub(crate) read_ahead: ReadAhead,
     pub(crate) registrations: Registrations,
     pub(crate) task: Task,
 }
@@ -293,10 +293,10 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     /// Lets the resources take their turns. Returns why it ended early, and which would have been next.
     fn take_turns(&mut self, place: &Place<'a>, observer: &mut dyn Observer) -> Option<(Reason, usize)> {
         let Engine { host, memory, settings, .. } = &*self.engine;
-        let (host, memory, foresight) = (*host, *memory, settings.foresight);
+        let (host, memory, read_ahead) = (*host, *memory, settings.read_ahead);
         thread::scope(|threads| {
             let now = self.history.now();
-            let mut ahead = LookAhead::new(threads, foresight, place, host, memory, now);
+            let mut ahead = LookAhead::new(threads, read_ahead, place, host, memory, now);
             let resources = place.site.resources;
             for (done, resource) in resources.iter().enumerate() {
                 if let Some(signal) = host.interrupt.requested() {

@@ -238,7 +238,7 @@ fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
         diffs: Diffs::Wanted,
         detail: Detail::Whole,
         exclusion: Exclusion::WholeRun,
-        foresight: Foresight::None,
+        read_ahead: ReadAhead::None,
         registrations: Registrations::Wanted,
         task: Task::Apply,
     };

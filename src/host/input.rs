@@ -85,6 +85,11 @@ impl From<Errno> for InputError {
     }
 }
 
+/// Returns the one path of a file that leads through no links, which says whether two files are the same one.
+pub(crate) fn real_path(path: &Path) -> Result<PathBuf, InputError> {
+    path.canonicalize().map_err(InputError::of)
+}
+
 /// Among more names nobody looks for the one that was meant.
 const MOST_NAMES: usize = 10_000;
 

@@ -8,6 +8,7 @@ pub(crate) mod http;
 pub(crate) mod inotify;
 pub(crate) mod input;
 pub(crate) mod interrupt;
+pub(crate) mod native_bytes;
 pub(crate) mod process;
 pub(crate) mod service_manager;
 pub(crate) mod sockets;

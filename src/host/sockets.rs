@@ -10,6 +10,8 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
+use super::native_bytes::{u16_at, u32_at};
+
 /// A socket that waits for others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
@@ -126,14 +128,6 @@ fn only_v6() -> rustix::io::Result<HashSet<u16>> {
             rest = rest.get(size.next_multiple_of(4)..).unwrap_or_default();
         }
     }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
 #[cfg(all(test, target_endian = "little"))]

@@ -8,7 +8,7 @@ use std::{rc::Rc, sync::LazyLock};
 
 use super::repetition::{self, Findings, KEY as FOR_EACH};
 use crate::{
-    document::{Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, closest, from_node},
+    document::{Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, from_node},
     resource::{AnyType, Completeness, Declaration, Expansion, Resource, spellings},
     template::Scope,
     types,
@@ -142,15 +142,7 @@ impl<'p> Found<'p> {
         }
         let Some(Entry { key, key_span, value }) = entries_of(item).pop() else { return };
         let Some(kind) = types::find(&key) else {
-            let help = closest(&key, types::names()).map_or_else(
-                || format!("known types: {}", types::names().collect::<Vec<_>>().join(", ")),
-                |near| format!("did you mean `{near}`?"),
-            );
-            return self.problem(
-                Diagnostic::error("unknown-type", format!("unknown type `{key}`"))
-                    .at(key_span)
-                    .with_help(help),
-            );
+            return self.problem(types::unknown(&key).at(key_span));
         };
         let found = value.kind();
         match value.value {

@@ -99,11 +99,18 @@ impl<T> Loaded<T> {
         if self.warnings.is_empty() {
             return Ok(self);
         }
-        let mut reviews = self.warnings;
+        Err(LoadError::Invalid(self.warnings).strictly())
+    }
+}
+
+impl LoadError {
+    /// Returns the error with each warning beside it as an error.
+    pub(crate) fn strictly(self) -> Self {
+        let Self::Invalid(mut reviews) = self else { return self };
         for diagnostic in reviews.iter_mut().flat_map(|review| review.diagnostics.iter_mut()) {
             diagnostic.severity = Severity::Error;
         }
-        Err(LoadError::Invalid(reviews))
+        Self::Invalid(reviews)
     }
 }
 

@@ -19,10 +19,13 @@ use super::{
 use crate::{
     document::{self, Diagnostic, Diagnostics, Node, Review, Source, Value, from_node, to_value},
     hiera::{self, Resolved, deep},
-    host::Host,
+    host::{
+        Host,
+        input::{self, InputError},
+    },
     resource::{Child, Completeness, Declaration, Resource, RunMode},
     state::Memory,
-    template::{Learned, Provenance, Scope},
+    template::{self, Learned, Provenance, Scope},
     vocabulary::has_scheme,
 };
 
@@ -99,7 +102,7 @@ enum Children {
 impl Way {
     /// The way to the manifest that the user named.
     pub(super) fn first(source: &Source) -> Self {
-        let chain = std::fs::canonicalize(&source.name).into_iter().collect();
+        let chain = input::real_path(Path::new(&source.name)).into_iter().collect();
         Self { chain, data: None, children: Children::Allowed }
     }
 }
@@ -246,8 +249,13 @@ impl Reading<'_> {
         }
         let path = parent.folder.join(name);
         let file = if path.is_dir() { path.join(IN_A_FOLDER) } else { path.clone() };
-        let file = std::fs::canonicalize(&file)
-            .map_err(|error| problem(format!("cannot read {}: {error}", file.display())))?;
+        let file = input::real_path(&file).map_err(|error| {
+            let problem = problem(format!("cannot read {}: {error}", file.display()));
+            match template::nearest_file(&file).filter(|_| matches!(error, InputError::Missing)) {
+                Some(near) => problem.with_help(format!("did you mean `{near}`?")),
+                None => problem,
+            }
+        })?;
         let mut chain = way.chain.clone();
         chain.push(file.clone());
         let shown = || chain.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" -> ");

@@ -81,14 +81,9 @@ impl<'a> Expansion<'a> {
         self.name(declaration, scope, &mut of_name);
         let completeness = if of_name.has_errors() { Completeness::Nameless } else { Completeness::Whole };
         let kind = declaration.kind;
-        let mut of_properties = Vec::new();
-        let mut management = Management::Possible;
         let control = declaration.properties.iter().position(|entry| entry.key == "control");
-        if let Some(at) = control {
-            let mut found = Diagnostics::default();
-            management = self.control(&declaration.properties[at].value, scope, &mut found);
-            of_properties.push((at, found));
-        }
+        let (management, of_control) = self.conditions(declaration, scope);
+        let mut of_properties: Vec<_> = control.map(|at| (at, of_control)).into_iter().collect();
         let mut foreseen = Vec::new();
         for (at, entry) in
             declaration.properties.iter_mut().enumerate().filter(|(at, _)| Some(*at) != control)
@@ -105,11 +100,23 @@ impl<'a> Expansion<'a> {
             let Entry { key, .. } = &declaration.properties[at];
             found.extend(secrecy.of_property(kind, key).uncovered(faults));
         }
-        for problem in found.iter_mut() {
-            secrecy.cover(problem, kind, &declaration.name);
-        }
-        diagnostics.extend(found);
+        cover(secrecy, found, declaration, diagnostics);
         completeness
+    }
+
+    /// Finds what is wrong with the conditions of a declaration in which nothing is to be expanded.
+    pub(crate) fn judge_conditions(&self, declaration: &Declaration, diagnostics: &mut Diagnostics) {
+        let secrecy = Secrecy::of(&declaration.properties);
+        let (_, found) = self.conditions(declaration, self.scope);
+        cover(secrecy, secrecy.uncovered(found), declaration, diagnostics);
+    }
+
+    /// Returns whether a declaration will be managed, and what is wrong with its conditions.
+    fn conditions(&self, declaration: &Declaration, scope: &Scope) -> (Management, Diagnostics) {
+        let mut found = Diagnostics::default();
+        let control = declaration.properties.iter().find(|entry| entry.key == "control");
+        let management = control.map(|control| self.control(&control.value, scope, &mut found));
+        (management.unwrap_or(Management::Possible), found)
     }
 
     /// Returns what a late property will be, if that can be told.
@@ -194,7 +201,10 @@ impl<'a> Expansion<'a> {
             let problem = Diagnostic::error("missing-file", message).at(value.span);
             match template::nearest_file(&path) {
                 Some(near) => problem.with_help(format!("did you mean `{near}`?")),
-                None => problem.with_help("a relative path starts at the folder of the manifest"),
+                None => problem.with_help(format!(
+                    "a relative path starts at {}",
+                    self.scope.working_directory().display()
+                )),
             }
         })
     }
@@ -273,6 +283,14 @@ impl<'a> Expansion<'a> {
     }
 }
 
+/// Adds what was found in a declaration, each naming the resource.
+fn cover(secrecy: Secrecy, mut found: Diagnostics, declaration: &Declaration, diagnostics: &mut Diagnostics) {
+    for problem in found.iter_mut() {
+        secrecy.cover(problem, declaration.kind, &declaration.name);
+    }
+    diagnostics.extend(found);
+}
+
 impl Earlier {
     fn may_make(&self, path: &Path) -> bool {
         self.anything || path.ancestors().any(|path| self.names.contains(path))
@@ -330,7 +348,7 @@ impl Secrecy {
         for problem in found.iter_mut() {
             let message = match problem.severity {
                 Severity::Error => "a template in it cannot be expanded",
-                Severity::Warning => "an expression in it reads something that does not exist",
+                Severity::Warning => "an expression in it is probably not what was meant",
             };
             message.clone_into(&mut problem.message);
             problem.excerpt = Excerpt::Hidden;

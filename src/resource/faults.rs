@@ -2,7 +2,8 @@
 
 use super::{
     AnyProperties, AnyType, Common, Error, FieldKind, Warning, common::REGISTRATIONS, declaration::Places,
-    erased::names, expansion::Secrecy, fields, health_checks, schema, secrets,
+    elsewhere, erased::names, expansion::Secrecy, fields, health_checks, schema, secrets,
+    shell_signs::meant_for_a_shell,
 };
 use crate::{
     document::{
@@ -155,17 +156,29 @@ impl Faults {
                     error = self.secrecy.of_value(self.kind, &entry, error);
                     error.message = format!("{}: {}", entry.key, error.message);
                 }
-                let variables = entry.value.as_map().filter(|_| entry.key == "environment");
-                if let Some(first) = variables.and_then(|variables| variables.first()) {
-                    error.help = Some(format!("write a list: `- {}=value`", first.key));
-                }
-                if entry.key == "engine" && entry.value.as_str() == Some("jet") {
-                    error.help = Some(format!("`engine: jinja` replaces it; {}", template::jet::HELP));
-                }
+                error.help = self.advice(&entry).or(error.help);
                 self.diagnostics.push(error.into());
             }
             self.properties.push(entry.key.clone());
             self.removed.push(entry);
+        }
+    }
+
+    /// Returns what to write instead of a value that is not one of its property, where it is known what was meant.
+    fn advice(&self, Entry { key, value, .. }: &Entry) -> Option<String> {
+        match key.as_str() {
+            "environment" if let Some([first, ..]) = value.as_map() => {
+                Some(format!("write a list: `- {}=value`", first.key))
+            }
+            "engine" if value.as_str() == Some("jet") => {
+                Some(format!("`engine: jinja` replaces it; {}", template::jet::HELP))
+            }
+            "ensure" if let Value::Scalar(scalar) = &value.value => elsewhere::state(&scalar.text, self.kind),
+            _ if self.secrecy.of_property(self.kind, key) == Secrecy::Secret => None,
+            _ => {
+                let path = value.as_str().filter(|path| path.starts_with(['~', '$']))?;
+                meant_for_a_shell("path", path)?.help
+            }
         }
     }
 
@@ -215,46 +228,6 @@ fn listed(mut entry: Entry) -> Entry {
     entry
 }
 
-/// What other tools call a thing, and what to write here instead.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("state", "`ensure`"),
-    ("status", "`ensure`"),
-    ("path", "the path as the name of the resource"),
-    ("dest", "the path as the name of the resource"),
-    ("destination", "the path as the name of the resource"),
-    ("target", "the path as the name of the resource"),
-    ("src", "`source`"),
-    ("url", "`source`, or an `archive`"),
-    ("text", "`content`"),
-    ("body", "`content`"),
-    ("template", "`content: \"${ template('FILE') }\"`"),
-    ("permissions", "`mode`"),
-    ("perms", "`mode`"),
-    ("user", "`owner`"),
-    ("recurse", "`force: true` to remove a directory with what is in it"),
-    ("notify", "`subscribe: [\"TYPE#NAME\"]` at the resource to refresh"),
-    ("before", "`require: [\"TYPE#NAME\"]` at the other resource"),
-    ("requires", "`require`"),
-    ("depends_on", "`require`"),
-    ("watch", "`subscribe`"),
-    ("listen", "`subscribe`"),
-    ("when", "`control: { if: \"...\" }`"),
-    ("only_if", "`onlyif` for a command, or `control: { if: \"...\" }`"),
-    ("not_if", "`unless` for a command, or `control: { unless: \"...\" }`"),
-    ("cmd", "`command`"),
-    ("args", "the whole command line in `command`"),
-    ("chdir", "`cwd`"),
-    ("env", "`environment: [\"KEY=value\"]`"),
-    ("shell", "`provider: shell`"),
-    ("enabled", "`enable: true` or `enable: false`"),
-    ("retries", "`tries`"),
-    ("delay", "`try_sleep`"),
-    ("no_log", "`sensitive: true`"),
-    ("refreshonly", "`refresh_only`"),
-    ("become_user", "`user`"),
-    ("runas", "`user`"),
-];
-
 fn is_common(kind: &dyn AnyType, key: &str) -> bool {
     schema::keys::<Common>().contains(&key) && (key != "subscribe" || kind.refreshes())
 }
@@ -264,9 +237,7 @@ fn unknown_key(kind: &dyn AnyType, entry: &Entry) -> Diagnostic {
     known.extend(schema::keys::<Common>().iter().copied().filter(|key| is_common(kind, key)));
     let help = match closest(&entry.key, known.iter().copied()) {
         _ if entry.key == "subscribe" => format!("a {} is not refreshed by others; use require", kind.name()),
-        _ if let Some((_, instead)) = ELSEWHERE.iter().find(|(word, _)| *word == entry.key) => {
-            format!("write {instead} here instead")
-        }
+        _ if let Some(advice) = elsewhere::property(&entry.key, &known) => advice,
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known properties: {}", known.join(", ")),
     };

@@ -11,6 +11,7 @@ mod common;
 mod context;
 mod declaration;
 mod effects;
+mod elsewhere;
 mod erased;
 mod error;
 mod expansion;
@@ -38,6 +39,7 @@ pub(crate) use effects::{
     AccountEffect, AccountLeft, Content, Coverage, Effects, History, Moment, PackageEffect, PackageLeft,
     PathEffect, UnitEffect, Unknown, Watches,
 };
+pub(crate) use elsewhere::meant_state;
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use expansion::Expansion;

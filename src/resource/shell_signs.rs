@@ -22,14 +22,25 @@ pub(crate) fn meant_for_a_shell(property: &'static str, path: &str) -> Option<Wa
     }
     if path.starts_with('~') || path.contains("/~/") {
         let message = format!("`~` in {noun} is not a home directory: it is part of the path as it is");
-        return Some(warning("tilde-in-path", message, "write `${ Environ.HOME }`".to_owned()));
+        let is_own = path == "~" || path.contains("~/");
+        let help = if is_own { "write `${ Environ.HOME }`" } else { "write the path of the directory" };
+        return Some(warning("tilde-in-path", message, help.to_owned()));
     }
-    if path.contains(['*', '?']) {
-        let message = format!("`*` and `?` in {noun} are characters of the path: they match nothing else");
+    if let Some(glob) = glob(path) {
+        let message = format!("`{glob}` in {noun} is part of the path as it is: it matches nothing else");
         let help = if property == "name" { "declare each file on its own" } else { "name one file" };
         return Some(warning("glob-in-name", message, help.to_owned()));
     }
     None
+}
+
+/// The first sign of a pattern: `*`, `?`, or letters in brackets.
+fn glob(path: &str) -> Option<&str> {
+    let class = path.match_indices('[').find_map(|(start, _)| {
+        let end = path[start..].find([']', '/']).map(|length| start + length)?;
+        (path[end..].starts_with(']') && end > start + 1).then(|| &path[start..=end])
+    });
+    path.matches(['*', '?']).next().or(class)
 }
 
 /// The name of the first `$NAME`.
@@ -42,11 +53,14 @@ fn variable(text: &str) -> Option<&str> {
     })
 }
 
-/// The first `$(...)`.
+/// The first `$(...)`, or what stands in backquotes.
 fn substitution(text: &str) -> Option<&str> {
-    let start = text.find("$(")?;
-    let end = text[start..].find(')').map_or(text.len(), |end| start + end + 1);
-    Some(&text[start..end])
+    let (start, opening, closing) = match (text.find("$("), text.find('`')) {
+        (Some(start), _) => (start, 2, ')'),
+        (None, start) => (start?, 1, '`'),
+    };
+    let rest = &text[start + opening..];
+    rest.find(closing).map(|length| &text[start..=start + opening + length])
 }
 
 #[cfg(test)]
@@ -58,10 +72,15 @@ mod tests {
         for (path, id) in [
             ("/etc/*.conf", Some("glob-in-name")),
             ("/srv/a?", Some("glob-in-name")),
+            ("/srv/[ab]/x", Some("glob-in-name")),
+            ("/srv/[]", None),
+            ("/srv/[a/b]", None),
             ("~/x", Some("tilde-in-path")),
             ("/srv/~/x", Some("tilde-in-path")),
             ("/home/$USER/x", Some("variable-in-path")),
             ("/srv/$(hostname)/x", Some("command-in-path")),
+            ("/srv/`hostname`/x", Some("command-in-path")),
+            ("/srv/$(x", None),
             ("/srv/a~", None),
             ("/srv/5$", None),
             ("/srv/a b", None),

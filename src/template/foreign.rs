@@ -17,6 +17,15 @@ static SIGNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     signs.into_iter().filter_map(|(language, sign)| Some((language, Regex::new(sign).ok()?))).collect()
 });
 
+/// A sign of another template language, found in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Foreign {
+    /// The file, line and column.
+    pub(super) place: String,
+    pub(super) language: &'static str,
+    pub(super) sign: String,
+}
+
 /// Returns the first sign of another template language in a text, and its name.
 pub(super) fn foreign(text: &str) -> Option<(&'static str, Range<usize>)> {
     let found = |(language, sign): &(&'static str, Regex)| Some((*language, sign.find(text)?.range()));

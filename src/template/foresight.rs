@@ -7,7 +7,7 @@ use ccm_expr::{Doubt, DoubtKind, Error, ErrorKind, Template};
 use super::{
     Scope,
     expand::{each_template, evaluate, problem},
-    foreign::foreign,
+    foreign::{Foreign, foreign},
 };
 use crate::document::{Diagnostic, Diagnostics, Node, Scalar, Severity, Source, Span, from_value};
 
@@ -40,6 +40,7 @@ pub(crate) fn foresee(
         let place = Place { scalar, span, source };
         diagnostics.extend(place.foreign());
         let value = place.value(&scope, makes, diagnostics);
+        diagnostics.extend(scope.take_foreign().into_iter().map(|found| place.foreign_in_file(&found)));
         is_known &= value.is_some();
         value
     });
@@ -114,12 +115,22 @@ impl Place<'_> {
     fn foreign(&self) -> Option<Diagnostic> {
         let (language, part) = foreign(&self.scalar.text)?;
         let at = self.source.within(self.span, &self.scalar.text, part.clone());
-        let sign = self.scalar.text[part].trim();
-        let message = format!("`{sign}` belongs to {language} and stays as it is");
-        let help = "templates here are `{{ }}` and `${ }` with expressions such as `x ? \"a\" : \"b\"`; \
-                    `jinja('FILE')` reads those of Jinja";
-        Some(Diagnostic::warning("foreign-template", message).at(at).with_help(help))
+        Some(stays(self.scalar.text[part].trim(), language).at(at))
     }
+
+    /// The same in a file that is expanded here.
+    fn foreign_in_file(&self, Foreign { place, language, sign }: &Foreign) -> Diagnostic {
+        let found = stays(sign, language).at(self.span);
+        Diagnostic { message: format!("template: {place}: {}", found.message), ..found }
+    }
+}
+
+/// Warns of a sign of another template language.
+fn stays(sign: &str, language: &str) -> Diagnostic {
+    let message = format!("`{sign}` belongs to {language} and stays as it is");
+    let help = "templates here are `{{ }}` and `${ }` with expressions such as `x ? \"a\" : \"b\"`; \
+                `jinja('FILE')` reads those of Jinja";
+    Diagnostic::warning("foreign-template", message).with_help(help)
 }
 
 /// Warns of what was probably not meant.

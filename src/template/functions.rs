@@ -7,7 +7,12 @@ use std::{
 
 use ccm_expr::{Arguments, CallError, ErrorKind, Template, Value};
 
-use super::{Delimiters, JinjaError, JinjaTemplate, Scope, jet, scope::PredictedText};
+use super::{
+    Delimiters, JinjaError, JinjaTemplate, Scope,
+    foreign::{Foreign, foreign},
+    jet,
+    scope::PredictedText,
+};
 use crate::{
     host::input::{self, InputError},
     vocabulary::Duration,
@@ -119,6 +124,10 @@ impl Scope {
         let rendered = Template::parse(&text).and_then(|template| template.render(self));
         self.depth.set(depth);
         let place = |at: usize| if is_text { line_of(&text, at) } else { place_in(given, &text, at) };
+        if let Some((language, part)) = foreign(&text).filter(|_| !is_text) {
+            let sign = text[part.clone()].trim().to_owned();
+            self.note_foreign(Foreign { place: place(part.start), language, sign });
+        }
         for doubt in self.doubts.borrow_mut().iter_mut().skip(noted) {
             doubt.place.get_or_insert_with(|| place(doubt.span.start));
             doubt.span = 0..0;
@@ -191,7 +200,7 @@ fn line_of(text: &str, at: usize) -> String {
 }
 
 /// The line and column of a file.
-fn place_in(file: &str, text: &str, at: usize) -> String {
+pub(super) fn place_in(file: &str, text: &str, at: usize) -> String {
     let before = &text[..text.floor_char_boundary(at.min(text.len()))];
     let line = 1 + before.matches('\n').count();
     let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();

@@ -3,6 +3,7 @@
 //! A [`Scope`] is what expressions can see. Expansion replaces a string by the value of its expressions and marks the
 //! result as literal, so that text which came out of a template is never looked at again.
 
+mod advice;
 mod condition;
 mod element;
 mod escape;
@@ -14,6 +15,7 @@ mod functions;
 pub(crate) mod jet;
 mod jinja;
 mod learned;
+mod lookup;
 mod manual;
 mod scope;
 mod version;

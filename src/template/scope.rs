@@ -8,12 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use ccm_expr::{
-    Arguments, CallError, Doubt, DoubtKind, Environment, ErrorKind, Exhausted, Map, Memory, Path, Program,
-    Value,
-};
+use ccm_expr::{Arguments, CallError, Doubt, DoubtKind, Environment, Memory, Path, Program, Value};
 
-use super::{Element, Learned, fleet, functions, jet, version::version_compare};
+use super::{Element, Learned, fleet, foreign::Foreign, functions, jet, version::version_compare};
 use crate::nats::Nats;
 
 /// What expressions can see.
@@ -22,11 +19,11 @@ pub(crate) struct Scope {
     /// What is learned in the run, which the facts have on top.
     pub(super) learned: Option<Learned>,
     /// Nothing while the data is being made.
-    data: Option<Value>,
+    pub(super) data: Option<Value>,
     /// Nothing in data that comes from elsewhere: whoever serves it is not to learn of it.
-    environ: Option<Value>,
+    pub(super) environ: Option<Value>,
     pub(super) working_directory: PathBuf,
-    missing: Missing,
+    pub(super) missing: Missing,
     reach: Reach,
     /// What all expressions of a run hold together.
     memory: Memory,
@@ -34,19 +31,21 @@ pub(crate) struct Scope {
     /// The value that a rule is about, where there is one.
     subject: Option<Value>,
     /// The element that the resource is repeated for, where it is.
-    element: Option<Element>,
+    pub(super) element: Option<Element>,
     /// What the functions ask that look beyond this machine.
     pub(super) nats: Option<Arc<Nats>>,
     /// What files would hold in a dry run.
     prediction: Option<Rc<dyn TextPrediction>>,
     /// Paths that were looked up, read once.
-    paths: RefCell<HashMap<String, Rc<Path>>>,
+    pub(super) paths: RefCell<HashMap<String, Rc<Path>>>,
     /// How many calls of `template` are inside each other.
     pub(super) depth: Cell<usize>,
     /// How many calls of `template` the outermost of them has led to.
     pub(super) calls: Cell<usize>,
     /// What expressions did that was probably not meant.
     pub(super) doubts: RefCell<Vec<Doubt>>,
+    /// Signs of other template languages in files that `template` read before the run.
+    foreign: RefCell<Vec<Foreign>>,
     /// Whether a file was read.
     pub(super) has_read: Cell<bool>,
 }
@@ -74,14 +73,6 @@ pub(crate) enum Missing {
     Error,
     Empty,
 }
-
-/// Whoever reads data while it is made would read something else afterwards.
-const UNMADE: &str = "is not available while the data is being made";
-const MADE_FROM: &str = "data is made from Facts and Environ";
-const MORE: &str = "CCM_MEMORY_LIMIT allows more, for example CCM_MEMORY_LIMIT=2GiB";
-const ELSEWHERE: &str = "is not available in data that comes from an address";
-const KEPT: &str = "use it in resources, or in data that lies on this machine";
-const IN_RESOURCES: &str = "use it in the properties of resources, and give them what they need as data";
 
 /// Which files expressions can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +102,6 @@ pub(crate) enum Provenance {
     Remote,
 }
 
-/// What only resources can use.
-const READERS: &[&str] = &["file", "readFile", "template", "jinja"];
 const FOR_DATA: &[&str] = &["lookup", "versionCompare"];
 pub(super) const FUNCTIONS: &[&str] = &[
     "lookup",
@@ -147,6 +136,7 @@ impl Scope {
             depth: Cell::new(0),
             calls: Cell::new(0),
             doubts: RefCell::default(),
+            foreign: RefCell::default(),
             has_read: Cell::new(false),
         }
     }
@@ -262,6 +252,18 @@ impl Scope {
         doubts
     }
 
+    /// Notes a sign of another template language. In a run nobody asks: it was told before.
+    pub(super) fn note_foreign(&self, found: Foreign) {
+        if self.reach == Reach::Manifest {
+            self.foreign.borrow_mut().push(found);
+        }
+    }
+
+    /// Returns the signs of other template languages that were found since this was last asked.
+    pub(super) fn take_foreign(&self) -> Vec<Foreign> {
+        self.foreign.take()
+    }
+
     /// Returns whether a file was read since this was last asked.
     pub(super) fn take_has_read(&self) -> bool {
         self.has_read.take()
@@ -277,135 +279,9 @@ impl Scope {
         self.prediction.as_ref()?.text(path)
     }
 
-    /// The same error with what this scope knows about it: the name that was probably meant, for a member that does not
-    /// exist has no value, which alone does not say that it was misspelt; or that the data is not there yet.
-    pub(crate) fn advise(&self, error: ccm_expr::Error) -> ccm_expr::Error {
-        let unavailable = |message: String, help: &str| ccm_expr::Error {
-            kind: Box::new(ErrorKind::Unavailable(message)),
-            help: Some(help.to_owned()),
-            span: error.span.clone(),
-        };
-        let written = match error.kind.innermost() {
-            ErrorKind::UnknownVariable { name } if name.eq_ignore_ascii_case("data") => {
-                return unavailable(format!("`{name}` {UNMADE}"), MADE_FROM);
-            }
-            ErrorKind::UnknownVariable { name } if name.eq_ignore_ascii_case("environ") => {
-                return unavailable(format!("`{name}` {ELSEWHERE}"), KEPT);
-            }
-            ErrorKind::UnknownVariable { name } => {
-                return match self.owner_of(name) {
-                    Some(help) => ccm_expr::Error { help: Some(help), ..error },
-                    None => error,
-                };
-            }
-            ErrorKind::UnknownFunction { name } if name == "jet" => {
-                return unavailable(jet::FUNCTION.to_owned(), jet::HELP);
-            }
-            ErrorKind::UnknownFunction { name } if READERS.contains(&name.as_str()) => {
-                return unavailable(format!("`{name}` cannot be used in data: it reads files"), IN_RESOURCES);
-            }
-            ErrorKind::UnknownFunction { name } if fleet::FUNCTIONS.contains(&name.as_str()) => {
-                return unavailable(format!("`{name}` cannot be used in data"), IN_RESOURCES);
-            }
-            ErrorKind::Limit(Exhausted::Memory { .. }) => {
-                return ccm_expr::Error { help: Some(MORE.to_owned()), ..error };
-            }
-            ErrorKind::NoValue { expression } => expression,
-            _ => return error,
-        };
-        let Some((root, rest)) = written.split_once('.') else { return error };
-        let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
-        let root = root.to_ascii_lowercase();
-        let is_element = root == "each" && self.element.is_some();
-        if !["facts", "data", "environ"].contains(&root.as_str()) && !is_element || !is_plain(rest) {
-            return error;
-        }
-        let known = match &self.element {
-            Some(element) if is_element => {
-                [("each".into(), element.each.clone())].into_iter().collect::<Map>().into()
-            }
-            _ => self.root(&root),
-        };
-        let missing = Path::parse(&format!("{root}.{rest}")).ok().and_then(|path| path.missing(&known));
-        match missing.and_then(|missing| missing.suggestion) {
-            Some(name) => ccm_expr::Error { help: Some(format!("did you mean `{name}`?")), ..error },
-            None => error,
-        }
-    }
-
-    /// Says where a word that is no variable stands: people write `{{ port }}` and `${HOME}`.
-    fn owner_of(&self, name: &str) -> Option<String> {
-        let owners =
-            [("Data", self.data.as_ref()), ("Environ", self.environ.as_ref()), ("Facts", Some(&self.facts))];
-        let has = |value: Option<&Value>| value.is_some_and(|value| value.member(name).is_some());
-        let (owner, _) = owners.into_iter().find(|(_, value)| has(*value))?;
-        let text = match owner {
-            "Environ" => format!(" write `$${{{name}}}` for the text `${{{name}}}`"),
-            _ => String::new(),
-        };
-        Some(format!("did you mean `{owner}.{name}`?{text}"))
-    }
-
     /// The value of a whole expression.
     pub(crate) fn evaluate(&self, program: &Program) -> Result<Value, ccm_expr::Error> {
         program.evaluate(self)
-    }
-
-    fn lookup(&self, arguments: &[Value]) -> Result<Value, CallError> {
-        let (path, default) = match arguments {
-            [path] => (path, None),
-            [path, default] => (path, Some(default)),
-            _ => return Err(CallError::new("lookup takes a path and, if you like, a default")),
-        };
-        let Some(text) = path.as_str() else {
-            return Err(CallError::at(0, format!("the path must be a string, not {}", path.type_name())));
-        };
-        if self.data.is_none() && text.split(['.', '|']).next() == Some("data") {
-            return Err(CallError::at(0, format!("`{text}` {UNMADE}")).with_help(MADE_FROM));
-        }
-        let is_environ = matches!(text.split(['.', '|']).next(), Some("environ" | "env"));
-        if self.environ.is_none() && is_environ {
-            return Err(CallError::at(0, format!("`{text}` {ELSEWHERE}")).with_help(KEPT));
-        }
-        let path = self.path(text)?;
-        let root = self.root(text);
-        let found = match (default, self.missing) {
-            (Some(default), _) => path
-                .find(&root)
-                .map(|found| found.filter(|found| !found.is_null()).unwrap_or_else(|| default.clone())),
-            (None, Missing::Error) => path.require(&root),
-            (None, Missing::Empty) => path.find(&root).map(Option::unwrap_or_default),
-        };
-        found.map_err(|error| {
-            let mut error = CallError { argument: Some(0), ..error.into() };
-            // Data is made on machines where not every fact is there.
-            if self.data.is_none() && matches!(error.kind, ErrorKind::MissingPath { .. }) {
-                let known = error.help.map(|help| format!("{help}, or ")).unwrap_or_default();
-                error.help = Some(format!("{known}give a default: `lookup('{text}', '')`"));
-            }
-            error
-        })
-    }
-
-    fn path(&self, text: &str) -> Result<Rc<Path>, CallError> {
-        if let Some(path) = self.paths.borrow().get(text) {
-            return Ok(Rc::clone(path));
-        }
-        let path = Path::parse(text).map_err(|error| CallError { argument: Some(0), ..error.into() })?;
-        let path = Rc::new(path);
-        self.paths.borrow_mut().insert(text.to_owned(), Rc::clone(&path));
-        Ok(path)
-    }
-
-    /// What paths start from; `env` is another name for `environ`.
-    fn root(&self, path: &str) -> Value {
-        self.roots().of(path)
-    }
-
-    /// What paths start from, for others who look things up.
-    pub(super) fn roots(&self) -> Roots {
-        let (facts, data, environ) = (self.facts.clone(), self.data.clone(), self.environ.clone());
-        Roots { facts, data, environ }
     }
 
     /// All variables and their values.
@@ -414,30 +290,6 @@ impl Scope {
             let value = self.variable(&name)?;
             Some((name, value))
         })
-    }
-
-    /// Says which member was probably meant by a path that leads nowhere.
-    pub(super) fn nearest(&self, written: &str) -> Option<String> {
-        let expression = written.to_owned();
-        let kind = Box::new(ErrorKind::NoValue { expression });
-        self.advise(ccm_expr::Error { kind, span: 0..0, help: None }).help
-    }
-}
-
-/// What paths start from.
-pub(super) struct Roots {
-    facts: Value,
-    data: Option<Value>,
-    environ: Option<Value>,
-}
-
-impl Roots {
-    pub(super) fn of(&self, path: &str) -> Value {
-        let environ = if path.split(['.', '|']).next() == Some("env") { "env" } else { "environ" };
-        let entries =
-            [("facts", Some(&self.facts)), ("data", self.data.as_ref()), (environ, self.environ.as_ref())];
-        let known = entries.into_iter().filter_map(|(name, value)| Some((name.into(), value?.clone())));
-        known.collect::<Map>().into()
     }
 }
 

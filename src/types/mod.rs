@@ -23,6 +23,7 @@ pub(crate) use command_line::run_as;
 use serde_json::{Value, json};
 
 use crate::{
+    document::{Diagnostic, closest},
     resource::{AnyType, TypeOf, document, written},
     session::{Event, Summary},
 };
@@ -44,6 +45,15 @@ pub(crate) const TYPES: &[&dyn AnyType] = &[
 /// The type with this name.
 pub(crate) fn find(name: &str) -> Option<&'static dyn AnyType> {
     TYPES.iter().copied().find(|kind| kind.name() == name)
+}
+
+/// Returns what to say of a type that does not exist.
+pub(crate) fn unknown(name: &str) -> Diagnostic {
+    let help = closest(name, names()).map_or_else(
+        || format!("known types: {}", names().collect::<Vec<_>>().join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Diagnostic::error("unknown-type", format!("unknown type `{name}`")).with_help(help)
 }
 
 /// The schema of an event, with the states of all types.

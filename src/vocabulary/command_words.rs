@@ -28,19 +28,25 @@ const CERTAIN: [&str; 14] =
 
 /// Returns the first unquoted word that is an operator of a shell.
 pub(crate) fn operator(text: &str) -> Option<NotACommand> {
-    let mut words = marked(text).into_iter();
-    let word = words.find(|word| {
-        let all = || word.letters.iter().all(|letter| letter.quoting == Quoting::None);
-        let ends =
-            || word.letters.last().is_some_and(|last| last.letter == ';' && last.quoting == Quoting::None);
-        CERTAIN.contains(&word.text().as_str()) && all() || ends()
-    })?;
+    let word = marked(text).into_iter().find(Word::is_operator)?;
     Some(NotACommand::Operator(word.text()))
 }
 
-/// Returns the first word of which a shell would have made something else, and what that is called.
+/// Returns the first word of which a shell would have made something else, and what that is called. Operators are no such
+/// words: with them a text is no command line at all. Nor is the script of a shell, which reads it itself.
 pub(crate) fn expansion(text: &str) -> Option<(String, Expansion)> {
-    marked(text).into_iter().find_map(|word| Some((word.text(), word.expansion()?)))
+    let words = marked(text);
+    let script = script(&words);
+    let words = words.into_iter().enumerate().filter(|(at, word)| Some(*at) != script && !word.is_operator());
+    words.map(|(_, word)| word).find_map(|word| Some((word.text(), word.expansion()?)))
+}
+
+/// Returns which word is the script in `sh -c '...'`.
+fn script(words: &[Word]) -> Option<usize> {
+    let program = words.first()?.text();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let option = words.iter().position(|word| word.text() == "-c")?;
+    ["sh", "bash", "dash", "ash", "ksh", "zsh"].contains(&name).then_some(option + 1)
 }
 
 /// What a shell makes of a word that is not quoted.
@@ -49,7 +55,9 @@ pub(crate) enum Expansion {
     Variable,
     Command,
     Glob,
-    Redirection,
+    Home,
+    Input,
+    Output,
 }
 
 /// How a letter of a command line is protected from a shell.
@@ -75,6 +83,12 @@ impl Word {
         self.letters.iter().map(|letter| letter.letter).collect()
     }
 
+    fn is_operator(&self) -> bool {
+        let is_open = |letter: &Letter| letter.quoting == Quoting::None;
+        let ends = self.letters.last().is_some_and(|last| last.letter == ';' && is_open(last));
+        ends || CERTAIN.contains(&self.text().as_str()) && self.letters.iter().all(is_open)
+    }
+
     fn expansion(&self) -> Option<Expansion> {
         let open: Vec<char> = self
             .letters
@@ -94,11 +108,21 @@ impl Word {
             let letter = self.letters.get(at);
             letter.is_some_and(|it| it.quoting == Quoting::None && letters.contains(&it.letter))
         };
-        if is_plain(0, &['>', '<']) || is_plain(0, &['1', '2', '&']) && is_plain(1, &['>']) {
-            return Some(Expansion::Redirection);
+        if is_plain(0, &['<']) {
+            return Some(Expansion::Input);
+        }
+        if is_plain(0, &['>']) || is_plain(0, &['1', '2', '&']) && is_plain(1, &['>']) {
+            return Some(Expansion::Output);
+        }
+        if is_plain(0, &['~']) && self.letters.get(1).is_none_or(|next| next.letter == '/') {
+            return Some(Expansion::Home);
         }
         let is_option = self.letters.first().is_some_and(|first| first.letter == '-');
-        let has_glob = (0..self.letters.len()).any(|at| is_plain(at, &['*', '?']));
+        let find =
+            |from: usize, letters: &[char]| (from..self.letters.len()).find(|at| is_plain(*at, letters));
+        // Of letters in brackets one has to be there: `[` and `]` alone are words of `test`.
+        let has_class = find(0, &['[']).and_then(|at| find(at + 2, &[']'])).is_some();
+        let has_glob = has_class || find(0, &['*', '?']).is_some();
         (has_glob && !is_option).then_some(Expansion::Glob)
     }
 }
@@ -219,8 +243,18 @@ mod tests {
             ("echo $(date)", Some(("$(date)", Expansion::Command))),
             ("echo `date`", Some(("`date`", Expansion::Command))),
             ("rm /tmp/*.log", Some(("/tmp/*.log", Expansion::Glob))),
-            ("a >/dev/null", Some((">/dev/null", Expansion::Redirection))),
-            ("a 2>/dev/null", Some(("2>/dev/null", Expansion::Redirection))),
+            ("rm /tmp/[ab].log", Some(("/tmp/[ab].log", Expansion::Glob))),
+            ("ls ~/x", Some(("~/x", Expansion::Home))),
+            ("ls ~", Some(("~", Expansion::Home))),
+            ("a >/dev/null", Some((">/dev/null", Expansion::Output))),
+            ("a 2>/dev/null", Some(("2>/dev/null", Expansion::Output))),
+            ("a </dev/null", Some(("</dev/null", Expansion::Input))),
+            ("[ -e /x ]", None),
+            ("/bin/sh -c \"echo $HOME\"", None),
+            ("sh -c \"echo\" $HOME", Some(("$HOME", Expansion::Variable))),
+            ("env -c \"$HOME\"", Some(("$HOME", Expansion::Variable))),
+            ("ls /x~ '~' ~x [] x]y[", None),
+            ("a > b 2>&1", None),
             ("echo '$HOME'", None),
             ("echo \\$HOME", None),
             ("find / -name '*.log'", None),

@@ -39,7 +39,7 @@ impl FromStr for Mode {
         match u32::from_str_radix(digits, 8) {
             Ok(bits @ 0..=0o777) => Ok(Self(bits)),
             _ => Err(NotAWord(format!(
-                "mode \"{text}\" is more than 0777: set-user-id, set-group-id and sticky bits cannot be asked for"
+                "mode \"{text}\" is more than 0777: the other bits of a file are `setuid: true`, `setgid: true` and `sticky: true`"
             ))),
         }
     }

@@ -42,8 +42,17 @@ fn search(folder: &Path) {
 
 fn manifest(url: &str, more: &str) -> String {
     format!(
-        "- archive:\n    - $W/app.tar.gz:\n        url: \"{url}\"\n        owner: \"$UID\"\n        group: \"$GID\"\n        \
-         username: {}\n        password: {}\n        headers: {{ X-Token: {} }}\n        try_sleep: 10ms\n{more}",
+        "\
+- archive:
+    - $W/app.tar.gz:
+        url: \"{url}\"
+        owner: \"$UID\"
+        group: \"$GID\"
+        username: {}
+        password: {}
+        headers: {{ X-Token: {} }}
+        try_sleep: 10ms
+{more}",
         CANARIES[5], CANARIES[0], CANARIES[1]
     )
 }

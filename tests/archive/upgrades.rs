@@ -205,3 +205,24 @@ fn archives_that_share_a_target_are_not_versions_of_each_other() {
         assert_eq!((world.read("opt/one").as_str(), world.read("opt/two").as_str()), ("1", "2"));
     }
 }
+
+#[test]
+fn an_address_that_changed_while_the_checksum_did_not_is_a_warning() {
+    const WARNING: &str = "warning: `url` is another than the archive with this `checksum` came from";
+    let server = releases();
+    for properties in [EXTRACT, "cleanup: false"] {
+        let from = |version: &str| {
+            let url = server.url(&format!("/app-{version}.tar.gz"));
+            manifest(&url, &format!("{properties}, checksum: {}", sha256(&release("1"))))
+        };
+        let world = World::new().manifest(&from("1"));
+        world.apply().exits(0).never_says(WARNING);
+        world.apply().exits(0).never_says(WARNING);
+        let world = world.manifest(&from("2"));
+        for outcome in [world.apply_with(&["--noop"]), world.apply()] {
+            stable(&outcome);
+            outcome.says(WARNING).says("give the checksum of what is there now");
+        }
+    }
+    assert!(server.requests().iter().all(|request| request.path == "/app-1.tar.gz"));
+}

@@ -20,7 +20,7 @@ pub(super) const EXIT_CODES: [(Exit, &str); 4] = [
 ];
 
 /// Every variable that ccm reads, with what it does.
-pub(super) const VARIABLES: [(&str, &str); 22] = [
+pub(super) const VARIABLES: [(&str, &str); 25] = [
     ("CCM_HIERA_DATA", "A file or address with data, as `--hiera`."),
     ("CCM_MAX_INPUT_SIZE", "How large each document may be, as `--max-input-size`."),
     (
@@ -35,6 +35,9 @@ pub(super) const VARIABLES: [(&str, &str); 22] = [
     ("CCM_STATE_DIR", "Where ccm keeps its memory, as `--state-dir`."),
     (complete::VARIABLE, "The shell that asks for completions; set by the scripts of `ccm completions`."),
     ("NATS_CONTEXT", "The context of the `nats` program to connect with, as `--context`."),
+    ("HIERA_INPUT", "The file that `ccm hiera parse` shows, where none is given."),
+    ("HTTP_USERNAME", "The user for the download of `ccm ensure archive`, as `--username`."),
+    ("HTTP_PASSWORD", "The password for it, as `--password`. It is never shown."),
     ("HOME", "Where the folders of a user are that the XDG variables do not name."),
     ("XDG_CONFIG_HOME", "The user's own facts are in `choria/ccm` below it; `$HOME/.config` otherwise."),
     (
@@ -80,3 +83,21 @@ pub(super) const FILES: [(&str, &str); 11] = [
     ("/etc/ccm/manifest.yaml", "What `ccm-apply.service` applies: part of the packages, empty at first."),
     ("/etc/ssl/certs", "Certificates that are trusted, or what `SSL_CERT_FILE` and `SSL_CERT_DIR` name."),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::command;
+
+    #[test]
+    fn every_variable_of_a_flag_is_listed() {
+        let mut all = vec![command()];
+        while let Some(mut command) = all.pop() {
+            command.build();
+            for variable in command.get_arguments().filter_map(clap::Arg::get_env) {
+                assert!(VARIABLES.iter().any(|(known, _)| variable == *known), "{}", variable.display());
+            }
+            all.extend(command.get_subcommands().cloned());
+        }
+    }
+}

@@ -123,8 +123,8 @@ pub(super) fn without_digits(scalar: &Scalar) -> NodeError {
 /// The word that was meant by one that other languages have for a truth.
 pub(super) fn truth(text: &str) -> Option<&'static str> {
     match text.to_ascii_lowercase().as_str() {
-        "yes" | "on" | "y" => Some("true"),
-        "no" | "off" | "n" => Some("false"),
+        "true" | "yes" | "on" | "y" => Some("true"),
+        "false" | "no" | "off" | "n" => Some("false"),
         _ => None,
     }
 }

@@ -130,7 +130,10 @@ fn errors_say_what_was_expected_where_and_in_which_property() {
         ("content: [x]", "1:10 content: expected a string, found a list"),
         ("tries: 300", "1:8 tries: expected a whole number from 0 to 255, found the number 300"),
         ("tries: -1", "1:8 tries: expected a whole number from 0 to 255, found the number -1"),
-        ("tries: '3'", "1:8 tries: expected a whole number from 0 to 255, found the string \"3\""),
+        (
+            "tries: '3'",
+            "1:8 tries: expected a whole number from 0 to 255, found the string \"3\" (write 3, without quotes)",
+        ),
         ("tries:", "1:7 tries: expected a whole number from 0 to 255, found nothing"),
         ("tries: 1.0", "1:8 tries: expected a whole number from 0 to 255, found the number 1.0"),
         (

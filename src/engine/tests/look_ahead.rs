@@ -14,9 +14,9 @@ use super::{super::look_ahead::Windows, *};
 use crate::types;
 
 /// Looks ahead as soon and as far as it can.
-const EAGER: Foresight = Foresight::Windows(Windows { least: 1, first: 3, most: 8, calm: 0 });
+const EAGER: ReadAhead = ReadAhead::Windows(Windows { least: 1, first: 3, most: 8, calm: 0 });
 /// Looks ahead again only after a while.
-const WARY: Foresight = Foresight::Windows(Windows { least: 2, first: 4, most: 6, calm: 2 });
+const WARY: ReadAhead = ReadAhead::Windows(Windows { least: 2, first: 4, most: 6, calm: 2 });
 
 const CASES: u64 = 1000;
 
@@ -109,7 +109,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 /// Applies the resources, and returns what is told of them.
-fn events(resources: &[Resource], folder: &Path, foresight: Foresight) -> Vec<Value> {
+fn events(resources: &[Resource], folder: &Path, read_ahead: ReadAhead) -> Vec<Value> {
     let (host, memory) = (host(), Memory::at(StateDirectory::nowhere()));
     let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
     let (mode, exclusion) = (RunMode::Real, Exclusion::WholeRun);
@@ -120,7 +120,7 @@ fn events(resources: &[Resource], folder: &Path, foresight: Foresight) -> Vec<Va
         diffs: Diffs::Wanted,
         detail: Detail::Whole,
         exclusion,
-        foresight,
+        read_ahead,
         registrations,
         task,
     };
@@ -168,11 +168,11 @@ fn looking_ahead_gives_what_looking_in_turn_gives() {
         let kinds = if case % 8 == 0 { 16 } else { 15 };
         let resources: Vec<Resource> =
             (0..count).filter_map(|_| resource(&folder, kinds, &mut wishes)).collect();
-        let foresight = if case % 3 == 0 { WARY } else { EAGER };
-        let [in_turn, ahead] = [Foresight::None, foresight].map(|foresight| {
+        let read_ahead = if case % 3 == 0 { WARY } else { EAGER };
+        let [in_turn, ahead] = [ReadAhead::None, read_ahead].map(|read_ahead| {
             prepare(&folder, &mut dice());
             // Twice: most of the second run is as it should be.
-            let events = [(); 2].map(|()| events(&resources, &folder, foresight));
+            let events = [(); 2].map(|()| events(&resources, &folder, read_ahead));
             (events, tree(&folder))
         });
         assert_eq!(ahead, in_turn, "CCM_CASE={case}");

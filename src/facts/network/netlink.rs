@@ -10,6 +10,8 @@ use rustix::{
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with},
 };
 
+use crate::host::native_bytes::{u16_at, u32_at};
+
 /// What the kernel can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::facts) enum Question {
@@ -201,14 +203,6 @@ fn cut<'a>(rest: &mut &'a [u8], length: usize, header: usize) -> Option<&'a [u8]
     let taken = rest.get(..length).filter(|taken| taken.len() >= header)?;
     *rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     Some(taken)
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
 #[cfg(all(test, target_endian = "little"))]

@@ -6,8 +6,6 @@
 mod functions;
 mod values;
 
-use std::fmt::Write as _;
-
 use ccm_expr::Value;
 use minijinja::{
     AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior,
@@ -19,7 +17,7 @@ use self::{
     functions::{Answers, Question, failed},
     values::Spellings,
 };
-use super::Scope;
+use super::{Scope, functions::place_in};
 use crate::document::closest;
 
 /// How many steps one template may take.
@@ -67,7 +65,7 @@ impl NeededFile {
 /// What is wrong with a template, and where in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct JinjaError {
-    /// The template, which may be an included one, and the line: `vhost.conf.j2:3`.
+    /// The template, which may be an included one, the line and the column: `vhost.conf.j2:3:8`.
     pub(crate) place: String,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
@@ -142,9 +140,8 @@ impl JinjaTemplate<'_> {
     }
 
     fn unknown(&self, name: &str, known: &[&str]) -> JinjaError {
-        let line = self.text.lines().position(|line| line.contains(name)).map_or(1, |at| at + 1);
         JinjaError {
-            place: format!("{}:{line}", self.name),
+            place: place_in(self.name, self.text, self.text.find(name).unwrap_or_default()),
             message: format!("there is no variable `{name}`"),
             help: nearest(name, known),
         }
@@ -160,10 +157,12 @@ impl JinjaTemplate<'_> {
             innermost = inner;
         }
         let name = innermost.name().or(error.name()).unwrap_or(self.name);
-        let mut place = name.to_owned();
-        if let Some(line) = innermost.line().or(error.line()) {
-            let _ = write!(place, ":{line}");
-        }
+        let place =
+            match (innermost.template_source().zip(innermost.range()), innermost.line().or(error.line())) {
+                (Some((text, range)), _) => place_in(name, text, range.start),
+                (None, Some(line)) => format!("{name}:{line}"),
+                (None, None) => name.to_owned(),
+            };
         if let (ErrorKind::UndefinedError, Some(written)) = (innermost.kind(), written(innermost)) {
             let help = scope.nearest(&written);
             return JinjaError { place, message: format!("`{written}` has no value"), help };

@@ -110,7 +110,7 @@ impl Http {
         };
         draft.publish(target).map_err(local)?;
         let fetched = Fetched { origin: want.origin(), checksums };
-        if want.checksum_url.is_some() {
+        if want.remembers_origin() {
             cx.memory.directory.keep_fetched(path, &fetched).map_err(ArchiveError::Unrecorded)?;
         }
         Ok(ready.map(|ready| (ready, fetched)))

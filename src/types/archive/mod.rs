@@ -54,7 +54,8 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<Url>,
     /// What the download must hash to: the hex digits of its SHA-256, or `sha512:` and those of its SHA-512. A file that
-    /// is there already and differs is downloaded again. Without it, whatever the server sends is believed.
+    /// is there already and differs is downloaded again. Without it, whatever the server sends is believed. When `url`
+    /// changes and this does not, nothing is downloaded, and a warning says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checksum: Option<Checksum>,
     /// Where to get the checksum from when a download is needed: a file like `SHA256SUMS` with a line for the archive,
@@ -226,6 +227,11 @@ impl Properties {
 
     fn origin(&self) -> Origin {
         Origin::of(self.url.as_ref(), self.checksum_url.as_ref())
+    }
+
+    /// Returns whether it matters later where the archive came from, and what was unpacked does not tell it.
+    fn remembers_origin(&self) -> bool {
+        self.checksum_url.is_some() || self.checksum.is_some() && self.extract_parent.is_none()
     }
 
     /// Returns how the wanted checksum is computed.

@@ -106,7 +106,7 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
                 None => files::inspect(creates.as_path()).map_err(local)?.is_some(),
             };
     }
-    let fetched = want.checksum_url.as_ref().and_then(|_| recall(cx.memory.directory.fetched(path), cx));
+    let fetched = want.remembers_origin().then(|| recall(cx.memory.directory.fetched(path), cx)).flatten();
     let extraction =
         want.unpacking().and_then(|unpacking| recall(cx.memory.directory.extraction(unpacking), cx));
     if let Some(ExtractionRecord { fetched, progress, .. }) = &extraction {
@@ -127,6 +127,7 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
         extraction,
         is_list_lost: false,
     };
+    state.doubt_checksum(want, cx);
     if want.verify {
         state.verify(want, cx)?;
     }
@@ -136,6 +137,24 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
         state.metadata.checksum = state.checksums.first().map(ToString::to_string);
     }
     Ok(state)
+}
+
+impl ArchiveState {
+    /// Warns of a checksum that is still that of an archive from another address: then nothing new is downloaded.
+    fn doubt_checksum(&self, want: &Properties, cx: &Context) {
+        let Some(checksum) = want.checksum.as_ref().filter(|_| want.ensure == Ensure::Present) else {
+            return;
+        };
+        let unpacked = self.extraction.as_ref().map(|record| &record.fetched);
+        let known = unpacked.or(self.fetched.as_ref()).filter(|fetched| fetched.is(checksum));
+        let url = known.and_then(|fetched| fetched.origin.url.as_ref());
+        if url.is_some_and(|url| Some(url) != want.origin().url.as_ref()) {
+            cx.warn(
+                "`url` is another than the archive with this `checksum` came from, so nothing is downloaded from there: give \
+                 the checksum of what is there now",
+            );
+        }
+    }
 }
 
 /// What is at the path of the archive.

@@ -215,7 +215,9 @@ fn not_expanded(property: &'static str, word: &str, expansion: Expansion) -> War
         Expansion::Variable => ("variables are not replaced", "`${ Environ.NAME }` is ccm's own way"),
         Expansion::Command => ("commands in it are not run", "or give the value as data"),
         Expansion::Glob => ("names are not matched", "or name each file"),
-        Expansion::Redirection => ("output is not redirected", "or leave it out"),
+        Expansion::Home => ("it is not a home directory", "`${ Environ.HOME }` is ccm's own way"),
+        Expansion::Input => ("nothing is read from there", "or leave it out"),
+        Expansion::Output => ("output is not redirected", "or leave it out"),
     };
     Warning {
         id: "not-a-shell",

@@ -22,6 +22,10 @@ use crate::{
 /// A file is replaced as a whole and appears with its final owner and mode: whoever reads it sees the old file or the
 /// new one, also after a crash. Symbolic links are never followed: one at the path itself is replaced or removed, one
 /// further up the path is followed only where no other user could have put it there.
+///
+/// In a directory of another account a file with `content` or `source` is written as anywhere else, whoever it is to
+/// belong to: nothing of that account's is followed, read or changed for it. What cannot be done so, such as a directory, is
+/// refused there unless it is to belong to that account, and the message names the account.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
     /// Absolute path of the file or directory, without `.`, `..` or doubled slashes.
