@@ -12,6 +12,7 @@ mod waiting;
 mod world;
 
 pub(crate) use agent::Agent;
+pub(crate) use http::ports;
 use mount::Mount;
 pub(crate) use outcome::Outcome;
 pub(crate) use skip::skip;
@@ -35,6 +36,11 @@ pub(crate) fn has(program: &str) -> bool {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
     found || skip(&format!("needs {program}"))
+}
+
+/// Returns a port of this machine that no other test is given, where nobody listens yet.
+pub(crate) fn free_port() -> u16 {
+    ports::listen().local_addr().expect("an address").port()
 }
 
 /// Runs another program, which must go well, and gives what it printed.
