@@ -312,9 +312,9 @@ fn all_expressions_of_a_run_share_one_memory() {
 fn what_a_turn_made_is_free_again_after_it() {
     let items: String = (0..40)
         .map(|file| {
-            format!("    - $W/{file}: {{ content: \"${{ repeat('x', 4000000) }}\", $OWN, mode: '0644' }}\n")
+            format!("    - $W/{file}: {{ content: \"${{ repeat('x', 500000) }}\", $OWN, mode: '0644' }}\n")
         })
         .collect();
     let world = World::new().manifest(&format!("- file:\n{items}"));
-    world.ccm(["apply", "site.yaml"]).env("CCM_MEMORY_LIMIT", "32MiB").run().exits(0);
+    world.ccm(["apply", "site.yaml"]).env("CCM_MEMORY_LIMIT", "4MiB").run().exits(0);
 }
