@@ -261,8 +261,10 @@ impl Write for HashOnly {
 
 #[cfg(test)]
 mod tests {
+    use std::{os::fd::AsFd, time::Instant};
+
     use super::*;
-    use crate::agent::mailbox::Mailbox;
+    use crate::agent::{mailbox::Mailbox, waiting::wait};
 
     /// A source that tells of a change when it was asked once, and has it only when it was asked twice more.
     struct Hasty {
@@ -304,9 +306,9 @@ mod tests {
         let tell = mailbox.sender(|news: News| news);
         let opening: Opening = Box::new(|waker| Box::new(Hasty { waker, asked: 0 }));
         let fetcher = Fetcher::start(opening, orders, tell).unwrap();
-        let mut arrived = Vec::new();
-        while arrived.len() < 2 {
-            crate::agent::waiting::wait(&[std::os::fd::AsFd::as_fd(&mailbox)], None);
+        let (mut arrived, end) = (Vec::new(), Instant::now() + Duration::from_mins(10));
+        while arrived.len() < 2 && Instant::now() < end {
+            wait(&[mailbox.as_fd()], Some(end));
             for news in mailbox.take() {
                 if let News::Arrived(arrival) = news {
                     arrived.push(arrival.version.map(|Version(version)| version).unwrap_or_default());
