@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Agent, World,
-    nats::{Cable, DirectGets, NatsClient, NatsServer, until},
+    nats::{Cable, DirectGets, NatsClient, NatsServer},
+    wait_until,
 };
 
 /// A manifest that writes a text, or what is in the data, to `motd`.
@@ -230,19 +231,19 @@ fn stable_resources_are_registered_and_renewed_and_others_are_not() {
         let name = |entry: &Value| entry["service"].as_str().unwrap().to_owned();
         entries.as_array().unwrap().iter().map(name).collect()
     };
-    until("it is registered", || services(&world) == ["good"]);
+    wait_until("it is registered", || services(&world) == ["good"]);
     let sequence = |server: &NatsServer| {
         server.client().api("STREAM.INFO.REGISTRATION", &json!({}))["state"]["last_seq"].as_u64().unwrap()
     };
     let first = sequence(&server);
-    until("it is renewed", || sequence(&server) > first + 3);
+    wait_until("it is renewed", || sequence(&server) > first + 3);
     assert_eq!(services(&world), ["good"]);
     // NATS is away: runs go on, and the entry is there again when it is back.
     server.kill();
     fs::remove_file(world.path("motd")).unwrap();
     agent.makes("motd", "x");
     server.go_on();
-    until("it is registered again", || services(&world) == ["good"]);
+    wait_until("it is registered again", || services(&world) == ["good"]);
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn events_wait_on_disk_while_nats_is_away_and_go_out_in_order_and_once() {
     let agent = Agent::start(&world);
     agent.makes("motd", "one");
     let told = |server: &NatsServer| server.client().messages("EVENTS");
-    until("the first run is told", || told(&server).len() == 3);
+    wait_until("the first run is told", || told(&server).len() == 3);
     let first = told(&server);
     assert_eq!(first[0].json()["name"], json!(world.path("motd").to_string_lossy()));
     assert_eq!(first[2].json()["protocol"], json!("io.choria.ccm.v1.session.summary"));
@@ -272,7 +273,7 @@ fn events_wait_on_disk_while_nats_is_away_and_go_out_in_order_and_once() {
     agent.end();
     server.go_on();
     let agent = Agent::start(&world);
-    until("all is told", || told(&server).len() > 3 + 3 * 2);
+    wait_until("all is told", || told(&server).len() > 3 + 3 * 2);
     let all = told(&server);
     let ids: Vec<&str> = all
         .iter()

@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use serde_json::Value;
@@ -278,10 +279,16 @@ fn a_kill_at_any_moment_leaves_the_old_content_or_the_new_one() {
         fs::read_to_string(world.base().join("agent.yaml")).unwrap().replace("200ms", "1ms"),
     )
     .unwrap();
-    // Kills spread over starting, fetching, storing and applying.
-    for round in 0..25_u64 {
+    // Kills spread over starting, fetching, storing and applying, however long that takes here: the first is not killed before
+    // it has come through all of it.
+    let begun = Instant::now();
+    let agent = Agent::start(&world);
+    agent.says("msg=applied", 1);
+    let whole = begun.elapsed();
+    drop(agent);
+    for round in 0..25 {
         let agent = Agent::start(&world);
-        std::thread::sleep(std::time::Duration::from_millis(60 + round * 13));
+        std::thread::sleep(whole * round / 20);
         drop(agent);
         for record in sh("ls state/sources/*/record.json 2>/dev/null || true", world.base()).lines() {
             let record = world.base().join(record);

@@ -20,8 +20,8 @@ use crate::support::{NOBODY, Trace, Tree, World, fits_strace, http::Server, is_r
 /// Where the attacker is to work, for the process that is it.
 const FOLDER: &str = "CCM_TEST_ATTACK";
 
-/// How often root applies a manifest while it is attacked.
-const ROUNDS: usize = 60;
+/// How often root applies a manifest while it is attacked, at least.
+const ROUNDS: usize = 20;
 
 /// Another process of the tests, run by a user whom nobody trusts.
 struct Attacker(Child);
@@ -157,17 +157,20 @@ fn withstands(world: World, manifests: &[&str], mut expected: Vec<i32>) {
     });
     let outside = world.path("outside");
     let before = Tree::of(&outside);
-    let attacker = Attacker::start(&world, "theirs");
-    for round in 0..ROUNDS {
+    let mut attacker = Attacker::start(&world, "theirs");
+    let mut rounds = 0..;
+    // How often the attacker is faster is not ours to say: it goes on until all was seen.
+    wait_until("the attack succeeds in what it can, and fails", || {
+        let round = rounds.next().unwrap_or(ROUNDS);
+        attacker.lives();
         let manifest = format!("{}.yaml", round % manifests.len());
         let outcome = world.ccm(["apply", &manifest]).run();
         assert!(matches!(outcome.code, 0 | 1), "{outcome}");
         assert_eq!(Tree::of(&outside), before, "{outcome}");
         nothing_changed_hands(&world);
         expected.retain(|code| *code != outcome.code);
-    }
-    drop(attacker);
-    assert!(expected.is_empty(), "no run ended with {expected:?}: the attack was none");
+        round >= ROUNDS && expected.is_empty()
+    });
 }
 
 const THEIRS: &str = "\
@@ -454,8 +457,9 @@ fn an_archive_that_another_user_has_open_is_never_unpacked_with_other_bytes_than
         ));
         let mut attacker = Attacker::playing("the_attacker_with_open_archives", &world, "shared");
         let archive = world.path("shared").join(name);
-        let mut unpacked = 0;
-        for _ in 0..ROUNDS {
+        let (mut rounds, mut unpacked) = (0, 0);
+        wait_until("an archive is unpacked while it is attacked", || {
+            rounds += 1;
             let _ = fs::remove_file(&archive);
             wait_until("the attacker puts an archive there", || {
                 attacker.lives();
@@ -472,9 +476,8 @@ fn an_archive_that_another_user_has_open_is_never_unpacked_with_other_bytes_than
                 // What root has taken over stays as it was hashed.
                 assert!(fs::read(&archive).unwrap() == good, "{outcome}");
             }
-        }
-        drop(attacker);
-        assert!(unpacked > 0, "nothing was ever unpacked: the attack was none");
+            rounds >= ROUNDS && unpacked > 0
+        });
     }
 }
 

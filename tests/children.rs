@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Outcome, World};
+use crate::support::{Outcome, World, random};
 
 /// Files with the owner and mode of whoever runs the test.
 fn files(items: &str) -> String {
@@ -277,7 +277,7 @@ fn said(outcome: &Outcome) -> Vec<(String, String, bool, bool, bool, Value)> {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(random(16, "tests/failed_cases/children.txt"))]
 
     #[test]
     fn a_manifest_with_loops_and_children_gives_the_same_events_as_what_is_rendered(

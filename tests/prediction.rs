@@ -7,10 +7,10 @@ use proptest::{
     option::weighted,
     prelude::{Just, Strategy, any, prop_oneof},
     sample::select,
-    test_runner::{Config, TestCaseError, TestRunner},
+    test_runner::{TestCaseError, TestRunner},
 };
 
-use crate::support::{NOBODY, World};
+use crate::support::{NOBODY, World, random};
 
 /// What is at a path before the run.
 #[derive(Clone, Debug)]
@@ -242,8 +242,7 @@ fn holds(case: &Case) -> Result<(), TestCaseError> {
 
 #[test]
 fn a_dry_run_foretells_exactly_what_a_real_run_does() {
-    // PROPTEST_CASES asks for more.
-    let config = Config { failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+    let config = random(100, "tests/failed_cases/prediction.txt");
     TestRunner::new(config).run(&case(), |case| holds(&case)).unwrap();
 }
 

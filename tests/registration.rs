@@ -4,10 +4,7 @@ use std::io::{BufRead, BufReader};
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    World,
-    nats::{NatsServer, until},
-};
+use crate::support::{World, nats::NatsServer, wait_until};
 
 /// A world with a server and the stream of registrations.
 fn fleet() -> Option<(World, NatsServer)> {
@@ -137,7 +134,7 @@ fn what_comes_and_goes_is_watched() {
     let consumers = |server: &NatsServer| {
         server.client().api("STREAM.INFO.REGISTRATION", &json!({}))["state"]["consumer_count"].as_u64()
     };
-    until("it watches", || consumers(&server) == Some(1));
+    wait_until("it watches", || consumers(&server) == Some(1));
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     create(&world, "--service web --protocol http --address 10.0.0.1 --port 80");
     let update = next();

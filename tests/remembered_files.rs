@@ -10,7 +10,8 @@ const SIZE: usize = (1 << 20) + 77;
 /// A large file that is as it should be, old enough to be remembered, and not remembered yet.
 fn large_file() -> World {
     let text = "x".repeat(SIZE);
-    let world = World::new().beside("source", &text).file("f", &text).files("- $W/f: { source: source }");
+    // Nothing is remembered of files in memory.
+    let world = World::on_disk().beside("source", &text).file("f", &text).files("- $W/f: { source: source }");
     world.apply().exits(0);
     let changed = fs::metadata(world.path("f")).unwrap().ctime();
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();

@@ -66,7 +66,7 @@ fn a_session_that_another_user_swaps_for_a_link_leads_nowhere() {
         "while :; do mv s away; ln -s ../outside s; : > begun; rm s; ln -s ../other s; rm s; mv away s; done";
     let attacker = Nobody::runs(script, &world.path("theirs"));
     wait_until("the attacker begins", || world.path("theirs/begun").exists());
-    for _ in 0..60 {
+    for _ in 0..20 {
         let outcome = ensure(&world, &store);
         outcome.exits(2).never_says("panicked");
         assert_eq!([Tree::of(&world.path("outside")), Tree::of(&world.path("other"))], before, "{outcome}");

@@ -100,7 +100,7 @@ fn what_was_planted_in_the_state_directory_is_never_followed_nor_waited_for() {
 
 #[test]
 fn ten_first_runs_at_once_all_succeed() {
-    for round in 0..20 {
+    for round in 0..8 {
         let world = World::new().manifest("- exec: { x: { command: 'true' } }");
         let state = format!("{}/a/b/state", world.base().join("home").display());
         thread::scope(|scope| {

@@ -5,7 +5,7 @@ use std::fs;
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::json;
 
-use crate::support::{Outcome, World};
+use crate::support::{Outcome, World, random};
 
 const DATA: &str = r#"
 data:
@@ -719,7 +719,7 @@ fn escaped(text: &str) -> String {
 
 /// Runs a property with a few dozen texts: each case starts the program.
 fn with_texts(cases: u32, check: impl Fn(&str)) {
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let config = random(cases, "tests/failed_cases/templates.txt");
     let run = TestRunner::new(config).run(&texts(), |text| {
         check(&text);
         Ok(())

@@ -120,13 +120,18 @@ impl Fleet {
         let connection =
             Connection::open(&context, Persistence::Forever).map_err(|error| error.to_string())?;
         let connection = Arc::new(connection);
-        let told = Mutex::new(Status::default());
+        let told = Arc::new(Mutex::new(Status::default()));
         let keeper = Arc::clone(log);
-        let listening = connection.on_change(move |status| {
+        let note = move |status: &Status| {
             let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-            tell(&told, status, &*keeper);
-            *told = status.clone();
-        });
+            if status.connects >= told.connects {
+                tell(&told, status, &*keeper);
+                *told = status.clone();
+            }
+        };
+        let listening = connection.on_change(note.clone());
+        // On a busy machine it is made before anybody listens.
+        note(&connection.status());
         let teller = |log: &Arc<dyn Log>| {
             let log = Arc::clone(log);
             move |text: &str| log.warn(text, &[])
@@ -226,12 +231,52 @@ fn uses_nats(config: &Config) -> bool {
 
 /// Tells what became of the connection, each thing once.
 fn tell(before: &Status, now: &Status, log: &dyn Log) {
-    if now.connects != before.connects {
+    let is_new = now.connects != before.connects;
+    if is_new {
         log.info("connected to NATS", &[("server", &now.server)]);
-    } else if before.connected && !now.connected {
+    }
+    if (is_new || before.connected) && !now.connected {
         log.warn("the connection to NATS is lost", &[("server", &now.server)]);
     }
     if let Some(complaint) = now.complaint.as_ref().filter(|_| now.complaint != before.complaint) {
         log.warn("NATS", &[("server", &now.server), ("problem", complaint)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::log::LogLevel;
+
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<String>>);
+
+    impl Log for Kept {
+        fn write(&self, _: LogLevel, message: &str, _: &[(&str, String)]) {
+            self.0.lock().unwrap().push(message.to_owned());
+        }
+
+        fn set_level(&self, _: LogLevel) {}
+    }
+
+    #[test]
+    fn what_becomes_of_the_connection_is_told_once_and_a_loss_always() {
+        let (made, lost) = ("connected to NATS", "the connection to NATS is lost");
+        // How often it was made before and now, and whether it is there.
+        for (before, now, expected) in [
+            ((0, false), (0, false), &[][..]),
+            ((0, false), (1, true), &[made]),
+            ((1, true), (1, true), &[]),
+            ((1, true), (1, false), &[lost]),
+            ((1, false), (1, false), &[]),
+            ((1, false), (2, true), &[made]),
+            // It was made before anybody listened.
+            ((0, false), (1, false), &[made, lost]),
+        ] {
+            let status = |(connects, connected)| Status { connects, connected, ..Status::default() };
+            let log = Kept::default();
+            tell(&status(before), &status(now), &log);
+            assert_eq!(*log.0.lock().unwrap(), expected, "{before:?} {now:?}");
+        }
     }
 }

@@ -1,8 +1,6 @@
 //! `ccm check`, and checks of `ccm ensure`.
 
-use std::net::TcpListener;
-
-use crate::support::World;
+use crate::support::{World, ports};
 
 const LIST: &str = "- { name: good, command: 'true' }\n- { name: hm, command: \"sh -c 'echo hm; exit 1'\" }\n\
                     - { name: bad, command: \"sh -c 'echo \\\"<bad>\\\"; exit 2'\" }\n- { goss_rules: { matching: { m: { content: 1, matches: 2 } } } }\n";
@@ -67,7 +65,7 @@ fn what_cannot_be_started_is_told() {
 #[test]
 fn a_resource_of_a_script_can_be_checked() {
     let world = World::new().beside("rules.yaml", "file: { w/f: { exists: true } }\n");
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = ports::listen();
     let port = listener.local_addr().unwrap().port();
     let file =
         ["ensure", "file", "$W/f", "--content", "x", "--owner", "$UID", "--group", "$GID", "--mode", "0644"];

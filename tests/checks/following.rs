@@ -1,15 +1,12 @@
 //! When checks are made, and what follows when they fail.
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{checked, first};
-use crate::support::{World, finish};
+use crate::support::{World, finish, wait_until};
 
 #[test]
 fn a_dry_run_checks_only_what_it_would_not_change() {
@@ -180,18 +177,13 @@ fn of_a_sensitive_resource_only_the_status_is_told() {
 
 #[test]
 fn a_signal_ends_a_check_and_the_run_reports() {
-    let world = checked(World::new(), "[{ command: \"sh -c 'echo $$ > $W/pid; exec sleep 60'\", tries: 9 }]");
+    let world =
+        checked(World::new(), "[{ command: \"sh -c 'echo $$ > $W/pid; exec sleep 10000'\", tries: 9 }]");
     let call = world.ccm(["apply", "site.yaml", "--json"]);
     let child = call.start();
-    let begun = Instant::now();
-    while !world.path("pid").exists() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "the check has not begun");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the check begins", || world.path("pid").exists());
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    let signalled = Instant::now();
     let outcome = finish(child, "ccm apply".to_owned());
-    assert!(signalled.elapsed() < Duration::from_secs(30), "it waited for the end of the sleep");
     outcome.exits(1);
     let check = first(&outcome);
     assert_eq!((&check["state"], &check["output"]), (&json!("UNKNOWN"), &json!("interrupted by SIGTERM")));

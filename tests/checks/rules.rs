@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use super::{check, checked, first, judged, judged_in};
-use crate::support::World;
+use crate::support::{World, ports, wait_until};
 
 #[test]
 fn what_is_not_there_is_not_looked_at_further() {
@@ -96,7 +96,7 @@ fn a_listener_for_both_is_one_for_ipv4_too() {
         let (found, _) = judged(&format!("port: {{ '{id}:{port}': {{ listening: {expected} }} }}"));
         assert_eq!(found, "OK", "{id}");
     }
-    let four = TcpListener::bind("127.0.0.1:0").unwrap();
+    let four = ports::listen();
     let port = four.local_addr().unwrap().port();
     let (found, _) = judged(&format!("port: {{ {port}: {{ listening: true, ip: [127.0.0.1] }} }}"));
     assert_eq!(found, "OK");
@@ -106,7 +106,7 @@ fn a_listener_for_both_is_one_for_ipv4_too() {
 
 #[test]
 fn a_refused_connection_is_not_reachable() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = ports::listen();
     let port = listener.local_addr().unwrap().port();
     let rule = |expected: bool| {
         format!("addr: {{ 'tcp://127.0.0.1:{port}': {{ reachable: {expected}, timeout: 5s }} }}")
@@ -167,10 +167,7 @@ fn processes_are_found_by_their_whole_names() {
     child.kill().unwrap();
     // It is a zombie until it is waited for, and does not run any more.
     let gone = "process: { a-program-with-a-long-name: { running: false } }";
-    let begun = std::time::Instant::now();
-    while judged_in(&world, gone).0 != "OK" {
-        assert!(begun.elapsed().as_secs() < 30, "a zombie counts as running");
-    }
+    wait_until("a zombie does not count as running", || judged_in(&world, gone).0 == "OK");
     child.wait().unwrap();
 }
 
@@ -241,7 +238,7 @@ fn rules_can_be_in_files_that_include_others() {
 
 #[test]
 fn probes_become_rules() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = ports::listen();
     let port = listener.local_addr().unwrap().port();
     let (outcome, one) = check(&format!("[{{ tcp: '127.0.0.1:{port}' }}]"));
     outcome.exits(0);

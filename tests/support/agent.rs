@@ -11,10 +11,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::World;
-
-/// What takes longer than this does not come.
-const PATIENCE: Duration = Duration::from_mins(2);
+use super::{PATIENCE, World};
 
 /// A running agent; killed when the test is over.
 pub(crate) struct Agent<'w> {

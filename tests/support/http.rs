@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -16,6 +16,10 @@ use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
 };
+
+/// Here, because unit tests have the server and nothing else of this folder.
+#[path = "ports.rs"]
+pub(crate) mod ports;
 
 /// A server that answers until it is dropped.
 pub(crate) struct Server {
@@ -245,7 +249,7 @@ impl Server {
         tls: Option<Arc<ServerConfig>>,
         answer: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listener = ports::listen();
         let server = Self {
             address: listener.local_addr().expect("an address"),
             scheme: if tls.is_some() { "https" } else { "http" },

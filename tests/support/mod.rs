@@ -5,6 +5,7 @@ pub(crate) mod http;
 mod mount;
 pub(crate) mod nats;
 mod outcome;
+mod random;
 mod skip;
 mod strace;
 mod tree;
@@ -12,8 +13,10 @@ mod waiting;
 mod world;
 
 pub(crate) use agent::Agent;
+pub(crate) use http::ports;
 use mount::Mount;
 pub(crate) use outcome::Outcome;
+pub(crate) use random::random;
 pub(crate) use skip::skip;
 pub(crate) use strace::{Syscall, Trace, fits_strace, paused, tampered, tampered_command};
 pub(crate) use tree::{Item, Tree};
@@ -35,6 +38,11 @@ pub(crate) fn has(program: &str) -> bool {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
     found || skip(&format!("needs {program}"))
+}
+
+/// Returns a port of this machine that no other test is given, where nobody listens yet.
+pub(crate) fn free_port() -> u16 {
+    ports::listen().local_addr().expect("an address").port()
 }
 
 /// Runs another program, which must go well, and gives what it printed.

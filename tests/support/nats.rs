@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
@@ -11,17 +11,13 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, Instant},
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{World, skip};
-
-/// Whatever takes longer hangs.
-const PATIENCE: Duration = Duration::from_mins(1);
+use super::{PATIENCE, World, free_port, ports, skip, wait_until};
 
 /// A server with `JetStream`, which is ended with the test.
 pub(crate) struct NatsServer {
@@ -63,7 +59,7 @@ impl NatsServer {
             skip("needs nats-server: `make test` installs it");
             return None;
         };
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let folder = world.base().join("nats");
         fs::create_dir_all(&folder).unwrap();
         let mut words = vec![program.to_string_lossy().into_owned()];
@@ -82,7 +78,7 @@ impl NatsServer {
         let mut command = Command::new(&self.arguments[0]);
         command.args(&self.arguments[1..]).stdout(Stdio::null()).stderr(log).stdin(Stdio::null());
         self.process = Some(command.spawn().expect("nats-server starts"));
-        until("nats-server listens", || TcpStream::connect(("127.0.0.1", self.port)).is_ok());
+        wait_until("nats-server listens", || TcpStream::connect(("127.0.0.1", self.port)).is_ok());
     }
 
     /// Kills it.
@@ -138,7 +134,7 @@ pub(crate) struct Cable {
 impl Cable {
     /// Lays a way to a port.
     pub(crate) fn to(server: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = ports::listen();
         let port = listener.local_addr().unwrap().port();
         let (cut, count) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let cable = Self { port, cut: Arc::clone(&cut), count: Arc::clone(&count) };
@@ -171,16 +167,6 @@ impl Cable {
     /// Cuts the connections that there are.
     pub(crate) fn cut(&self) {
         self.cut.store(self.count.load(Ordering::SeqCst), Ordering::SeqCst);
-    }
-}
-
-/// Waits until something is so.
-#[track_caller]
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "never: {what}");
-        thread::sleep(Duration::from_millis(5));
     }
 }
 

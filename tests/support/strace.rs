@@ -154,10 +154,23 @@ impl Trace {
         let outcome = world.ccm(arguments).under(wrapper).run();
         let text = fs::read_to_string(&file).expect("a trace");
         let mut seen: HashMap<String, usize> = HashMap::new();
-        let mut calls = Vec::new();
+        let mut calls: Vec<Syscall> = Vec::new();
+        let mut unfinished: HashMap<&str, usize> = HashMap::new();
         // Each line begins with the number of the process.
-        for (_, text) in text.lines().filter_map(|line| line.split_once(' ')) {
-            let mut call = Syscall { text: text.trim_start().to_owned(), number: 0 };
+        for (process, text) in text.lines().filter_map(|line| line.split_once(' ')) {
+            let text = text.trim_start();
+            // A call during which another process was heard of is told in two lines.
+            if let Some((_, rest)) = text.split_once(" resumed>").filter(|_| text.starts_with("<... ")) {
+                if let Some(begun) = unfinished.remove(process) {
+                    calls[begun].text.push_str(rest);
+                }
+                continue;
+            }
+            let whole = text.strip_suffix("<unfinished ...>");
+            if whole.is_some() {
+                unfinished.insert(process, calls.len());
+            }
+            let mut call = Syscall { text: whole.unwrap_or(text).trim_end().to_owned(), number: 0 };
             let count = seen.entry(call.name().to_owned()).or_default();
             *count += 1;
             call.number = *count;

@@ -26,6 +26,11 @@ use crate::{
 /// How far a change that a whole fleet is told of in one moment is spread.
 pub(crate) const SPREAD: Duration = Duration::from_secs(2);
 
+/// How soon a source is asked again that told of a change and then had nothing new. A NATS server tells its subscribers of a
+/// message before its stream has stored it.
+const AGAIN: [Duration; 4] =
+    [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(5)];
+
 /// Asks one source from a thread of its own, until it is dropped.
 pub(crate) struct Fetcher {
     waker: Waker,
@@ -124,16 +129,23 @@ struct Asking {
 impl Asking {
     /// Asks until nobody listens any more.
     fn go_on(mut self) {
+        // When to ask again for a change that was told of and is not found yet.
+        let mut again = [].iter();
         loop {
             let news = self.ask().unwrap_or_else(News::Failed);
             let is_over = matches!(news, News::Failed(FetchError::Interrupted));
+            if matches!(news, News::Arrived(_)) {
+                again = [].iter();
+            }
             if self.tell.send(news).is_err() || is_over {
                 return;
             }
             // Agents that were started in one moment do not ask in one moment for ever.
-            match self.waker.wait(chance::jittered(self.orders.poll)) {
+            let poll = chance::jittered(self.orders.poll);
+            match self.waker.wait(again.next().map_or(poll, |pause| poll.min(*pause))) {
                 Call::Ended => return,
                 Call::Changed => {
+                    again = AGAIN.iter();
                     if self.waker.wait(chance::up_to(self.orders.spread)) == Call::Ended {
                         return;
                     }
@@ -244,5 +256,67 @@ impl Write for HashOnly {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::fd::AsFd, time::Instant};
+
+    use super::*;
+    use crate::agent::{mailbox::Mailbox, waiting::wait};
+
+    /// A source that tells of a change when it was asked once, and has it only when it was asked twice more.
+    struct Hasty {
+        waker: Waker,
+        asked: u32,
+    }
+
+    impl Source for Hasty {
+        fn fetch(&mut self, known: Option<&Version>, into: &mut dyn Write) -> Result<Answer, FetchError> {
+            self.asked += 1;
+            if self.asked == 1 {
+                self.waker.changed();
+            }
+            let version = Version(if self.asked < 4 { "one" } else { "two" }.to_owned());
+            if known == Some(&version) {
+                return Ok(Answer::Same);
+            }
+            into.write_all(version.0.as_bytes())?;
+            Ok(Answer::New(Some(version)))
+        }
+
+        fn signature(&mut self) -> Result<Vec<u8>, FetchError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_change_that_was_told_of_before_it_was_stored_is_asked_for_again() {
+        let folder = std::env::temp_dir().join(format!("ccm-fetcher-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let orders = Orders {
+            folder: folder.clone(),
+            seen: Seen::default(),
+            poll: Duration::from_hours(1),
+            spread: Duration::ZERO,
+            signatures: Signatures::Unwanted,
+        };
+        let mailbox = Mailbox::new().unwrap();
+        let tell = mailbox.sender(|news: News| news);
+        let opening: Opening = Box::new(|waker| Box::new(Hasty { waker, asked: 0 }));
+        let fetcher = Fetcher::start(opening, orders, tell).unwrap();
+        let (mut arrived, end) = (Vec::new(), Instant::now() + Duration::from_mins(10));
+        while arrived.len() < 2 && Instant::now() < end {
+            wait(&[mailbox.as_fd()], Some(end));
+            for news in mailbox.take() {
+                if let News::Arrived(arrival) = news {
+                    arrived.push(arrival.version.map(|Version(version)| version).unwrap_or_default());
+                }
+            }
+        }
+        assert_eq!(arrived, ["one", "two"]);
+        drop(fetcher);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }
