@@ -180,7 +180,8 @@ fn of_a_sensitive_resource_only_the_status_is_told() {
 
 #[test]
 fn a_signal_ends_a_check_and_the_run_reports() {
-    let world = checked(World::new(), "[{ command: \"sh -c 'echo $$ > $W/pid; exec sleep 60'\", tries: 9 }]");
+    let world =
+        checked(World::new(), "[{ command: \"sh -c 'echo $$ > $W/pid; exec sleep 100000'\", tries: 9 }]");
     let call = world.ccm(["apply", "site.yaml", "--json"]);
     let child = call.start();
     let begun = Instant::now();
@@ -189,9 +190,8 @@ fn a_signal_ends_a_check_and_the_run_reports() {
         std::thread::sleep(Duration::from_millis(5));
     }
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    let signalled = Instant::now();
+    // It would take a day if it waited for the command, or tried it again.
     let outcome = finish(child, "ccm apply".to_owned());
-    assert!(signalled.elapsed() < Duration::from_secs(30), "it waited for the end of the sleep");
     outcome.exits(1);
     let check = first(&outcome);
     assert_eq!((&check["state"], &check["output"]), (&json!("UNKNOWN"), &json!("interrupted by SIGTERM")));
