@@ -46,9 +46,10 @@ struct Accounts {
 
 impl Accounts {
     fn of(machine: &Machine) -> Self {
-        let mut lines: Vec<_> = ["passwd", "shadow"].map(|file| machine.line(file, "ccm-ann")).into();
-        // A group that `userdel` did not come to remove may be anybody's.
+        let mut lines = vec![machine.line("passwd", "ccm-ann")];
+        // What a killed `userdel` leaves in the other files of a user that is gone, none of the tools removes.
         if lines[0].is_some() {
+            lines.push(machine.line("shadow", "ccm-ann"));
             lines.extend(["ccm-ann", "crew"].map(|group| machine.line("group", group)));
         }
         let items = Tree::of(&machine.world.path("home")).0.into_iter();
@@ -77,7 +78,7 @@ fn killed_anywhere(before: &[&str], manifest: &str) {
     reference.run("strace -f -qq -s 0 -e signal=none -o trace $CCM apply site.yaml").exits(0);
     let wanted = Accounts::of(&reference);
     let points = points(&fs::read_to_string(reference.world.base().join("trace")).unwrap());
-    assert!(points.len() > 12, "{points:?}");
+    assert!(points.len() > 5, "{points:?}");
     let kills = AtomicUsize::new(0);
     side_by_side(points, |(call, number)| {
         let machine = machine().unwrap();
@@ -96,7 +97,7 @@ fn killed_anywhere(before: &[&str], manifest: &str) {
             assert_eq!(Tree::of(&machine.world.path(folder)).leftovers(), [""; 0], "{at}");
         }
     });
-    assert!(kills.into_inner() > 12, "the runs were killed");
+    assert!(kills.into_inner() > 5, "the runs were killed");
     assert!(wanted.lines.iter().flatten().all(|line| !line.contains("salt") || line.contains(HASH)));
 }
 
