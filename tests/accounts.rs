@@ -8,17 +8,22 @@ use std::{fs, path::Path, process::Command};
 use crate::support::{Outcome, World, has, is_root, sh};
 
 /// A machine whose account files are its own.
-struct Machine {
-    world: World,
+pub(crate) struct Machine {
+    pub(crate) world: World,
 }
 
 impl Machine {
     /// Makes one; nothing where the test cannot act as root.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
+        Self::of(World::new)
+    }
+
+    /// As [`Machine::new`], with more in its world.
+    pub(crate) fn of(world: impl FnOnce() -> World) -> Option<Self> {
         if !is_root() || !has("useradd") || !has("unshare") {
             return None;
         }
-        let world = World::new().dir("etc").dir("home");
+        let world = world().dir("etc").dir("home");
         let etc = world.path("etc");
         sh(
             "cp -a /etc/. etc/ && rm -f etc/.pwd.lock etc/passwd.lock etc/group.lock etc/shadow.lock",
@@ -30,7 +35,7 @@ impl Machine {
     }
 
     /// Runs a shell command on the machine; `ccm` is the program.
-    fn run(&self, command: &str) -> Outcome {
+    pub(crate) fn run(&self, command: &str) -> Outcome {
         let world = &self.world;
         let script = format!(
             "mount --bind {etc} /etc && mount --bind {home} /home || exit 9\nccm() {{ {ccm} \"$@\"; }}\n{command}",
@@ -45,13 +50,14 @@ impl Machine {
             .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
             .env("CCM_STATE_DIR", world.state())
             .env("HASH", HASH)
+            .env("CCM", env!("CARGO_BIN_EXE_ccm"))
             .output()
             .expect("unshare");
         Outcome::new(command.to_owned(), output)
     }
 
     /// Applies a manifest.
-    fn apply(&self, manifest: &str, arguments: &str) -> Outcome {
+    pub(crate) fn apply(&self, manifest: &str, arguments: &str) -> Outcome {
         fs::write(self.world.base().join("site.yaml"), manifest).unwrap();
         self.run(&format!("ccm apply site.yaml {arguments}"))
     }
@@ -78,15 +84,15 @@ impl Machine {
 
     /// The line of an account in one of the files.
     #[track_caller]
-    fn line(&self, file: &str, name: &str) -> Option<String> {
+    pub(crate) fn line(&self, file: &str, name: &str) -> Option<String> {
         let text = self.read(&format!("etc/{file}"));
         text.lines().find(|line| line.split(':').next() == Some(name)).map(str::to_owned)
     }
 }
 
-const HASH: &str =
+pub(crate) const HASH: &str =
     "$6$salt$QxFtjQJrZoE4WZpYQ9rZ7dvkC6LUd7SNQUtqrGwY2Kx0T8Vg6xJ9Yq6y1f0mH3kzj0o0mZxg5n9i6k8m7s4L1.";
-const ANN: &str =
+pub(crate) const ANN: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBPWOQ2r2JxPnzWQe9eDVvXFSmvhpbb9oBMk8mF6cnVv ann@laptop";
 const BOB: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA bob@desk";
 
@@ -177,6 +183,70 @@ fn keys_are_added_kept_and_removed() {
     machine.converges(&manifest("", ", authorized_keys_only: true"), 1);
     assert_eq!(machine.read(file), "# mine\n");
     machine.apply(&manifest("'ssh-ed25519 nonsense!'", ""), "").exits(2).complains("is not base64");
+}
+
+#[test]
+fn keys_that_others_could_read_or_write_are_protected_again() {
+    let Some(machine) = Machine::new() else { return };
+    let manifest = format!("- user: [{{ccm-ann: {{manage_home: true, authorized_keys: ['{ANN}']}}}}]");
+    machine.converges(&manifest, 1);
+    for command in [
+        "chmod 0644 /home/ccm-ann/.ssh/authorized_keys",
+        "chown root /home/ccm-ann/.ssh/authorized_keys",
+        "chmod 0755 /home/ccm-ann/.ssh",
+    ] {
+        machine.run(command).exits(0);
+        machine.converges(&manifest, 1).says("(authorized_keys)");
+        let who = machine.run("stat -c '%U %a' /home/ccm-ann/.ssh /home/ccm-ann/.ssh/authorized_keys");
+        assert_eq!(who.stdout, "ccm-ann 700\nccm-ann 600\n", "{command}");
+    }
+}
+
+#[test]
+fn a_home_is_made_of_the_skeleton_and_never_over_another() {
+    let Some(machine) = Machine::new() else { return };
+    machine.run("mkdir -p /etc/skel/.config/deep && echo x > /etc/skel/.config/deep/x && chmod 0750 /etc/skel/.config && ln -s .greeting /etc/skel/link").exits(0);
+    machine.converges("- user: [{ccm-ann: {manage_home: true, home: /home/far/away}}]", 1);
+    let found = machine.run("cd /home/far/away && stat -c '%n %U:%G %a' .config .config/deep/x link && readlink link && cat .greeting");
+    assert_eq!(
+        found.stdout,
+        ".config ccm-ann:ccm-ann 750\n.config/deep/x ccm-ann:ccm-ann 644\nlink ccm-ann:ccm-ann 777\n.greeting\nhello\n"
+    );
+    machine.run("mkdir /home/taken && touch /home/taken/x").exits(0);
+    for mode in ["--noop", ""] {
+        let refused = machine.apply("- user: [{ccm-ann: {manage_home: true, home: /home/taken}}]", mode);
+        refused.exits(1).says("/home/far/away cannot be moved to /home/taken: something is there");
+    }
+    machine.run("usermod --home /home ccm-ann").exits(0);
+    let gone = "- user: [{ccm-ann: {ensure: absent, manage_home: true, force: true}}]";
+    machine.apply(gone, "").exits(1).says("the home directory /home is not removed");
+    assert!(machine.line("passwd", "ccm-ann").is_some(), "nothing was done");
+}
+
+#[test]
+fn a_user_that_only_the_name_service_knows_is_left_to_it() {
+    let Some(machine) = Machine::new() else { return };
+    let answer =
+        "#!/bin/sh\n[ \"$1 $2\" = 'passwd ccm-far' ] && echo 'ccm-far:*:7000:7000:Far:/home/far:/bin/sh'\n";
+    fs::create_dir(machine.world.base().join("fake")).unwrap();
+    fs::write(machine.world.base().join("fake/getent"), answer).unwrap();
+    sh("chmod +x fake/getent", machine.world.base());
+    let before = machine.tree();
+    for (properties, code, said) in [
+        ("{}", 0, "1 stable"),
+        ("{uid: 7000}", 0, "1 stable"),
+        ("{uid: 7001}", 1, "the user \"ccm-far\" is not local: only the name service knows it"),
+        ("{ensure: absent}", 1, "the user \"ccm-far\" is not local: only the name service knows it"),
+        ("{groups: [daemon]}", 1, "the user \"ccm-far\" is not local"),
+    ] {
+        fs::write(machine.world.base().join("site.yaml"), format!("- user: [{{ccm-far: {properties}}}]"))
+            .unwrap();
+        for mode in ["--noop", ""] {
+            let run = machine.run(&format!("PATH=$PWD/fake:$PATH; ccm apply site.yaml {mode}"));
+            run.exits(code).says(said);
+        }
+    }
+    assert_eq!(machine.tree(), before);
 }
 
 #[test]

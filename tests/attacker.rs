@@ -15,7 +15,10 @@ use std::{
 use rustix::fs::{CWD, FileType, OFlags};
 use sha2::{Digest, Sha256};
 
-use crate::support::{NOBODY, Trace, Tree, World, fits_strace, http::Server, is_root, tampered, wait_until};
+use crate::{
+    accounts::{ANN, Machine},
+    support::{NOBODY, Trace, Tree, World, fits_strace, http::Server, is_root, tampered, wait_until},
+};
 
 /// Where the attacker is to work, for the process that is it.
 const FOLDER: &str = "CCM_TEST_ATTACK";
@@ -98,6 +101,61 @@ fn the_attacker() {
             }
         }
     }
+}
+
+#[test]
+#[ignore = "the other side of a test below, which starts it as another user"]
+fn the_owner_of_keys() {
+    let home = PathBuf::from(env::var_os(FOLDER).expect("a folder to work in"));
+    let (folder, keys) = (home.join(".ssh"), home.join(".ssh/authorized_keys"));
+    loop {
+        for target in ["../outside", "../outside/victim", "../outside/folder", "../outside/new"] {
+            clear(&folder);
+            let _ = symlink(target, &folder);
+            let _ = fs::write(home.join("begun"), "");
+            clear(&folder);
+            let _ = fs::create_dir(&folder);
+            let _ = symlink(Path::new("..").join(target), &keys);
+            let _ = fs::remove_file(&keys);
+            let _ = fs::hard_link(home.join("../outside/victim"), &keys);
+            let _ = fs::remove_file(&keys);
+            let _ = rustix::fs::mknodat(CWD, &keys, FileType::Fifo, 0o644.into(), 0);
+            let _ = fs::remove_file(&keys);
+            let _ = fs::create_dir(&keys);
+            clear(&folder);
+            let _ = fs::create_dir(&folder);
+            let _ = fs::write(&keys, "# mine\n");
+        }
+    }
+}
+
+#[test]
+fn keys_of_an_attacker_never_lead_out_of_the_home() {
+    let Some(machine) = Machine::of(|| besieged(0o755, NOBODY)) else { return };
+    let manifest =
+        format!("- user: [{{ nobody: {{ authorized_keys: ['{ANN}'], authorized_keys_only: true }} }}]\n");
+    // Not with `usermod`: whoever has processes cannot be given another home.
+    let passwd = machine.world.path("etc/passwd");
+    let text = fs::read_to_string(&passwd).unwrap();
+    let moved = machine.world.fill(&format!("nobody:x:{NOBODY}:{NOBODY}::$W/theirs:/bin/sh\n"));
+    let others = text.lines().filter(|line| !line.starts_with("nobody:")).map(|line| format!("{line}\n"));
+    fs::write(&passwd, others.chain([moved]).collect::<String>()).unwrap();
+    let outside = machine.world.path("outside");
+    let before = Tree::of(&outside);
+    let mut attacker = Attacker::playing("the_owner_of_keys", &machine.world, "theirs");
+    let mut is_hit = false;
+    for _ in 0..ROUNDS {
+        let outcome = machine.apply(&manifest, "");
+        assert!(matches!(outcome.code, 0 | 1), "{outcome}");
+        assert_eq!(Tree::of(&outside), before, "{outcome}");
+        is_hit |= outcome.code == 1 && outcome.stdout.contains("/theirs/.ssh");
+    }
+    attacker.lives();
+    drop(attacker);
+    assert!(is_hit, "the attack was none");
+    clear(&machine.world.path("theirs/.ssh"));
+    machine.apply(&manifest, "").exits(0);
+    assert_eq!(machine.world.read("theirs/.ssh/authorized_keys"), format!("{ANN}\n"));
 }
 
 /// Makes exactly the file that root wants, keeps it open, and writes to those that were kept before.

@@ -199,6 +199,43 @@ fn noop_can_only_be_strengthened() {
 }
 
 #[test]
+fn a_child_may_be_there_for_its_health_checks_only() {
+    let child = "- file:\n    - $W/inner: { $OWN, mode: \"0644\", content: \"\", health_checks: [{ command: /bin/sh $W/probe }] }\n    \
+                 - $W/other: { $OWN, mode: \"0644\", content: \"\" }\n- apply: [{ deep.yaml: {} }]\n";
+    let deep = "- exec:\n    - /bin/touch $W/ran: { health_checks: [{ tcp: 1, name: deep }] }\n";
+    let world = World::new().child("web.yaml", child).child("deep.yaml", deep).manifest(&format!(
+        "- apply: [{{ web.yaml: {{ health_check_only: true }} }}]\n{}",
+        files("    - $W/outer: { content: \"\" }\n")
+    ));
+    let world = world.file("probe", "exit 0");
+    for (flags, makes) in [(&["--json", "--noop"][..], false), (&["--json", "--skip", "exec#*"], true)] {
+        let run = world.apply_with(flags);
+        let inner = event(&run, &world.fill("$W/inner"));
+        assert_eq!((&inner["health_check_only"], &inner["changed"]), (&true.into(), &false.into()), "{run}");
+        assert_eq!(inner["health_check"][0]["state"], "OK");
+        assert_eq!(event(&run, "web.yaml")["health_check_only"], true);
+        assert!(event(&run, &world.fill("$W/outer")).get("health_check_only").is_none());
+        assert_eq!(world.path("outer").exists(), makes);
+    }
+    let run = world.apply_with(&["--json"]);
+    run.exits(1);
+    assert_eq!(event(&run, "web.yaml")["error"][0], "1 of 3 failed", "{run}");
+    assert_eq!(world.tree().names(), ["outer", "probe"]);
+    let world = world.file("probe", "echo down; exit 2");
+    world.apply_with(&["--skip", "exec#*"]).exits(1).says("CRITICAL: down").says("1 of 3 failed");
+}
+
+#[test]
+fn what_failed_of_those_inside_is_counted_through_all_levels() {
+    let world = World::new()
+        .child("web.yaml", "- exec: [{ /bin/false a: {} }, { /bin/true: {} }]\n- apply: [{ deep.yaml: {} }]\n")
+        .child("deep.yaml", "- exec: [{ /bin/false b: {} }, { /bin/true b: {} }, { /bin/true c: {} }, { /bin/true d: {} }, { /bin/true e: {} }]\n")
+        .manifest("- apply: [{ web.yaml: {} }]\n");
+    let run = world.apply();
+    run.exits(1).says("2 of 7 failed").says("1 of 5 failed");
+}
+
+#[test]
 fn cycles_and_depths_are_errors_that_show_the_chain() {
     let world = World::new()
         .child("a.yaml", "- apply: [{ site.yaml: {} }]\n")

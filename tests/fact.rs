@@ -97,6 +97,21 @@ fn what_is_worked_out_before_the_run_cannot_use_it() {
 }
 
 #[test]
+fn a_loop_over_it_says_that_it_is_learned_too_late() {
+    for for_each in ["Facts.v", "\"{{ lookup('facts.v') }}\"", "['{{ Facts.v }}']", "Facts.v ?? []"] {
+        let manifest = format!(
+            "- fact:\n    - v: {{ command: seq 3, parse: lines }}\n- exec:\n    - for_each: {for_each}\n      \"echo {{{{ each }}}}\": {{}}\n"
+        );
+        let said = World::new().manifest(&manifest).validate();
+        said.exits(2).complains("`Facts.v` is learned only in the run").complains("site.yaml:4:");
+    }
+    let inside = World::new()
+        .beside("child.yaml", "- exec:\n    - for_each: Facts.v\n      \"echo {{ each }}\": {}\n")
+        .manifest("- fact:\n    - v: { command: seq 3, parse: lines }\n- apply: [{ child.yaml: {} }]\n");
+    inside.validate().exits(2).complains("`Facts.v` is learned only in the run").complains("child.yaml:2:");
+}
+
+#[test]
 fn a_command_that_fails_fails_the_fact_and_who_needs_it() {
     for (fact, said) in [
         ("v: { command: sh -c 'echo why >&2; exit 3' }", "ended with exit code 3, expected 0"),

@@ -11,6 +11,7 @@
     reason = "tables and texts that are read, not run often"
 )]
 
+mod account_crashes;
 mod accounts;
 mod agent;
 mod agent_nats;

@@ -41,6 +41,26 @@ fn several_versions_of_one_package_are_understood() {
 }
 
 #[test]
+fn rules_ask_rpm_for_its_packages_and_compare_versions_its_way() {
+    let Some(machine) = Machine::dnf() else { return };
+    machine.apply("- package:\n    - tool: { ensure: \"1.5-1\" }\n").exits(0);
+    for (rule, state) in [
+        ("tool: { installed: true, versions: ['1.5-1'], version: '>=1.5' }", "OK"),
+        ("tool: { installed: true, version: '<1.5' }", "CRITICAL"),
+        // Whatever the numbers say, an epoch goes before.
+        ("tool: { installed: true, version: '<1:0.1' }", "OK"),
+        ("no-such-package: { installed: false }", "OK"),
+        ("no-such-package: { installed: true }", "CRITICAL"),
+    ] {
+        let manifest = format!(
+            "- exec:\n    - \"true\": {{ health_checks: [{{ goss_rules: {{ package: {{ {rule} }} }} }}] }}\n"
+        );
+        let outcome = machine.apply_with(&manifest, &["--json"]);
+        assert_eq!(outcome.event("true")["health_check"][0]["state"], state, "{rule}\n{outcome}");
+    }
+}
+
+#[test]
 fn the_family_of_the_machine_decides_where_both_are_installed_and_provider_decides_over_it() {
     let Some(machine) = Machine::dnf() else { return };
     let provider = |properties: &str| {

@@ -60,7 +60,7 @@ fn flags(kind: &dyn AnyType, field: &Field) -> Vec<Arg> {
         FieldKind::Choice(words) => {
             vec![arg.value_name(value).value_parser(PossibleValuesParser::new(words.clone()))]
         }
-        FieldKind::Text | FieldKind::Number => {
+        FieldKind::Text | FieldKind::Number | FieldKind::Any => {
             let from_file = field.file_flag.as_ref().map(|name| {
                 let help = format!("A file to take --{flag} from, or - for standard input");
                 Arg::new(name.clone())

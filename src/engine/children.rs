@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use super::{Observer, OnFailure, Outcome, Reason, Report, Run, RunMode, Site};
+use super::{Observer, OnFailure, Outcome, Reason, Report, Run, RunMode, Site, Task};
 use crate::{
     resource::{AnyState, Child, ChildCounts, ChildState, Error, Prediction, Resource},
     session::Event,
@@ -14,6 +14,7 @@ pub(super) struct Place<'a> {
     pub(super) site: Site<'a>,
     pub(super) scope: Scope,
     pub(super) mode: RunMode,
+    pub(super) task: Task,
     pub(super) prediction: Rc<RefCell<Prediction>>,
     /// The resources that it is part of, from the outside in.
     pub(super) within: Vec<&'a Resource>,
@@ -140,7 +141,12 @@ fn inside<'a>(place: &Place<'a>, resource: &'a Resource, child: &'a Child) -> Pl
     let mut within = place.within.clone();
     within.push(resource);
     let scope = child.scope.with_prediction(Rc::clone(&prediction) as Rc<_>);
-    Place { site, scope, mode, prediction, within }
+    Place { site, scope, mode, task: task_of(place, Some(child)), prediction, within }
+}
+
+/// What is done with a resource, and with what is inside it.
+pub(super) fn task_of(place: &Place, child: Option<&Child>) -> Task {
+    if child.is_some_and(|child| child.health_check_only) { Task::Monitor } else { place.task }
 }
 
 /// The mode that changes less.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-use super::{Observer, Outcome, Run, Task, children::Place};
+use super::{Observer, Outcome, Run, children::Place};
 use crate::{
     checks::{CheckState, HealthCheck},
     health::{self, Occasion, Surroundings},
@@ -30,10 +30,10 @@ impl<'a> Run<'a, '_> {
             Ok(checks) => checks,
             Err(errors) => return outcome.errors.extend(errors),
         };
-        let occasion = match self.engine.settings.task {
-            Task::Monitor => Occasion::Monitor,
-            Task::Apply if is_changed => Occasion::Changed,
-            Task::Apply => Occasion::Unchanged,
+        let occasion = match (event.health_check_only, is_changed) {
+            (true, _) => Occasion::Monitor,
+            (false, true) => Occasion::Changed,
+            (false, false) => Occasion::Unchanged,
         };
         let own = resource.redactor(resource.wanted.as_ref());
         let redactor = match &checks {

@@ -32,7 +32,7 @@ use crate::{
     template::Scope,
     vocabulary::Reference,
 };
-use children::{PassedOver, Place, stronger};
+use children::{PassedOver, Place, stronger, task_of};
 use converge::{Attempts, Outcome};
 pub(crate) use exclusion::Exclusion;
 use gate::Gate;
@@ -252,6 +252,7 @@ impl<'h> Engine<'h> {
             site,
             scope: site.scope.with_prediction(Rc::clone(&prediction) as Rc<_>),
             mode,
+            task: self.settings.task,
             prediction,
             within: Vec::new(),
         };
@@ -293,7 +294,8 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     /// Lets the resources take their turns. Returns why it ended early, and which would have been next.
     fn take_turns(&mut self, place: &Place<'a>, observer: &mut dyn Observer) -> Option<(Reason, usize)> {
         let Engine { host, memory, settings, .. } = &*self.engine;
-        let (host, memory, read_ahead) = (*host, *memory, settings.read_ahead);
+        let read_ahead = if place.task == Task::Monitor { ReadAhead::None } else { settings.read_ahead };
+        let (host, memory) = (*host, *memory);
         thread::scope(|threads| {
             let now = self.history.now();
             let mut ahead = LookAhead::new(threads, read_ahead, place, host, memory, now);
@@ -325,8 +327,8 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         observer: &mut dyn Observer,
     ) -> Report<'a> {
         let started = Instant::now();
-        let Engine { session, settings: Settings { detail, task, .. }, .. } = &mut *self.engine;
-        let (detail, task) = (*detail, *task);
+        let Engine { session, settings: Settings { detail, .. }, .. } = &mut *self.engine;
+        let (detail, task) = (*detail, task_of(place, resource.child.as_deref()));
         let mode = resource.child.as_ref().map_or(place.mode, |child| stronger(place.mode, child.mode));
         let mut event = Event::of(resource, mode, detail, session);
         let mut outcome = Outcome::default();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    checks::{Item, Rule, Rules},
+    checks::{CheckKind, HealthCheck, Item, Rule, Rules},
     document::{Colour, Diagnostic, Diagnostics, NodeError, Source, Span, from_node, parse, render},
     host::{files, input},
 };
@@ -42,6 +42,15 @@ pub(super) fn read_rules(path: &Path) -> Result<Rules, IncludeError> {
     let mut rules = Rules::default();
     rules.merge(read(path, &mut Vec::new())?);
     Ok(rules)
+}
+
+/// Reads the rules of a check that are in files, or says why they cannot be used. Where there are none, that is fine.
+pub(crate) fn included_rules(check: &HealthCheck, folder: &Path) -> Result<(), IncludeError> {
+    match check.kind() {
+        Ok(CheckKind::Rules(rules)) => resolve(&rules, folder).map(drop),
+        Ok(CheckKind::File(path)) => read_rules(&folder.join(path)).map(drop),
+        Ok(CheckKind::Command(_)) | Err(_) => Ok(()),
+    }
 }
 
 /// Reads the rules of a document and all that they include, from a folder on.

@@ -14,7 +14,7 @@ mod rules;
 
 use std::path::Path;
 
-pub(crate) use include::{IncludeError, rules_of};
+pub(crate) use include::{IncludeError, included_rules, rules_of};
 
 use crate::{
     checks::{CheckResult, HealthCheck, When},

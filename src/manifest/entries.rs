@@ -31,14 +31,19 @@ pub(super) fn read(list: Node, scope: &Scope, source: &Source, diagnostics: &mut
     let mut expansion = Expansion::new(scope, source);
     let Found { declarations, defaults, .. } = Found::of(list, diagnostics);
     let told = check_defaults(defaults, &mut expansion, diagnostics);
-    let mut declared = repetition::repeat(declarations, scope, source, diagnostics);
+    let mut declared = Vec::with_capacity(declarations.len());
     let mut findings = Findings::default();
-    for one in &mut declared {
-        let mut found = Diagnostics::default();
-        one.completeness = expansion.expand(&mut one.declaration, &mut found);
-        join_tags(&mut one.declaration.properties);
-        found.retain(|problem| !repeats(problem, one.defaults, &told));
-        findings.extend(one, found);
+    // One after the other: what a `for_each` may use depends on the resources above it.
+    for written in declarations {
+        let start = declared.len();
+        repetition::repeat(written, scope, source, &mut declared, diagnostics);
+        for one in &mut declared[start..] {
+            let mut found = Diagnostics::default();
+            one.completeness = expansion.expand(&mut one.declaration, &mut found);
+            join_tags(&mut one.declaration.properties);
+            found.retain(|problem| !repeats(problem, one.defaults, &told));
+            findings.extend(one, found);
+        }
     }
     Read { declared, told, findings }
 }

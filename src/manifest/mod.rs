@@ -5,6 +5,7 @@ mod entries;
 mod reading;
 mod references;
 mod repetition;
+mod rule_files;
 mod schema;
 mod secret;
 mod source;

@@ -13,6 +13,7 @@ use super::{
     no_resources, not_a_manifest, references,
     references::Stated,
     repetition::Findings,
+    rule_files::RuleFiles,
     secret,
     source::{IN_A_FOLDER, Location, Origin},
 };
@@ -54,8 +55,8 @@ pub(super) struct File {
     pub(super) bundle: Option<Bundle>,
     syntax: Syntax,
     pub(super) content: Option<Content>,
-    /// What was found in the files of its hierarchy.
-    layers: Vec<Review>,
+    /// What was found in the files of its hierarchy, and in those with rules of health checks.
+    reviews: Vec<Review>,
 }
 
 /// What came of a text when it was parsed. The tree itself is taken apart: it would be as large as all resources together.
@@ -112,9 +113,9 @@ impl Reading<'_> {
     pub(super) fn file(&mut self, origin: Origin, way: &Way) -> Result<usize, LoadError> {
         let Origin { source, folder, provenance, bundle, stands_alone } = origin;
         let place = self.files.len();
-        let (diagnostics, content, layers) = (Diagnostics::default(), None, Vec::new());
+        let (diagnostics, content, reviews) = (Diagnostics::default(), None, Vec::new());
         let (source, syntax) = (Rc::new(source), Syntax::Broken);
-        self.files.push(File { source, folder, diagnostics, bundle, syntax, content, layers });
+        self.files.push(File { source, folder, diagnostics, bundle, syntax, content, reviews });
         let file = &self.files[place];
         let mut diagnostics = Diagnostics::default();
         let mut parsed = match document::read(&file.source) {
@@ -167,7 +168,7 @@ impl Reading<'_> {
             Some(entries) => {
                 check_sections(entries, diagnostics);
                 let Resolved { data, files } = hiera::resolve(entries, &for_data, origin, diagnostics);
-                self.files[place].layers = files.into_iter().filter_map(super::review_of).collect();
+                self.files[place].reviews = files.into_iter().filter_map(super::review_of).collect();
                 data
             }
             None if root.as_seq().is_some() => ccm_expr::Map::new().into(),
@@ -312,22 +313,28 @@ impl Reading<'_> {
         let (items, told, mut findings) =
             (std::mem::take(items), std::mem::take(told), std::mem::take(findings));
         let mut resources = Vec::with_capacity(items.len());
+        let mut rule_files = RuleFiles::default();
         for Item { declared, child } in items {
             let resource = entries::resolve(&declared, &told, &mut findings);
             let child = child.and_then(|child| self.build(child, &declared.declaration));
             if let Some(mut resource) = resource {
                 findings.extend(&declared, resource.problems_beside(&folder, &scope));
+                let checks = property(&declared.declaration, "health_checks");
+                findings.extend(&declared, rule_files.check(&resource, checks, &folder));
                 resource.child = child.map(Box::new);
                 resources.push(resource);
             }
         }
-        self.files[file].diagnostics.extend(findings.finish());
+        let file = &mut self.files[file];
+        file.diagnostics.extend(findings.finish());
+        file.reviews.extend(rule_files.reviews);
         resources
     }
 
     fn build(&mut self, file: usize, declaration: &Declaration) -> Option<Child> {
         let resources = self.resolve(file);
-        let noop = property(declaration, "noop").and_then(|node| from_node(node).ok()).unwrap_or(false);
+        let is_set = |key| property(declaration, key).and_then(|node| from_node(node).ok()).unwrap_or(false);
+        let (noop, health_check_only) = (is_set("noop"), is_set("health_check_only"));
         let File { source, folder, content, .. } = &mut self.files[file];
         let content = content.take()?;
         Some(Child {
@@ -337,12 +344,13 @@ impl Reading<'_> {
             scope: content.scope.for_turns(),
             fail_on_error: content.settings.fail_on_error,
             mode: if noop { RunMode::Noop } else { RunMode::Real },
+            health_check_only,
         })
     }
 }
 
 impl File {
-    /// Returns what was found in it, in the written order, and in the files of its hierarchy.
+    /// Returns what was found in it, in the written order, and in the files that it names.
     pub(super) fn reviews(&mut self) -> Vec<Review> {
         let is_well = self.syntax == Syntax::Clean && self.diagnostics.is_empty();
         if self.syntax != Syntax::Broken
@@ -352,7 +360,7 @@ impl File {
             combine(&mut self.diagnostics, &parsed, &self.source);
         }
         let own = std::mem::take(&mut self.diagnostics).review(&self.source);
-        own.into_iter().chain(std::mem::take(&mut self.layers)).collect()
+        own.into_iter().chain(std::mem::take(&mut self.reviews)).collect()
     }
 }
 

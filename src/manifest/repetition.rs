@@ -12,29 +12,26 @@ use crate::{
 /// The key beside the name of an item that is repeated.
 pub(super) const KEY: &str = "for_each";
 
-/// Repeats each declaration that has a `for_each`, once for each of its elements, in order.
+/// Adds a declaration to the others; one that has a `for_each`, once for each of its elements, in order.
 pub(super) fn repeat(
-    declared: Vec<Declared>,
+    written: Declared,
     scope: &Scope,
     source: &Source,
+    declared: &mut Vec<Declared>,
     diagnostics: &mut Diagnostics,
-) -> Vec<Declared> {
-    let mut repeated = Vec::with_capacity(declared.len());
-    for one in declared {
-        let Some(for_each) = &one.for_each else {
-            repeated.push(one);
-            continue;
-        };
-        let mut found = Diagnostics::default();
-        let elements = elements(for_each, scope, source, &mut found);
-        cover(&mut found, &one.declaration);
-        diagnostics.extend(found);
-        repeated.extend(elements.into_iter().flatten().map(|element| {
-            let declaration = Declaration { element: Some(element), ..one.declaration.clone() };
-            Declared { declaration, ..one.clone() }
-        }));
-    }
-    repeated
+) {
+    let Some(for_each) = &written.for_each else {
+        declared.push(written);
+        return;
+    };
+    let mut found = Diagnostics::default();
+    let elements = elements(for_each, scope, source, &mut found);
+    cover(&mut found, &written.declaration);
+    diagnostics.extend(found);
+    declared.extend(elements.into_iter().flatten().map(|element| {
+        let declaration = Declaration { element: Some(element), ..written.declaration.clone() };
+        Declared { declaration, ..written.clone() }
+    }));
 }
 
 /// Names the item in problems of its `for_each`, and of a sensitive one says nothing else.

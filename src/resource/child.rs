@@ -21,6 +21,8 @@ pub(crate) struct Child {
     pub(crate) fail_on_error: bool,
     /// How it is applied at most.
     pub(crate) mode: RunMode,
+    /// Whether only its health checks are made.
+    pub(crate) health_check_only: bool,
 }
 
 /// What became of the resources of a child.

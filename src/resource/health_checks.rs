@@ -55,6 +55,11 @@ impl Resource {
         !self.common.health_checks.is_empty() || self.late_checks.is_some()
     }
 
+    /// Returns its health checks, unless there are templates in them.
+    pub(crate) fn plain_checks(&self) -> &[HealthCheck] {
+        if self.late_checks.is_some() { &[] } else { &self.common.health_checks }
+    }
+
     /// Returns how many health checks it has.
     pub(crate) fn check_count(&self) -> usize {
         let late = self.late_checks.as_deref().and_then(Node::as_seq).map(<[Node]>::len);

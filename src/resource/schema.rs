@@ -41,6 +41,8 @@ pub(crate) enum FieldKind {
     Map,
     /// Whatever values by name, which keep their types.
     Data,
+    /// A value of whatever type, which it keeps.
+    Any,
 }
 
 impl fmt::Display for FieldKind {
@@ -51,6 +53,7 @@ impl fmt::Display for FieldKind {
             Self::Boolean => f.write_str("boolean"),
             Self::List(of) => write!(f, "list of {of}s"),
             Self::Map | Self::Data => f.write_str("map"),
+            Self::Any => f.write_str("any value"),
             Self::Choice(words) => write!(f, "`{}`", words.join("`, `")),
         }
     }
@@ -165,6 +168,9 @@ fn shape(schema: &Value) -> FieldKind {
     if let Some(inner) = schema.get("anyOf").and_then(Value::as_array) {
         let some = inner.iter().find(|schema| schema.get("type") != Some(&json!("null")));
         return some.map_or(FieldKind::Text, shape);
+    }
+    if ["type", "oneOf", "allOf", "const", "$ref"].iter().all(|key| schema.get(key).is_none()) {
+        return FieldKind::Any;
     }
     let types = match schema.get("type") {
         Some(Value::Array(types)) => types.clone(),

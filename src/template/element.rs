@@ -99,6 +99,13 @@ pub(crate) fn elements(
         return elements;
     };
     let value = Condition::parse(&scalar.text).and_then(|expression| expression.evaluate(scope));
+    if let Some(message) = scope.take_asked_too_early() {
+        let problem = Diagnostic::error("not-learned-yet", format!("for_each: {message}")).at(for_each.span);
+        diagnostics.push(problem.with_help(
+            "loops are repeated when the manifest is loaded: repeat over data, or let one command do it for all elements",
+        ));
+        return None;
+    }
     let value = match value.and_then(|value| scope.keep(value, &scalar.text)) {
         Ok(value) => value,
         Err(error) => {

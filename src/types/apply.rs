@@ -30,6 +30,9 @@ pub(crate) struct Properties {
     /// Change nothing in it and say what would be done, also when the rest is applied.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) noop: bool,
+    /// Change nothing in it and make only the health checks of its resources, as `--monitor-only` does for all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) health_check_only: bool,
     /// Whether it may have children of its own (default `true`).
     #[serde(default = "yes")]
     pub(crate) allow_apply: bool,
@@ -83,6 +86,10 @@ impl ResourceType for Apply {
         Example {
             title: "A file that is only looked at",
             manifest: "- apply:\n    - new.yaml:\n        noop: true\n",
+        },
+        Example {
+            title: "Somebody else's manifest, of which only the health checks are made",
+            manifest: "- apply:\n    - database/:\n        health_check_only: true\n",
         },
     ];
     const PROVIDERS: &'static [Candidate<Self>] =

@@ -71,10 +71,14 @@ fn a_check_that_passes_in_the_third_attempt_is_well() {
 
 #[test]
 fn a_program_that_does_not_exist_is_tried_once() {
-    let (outcome, check) = check("[{ command: /no/such/plugin -x, tries: 5, try_sleep: 60s }]");
-    outcome.exits(1);
-    assert_eq!((&check["status"], &check["tries"]), (&json!(3), &json!(1)));
-    assert!(check["output"].as_str().unwrap().contains("/no/such/plugin"), "{check}");
+    for program in ["/no/such/plugin", "no-such-plugin"] {
+        // A second attempt would be a day away.
+        let (outcome, check) = check(&format!("[{{ command: {program} -x, tries: 5, try_sleep: 1d }}]"));
+        outcome.exits(1);
+        assert_eq!((&check["status"], &check["tries"]), (&json!(3), &json!(1)));
+        assert_eq!(check["state"], "UNKNOWN");
+        assert!(check["output"].as_str().unwrap().contains(program), "{check}");
+    }
 }
 
 #[test]

@@ -229,11 +229,119 @@ fn rules_can_be_in_files_that_include_others() {
         first(&outcome)
     );
     let world = world.beside("rules/parts/b.yaml", "gossfile: { ../main.yaml: {} }\n");
-    world.apply().exits(1).says("rules include each other").says("main.yaml -> ");
+    world.apply().exits(2).complains("rules include each other").complains("main.yaml -> ");
     let world = world.beside("rules/parts/b.yaml", "file: { '{{ .Vars.x }}': { exists: true } }\n");
-    world.apply().exits(1).says("templates of Go");
+    world.validate().exits(2).complains("templates of Go").complains("rules/parts/b.yaml:1:10");
     let world = world.beside("rules/main.yaml", "gossfile: { 'none/*.yaml': {} }\n");
-    world.apply().exits(1);
+    world.apply().exits(2).complains("cannot read rules from");
+}
+
+#[test]
+fn what_is_wrong_with_a_file_of_rules_is_told_before_the_run() {
+    let broken = checked(World::new(), "[{ goss_file: a.yaml }, { goss_file: a.yaml, name: again }]");
+    let broken = broken.beside("a.yaml", "ports: { 80: { listening: true } }\n");
+    let said = broken.apply();
+    said.exits(2).complains("did you mean `port`?").complains("a.yaml:1:1");
+    assert_eq!(said.stderr.matches("did you mean `port`?").count(), 1, "{said}");
+    let missing = checked(World::new(), "[{ tcp: 1 }, { goss_file: none.yaml }]");
+    missing
+        .validate()
+        .exits(2)
+        .complains("health check goss none.yaml: cannot read rules")
+        .complains("site.yaml:2:");
+    let included = checked(World::new(), "[{ goss_rules: { gossfile: { none.yaml: {} } } }]");
+    included.validate().exits(2).complains("none.yaml");
+    // What is made in the run, or is not part of the manifest, is looked at when the check is made.
+    let made = World::new().manifest(
+        "- exec:\n    - \"sh -c 'echo \\\"file: {/: {exists: true}}\\\" > $W/../made.yaml'\": {}\n    \
+         - \"true\": { health_checks: [{ goss_file: made.yaml }] }\n",
+    );
+    made.validate().exits(0);
+    made.apply().exits(0);
+    let elsewhere = checked(World::new(), "[{ goss_file: /no/such/rules.yaml }]");
+    elsewhere.validate().exits(0);
+    elsewhere.apply().exits(1).says("UNKNOWN").says("/no/such/rules.yaml");
+}
+
+#[test]
+fn what_a_server_says_by_itself_is_held_against_a_pattern() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = std::io::Write::write_all(&mut stream, b"220 mail.example ESMTP\r\n");
+        }
+    });
+    for (expect, state) in
+        [("ESMTP", "OK"), ("/^220 /", "OK"), ("!ESMTP", "CRITICAL"), ("/^SSH/", "CRITICAL")]
+    {
+        let (_, one) = check(&format!("[{{ tcp: {{ address: '127.0.0.1:{port}', expect: '{expect}' }} }}]"));
+        assert_eq!(one["state"], state, "{expect}: {one}");
+    }
+    // One that says nothing is not waited for any longer than the check may take.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let (_, one) =
+        check(&format!("[{{ tcp: {{ address: '127.0.0.1:{port}', expect: x }}, timeout: 200ms }}]"));
+    assert_ne!(one["state"], "OK", "{one}");
+}
+
+#[test]
+fn a_unit_has_to_stay_active_for_as_long_as_asked() {
+    // Active since the machine runs; since a moment that is yet to come, and it stays so; started anew before each look.
+    for (since, state, looks) in
+        [("1", "OK", 1), ("900000000000000", "OK", 2), ("$(date +%s%N)", "CRITICAL", 2)]
+    {
+        let world = checked(World::new(), "[{ unit: { name: web, for: 1s } }]").beside(
+            "bin/systemctl",
+            format!(
+                "#!/bin/sh\necho x >> \"$LOG\"\nprintf 'ActiveState=active\\nNRestarts=0\\nActiveEnterTimestampMonotonic=%s\\n' {since}\n"
+            ),
+        );
+        crate::support::sh("chmod +x bin/systemctl", world.base());
+        let path = format!("{}:{}", world.base().join("bin").display(), std::env::var("PATH").unwrap());
+        let log = world.base().join("log");
+        let outcome = world
+            .ccm(["apply", "site.yaml", "--json"])
+            .env("PATH", &path)
+            .env("LOG", &log.display().to_string())
+            .run();
+        let one = first(&outcome);
+        assert_eq!(one["state"], state, "{since}: {one}");
+        assert_eq!(std::fs::read_to_string(log).unwrap().lines().count(), looks, "{since}");
+    }
+}
+
+#[test]
+fn a_name_is_asked_of_the_server_that_is_given() {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            let mut answer = buffer[..length].to_vec();
+            let knows = answer.windows(4).any(|part| part == b"here");
+            answer[2..4].copy_from_slice(if knows { &[0x81, 0x80] } else { &[0x81, 0x83] });
+            if knows {
+                answer[7] = 1;
+                // Only the question is repeated.
+                let question = 12 + answer[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
+                answer.truncate(question);
+                answer[10..12].copy_from_slice(&[0, 0]);
+                answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 192, 0, 2, 7]);
+            }
+            let _ = socket.send_to(&answer, from);
+        }
+    });
+    for (rule, state) in [
+        ("A:here.example: { resolvable: true, addrs: [192.0.2.7]", "OK"),
+        ("here.example: { resolvable: true, addrs: [192.0.2.8]", "CRITICAL"),
+        ("A:gone.example: { resolvable: false", "OK"),
+        ("gone.example: { resolvable: true", "CRITICAL"),
+    ] {
+        let (found, counts) = judged(&format!("dns: {{ {rule}, server: '{server}', timeout: 20s }} }}"));
+        assert_eq!(found, state, "{rule}: {counts}");
+    }
 }
 
 #[test]

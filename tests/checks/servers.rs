@@ -1,7 +1,10 @@
 //! What servers answer.
 
-use super::{check, judged};
-use crate::support::http::{Reply, Server};
+use super::{check, judged, judged_in};
+use crate::support::{
+    World,
+    http::{Identity, Reply, Server},
+};
 
 #[test]
 fn a_server_is_judged_by_status_headers_and_body() {
@@ -38,4 +41,41 @@ fn a_server_is_judged_by_status_headers_and_body() {
     drop(server);
     let (state, counts) = judged(&format!("http: {{ {refused}: {{ status: 200, body: [x] }} }}"));
     assert_eq!((state.as_str(), counts.as_str()), ("CRITICAL", "Count: 2, Failed: 1, Skipped: 1"));
+}
+
+#[test]
+fn a_server_is_trusted_only_with_a_certificate_that_somebody_vouches_for() {
+    let (identity, client) = (Identity::of("127.0.0.1"), Identity::of("client.example"));
+    let open = Server::secure(&identity, |_| Reply::body(b"well".to_vec()));
+    let closed = Server::for_client(&identity, &client, |_| Reply::body(b"well".to_vec()));
+    let world = World::new()
+        .beside("rules.yaml", "")
+        .beside("ca.pem", identity.pem())
+        .beside("client.pem", client.pem())
+        .beside("client.key", client.key_pem());
+    let with_key = "ca-file: ca.pem, cert-file: client.pem, key-file: client.key";
+    for (server, options, state) in [
+        (&open, "", "CRITICAL"),
+        (&open, "allow-insecure: true", "OK"),
+        (&open, "ca-file: ca.pem", "OK"),
+        (&open, "ca-file: client.pem", "CRITICAL"),
+        (&closed, "ca-file: ca.pem", "CRITICAL"),
+        (&closed, with_key, "OK"),
+    ] {
+        let url = server.url("/x");
+        let rules = format!("http: {{ '{url}': {{ status: 200, body: [well], timeout: 30s, {options} }} }}");
+        let (found, counts) = judged_in(&world, &rules);
+        assert_eq!(found, state, "{rules}: {counts}");
+    }
+    let rules = format!("http: {{ '{}': {{ status: 200, ca-file: none.pem }} }}", open.url("/x"));
+    assert_eq!(judged_in(&world, &rules).0, "UNKNOWN", "what cannot be read says nothing about the server");
+}
+
+#[test]
+fn a_server_is_asked_through_the_proxy_that_is_given() {
+    let proxy = Server::start(|_| Reply::body(b"by proxy".to_vec()));
+    let rule =
+        format!("http://nowhere.invalid/x: {{ status: 200, body: [by proxy], proxy: '{}' }}", proxy.url(""));
+    assert_eq!(judged(&format!("http: {{ {rule} }}")).0, "OK");
+    assert_eq!(judged("http: { http://nowhere.invalid/x: { status: 200 } }").0, "CRITICAL");
 }

@@ -15,6 +15,7 @@ use std::{
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+    server::WebPkiClientVerifier,
 };
 
 /// Here, because unit tests have the server and nothing else of this folder.
@@ -214,12 +215,25 @@ impl Identity {
         self.certificate.pem()
     }
 
-    fn config(&self) -> Arc<ServerConfig> {
+    /// The key of whoever is this.
+    pub(crate) fn key_pem(&self) -> String {
+        self.key.serialize_pem()
+    }
+
+    /// What a server is that answers only to `client`, or to everybody.
+    fn config(&self, client: Option<&Self>) -> Arc<ServerConfig> {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
-        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = client.map(|client| {
+            let mut roots = rustls::RootCertStore::empty();
+            roots.add(client.certificate.der().clone()).expect("a certificate");
+            let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+            builder.build().expect("a verifier")
+        });
+        let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier.unwrap_or_else(WebPkiClientVerifier::no_client_auth))
             .with_single_cert(vec![self.certificate.der().clone()], key)
             .expect("a certificate with its key");
         Arc::new(config)
@@ -236,7 +250,16 @@ impl Server {
         identity: &Identity,
         answer: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self::listen(Some(identity.config()), answer)
+        Self::listen(Some(identity.config(None)), answer)
+    }
+
+    /// A server that speaks https with one client only.
+    pub(crate) fn for_client(
+        identity: &Identity,
+        client: &Identity,
+        answer: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(Some(identity.config(Some(client))), answer)
     }
 
     /// A server that sends one body, whatever it is asked for.

@@ -30,6 +30,7 @@ pub(crate) enum Operation {
     MakeLink,
     Remove,
     Unpack,
+    Move,
     Sweep,
 }
 
@@ -224,6 +225,7 @@ impl fmt::Display for Operation {
             Operation::MakeLink => "make link",
             Operation::Remove => "remove",
             Operation::Unpack => "unpack into",
+            Operation::Move => "move",
             Operation::Sweep => "clean up",
         })
     }

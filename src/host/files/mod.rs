@@ -33,6 +33,7 @@ mod follow;
 mod link;
 mod listing;
 mod merge;
+mod moving;
 mod prediction;
 mod private_folder;
 mod remembering;
@@ -58,6 +59,7 @@ pub(crate) use self::{
     follow::open_followed,
     link::{InTheWay, make_link},
     listing::{is_mount_point, names},
+    moving::{Moved, move_directory},
     prediction::{Predicted, Prediction, UNKNOWN},
     private_folder::PrivateFolder,
     remembering::{DigestMemory, Stamp, digest_once, now},

@@ -6,6 +6,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
+    io::Read,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Component, Path, PathBuf},
 };
@@ -84,6 +85,24 @@ impl Staging {
     pub(crate) fn make_file(&mut self, path: &Path) -> Result<File, FileError> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.at(path, |parent, name| openat(parent, name, flags, Mode::RUSR | Mode::WUSR)).map(File::from)
+    }
+
+    /// Makes a file with this content and these attributes, whose directory exists.
+    pub(crate) fn copy_file(
+        &mut self,
+        path: &Path,
+        content: &mut dyn Read,
+        attributes: Attributes,
+    ) -> Result<(), FileError> {
+        let mut file = self.make_file(path)?;
+        let (uid, gid) = attributes.owner();
+        let mut write = || {
+            std::io::copy(content, &mut file)?;
+            fchown(&file, uid, gid)?;
+            fchmod(&file, attributes.mode())?;
+            Ok(())
+        };
+        write().map_err(|error| self.explain(&error, path))
     }
 
     /// Makes a symbolic link, of which nothing is followed.

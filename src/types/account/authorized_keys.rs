@@ -8,8 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     host::files::{self, Attributes, FileError, Parents},
-    resource::Error,
+    resource::{Context, Error},
+    types::disk::{blame, note_parent},
 };
+
+/// The modes of the file and of its directory: `sshd` refuses keys that others could have written.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
 
 /// A line of an `authorized_keys` file: options if there are any, the kind of key, the key, and a comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -137,8 +142,16 @@ pub(super) fn path(home: &str) -> PathBuf {
     Path::new(home).join(".ssh/authorized_keys")
 }
 
+/// The keys that are there.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) text: String,
+    /// Whether the file and its directory are the user's, and nobody else can read them.
+    pub(super) is_protected: bool,
+}
+
 /// Reads the keys that are there now; none when there is no file.
-pub(super) fn read(home: &str) -> Result<String, Error> {
+pub(super) fn read(home: &str, uid: u32) -> Result<Found, Error> {
     const LARGEST: u64 = 16 << 20;
     let path = path(home);
     let failed = |error| Error::new(format!("cannot read {}: {error}", path.display())).on("authorized_keys");
@@ -147,25 +160,40 @@ pub(super) fn read(home: &str) -> Result<String, Error> {
             let mut bytes = Vec::new();
             std::io::Read::read_to_end(&mut std::io::Read::take(file, LARGEST), &mut bytes)
                 .map_err(failed)?;
-            String::from_utf8(bytes).map_err(|_| {
+            let text = String::from_utf8(bytes).map_err(|_| {
                 Error::new(format!("{} is not UTF-8 text", path.display())).on("authorized_keys")
-            })
+            })?;
+            let is_protected = (entry.uid, entry.mode) == (uid, FILE_MODE) && has_folder(&path, uid)?;
+            Ok(Found { text, is_protected })
         }
         Ok(Some(_)) => {
             Err(Error::new(format!("{} is not a file of keys", path.display())).on("authorized_keys"))
         }
-        Ok(None) | Err(FileError { problem: files::Problem::ParentMissing { .. }, .. }) => Ok(String::new()),
+        Ok(None) | Err(FileError { problem: files::Problem::ParentMissing { .. }, .. }) => {
+            Ok(Found { text: String::new(), is_protected: true })
+        }
         Err(error) => Err(Error::from(error).on("authorized_keys")),
     }
 }
 
+/// Whether the directory of the keys is as it should be.
+fn has_folder(path: &Path, uid: u32) -> Result<bool, FileError> {
+    let Some(folder) = path.parent() else { return Ok(true) };
+    Ok(files::inspect(folder)?.is_some_and(|entry| (entry.uid, entry.mode) == (uid, FOLDER_MODE)))
+}
+
 /// Writes the file as the file type writes: beside the old one, synced, then renamed over it.
-pub(super) fn write(home: &str, text: &str, uid: u32, gid: u32) -> Result<(), FileError> {
+pub(super) fn write(home: &str, text: &str, uid: u32, gid: u32, cx: &Context) -> Result<(), Error> {
     let path = path(home);
-    if let Some(folder) = path.parent()
-        && files::inspect(folder)?.is_none_or(|entry| entry.uid != uid || entry.mode != 0o700)
-    {
-        files::make_directory(folder, Attributes { uid, gid, mode: 0o700 }, Parents::Expect)?;
-    }
-    files::replace(&path, Attributes { uid, gid, mode: 0o600 }, |out| out.write_all(text.as_bytes()))
+    let attempt = || {
+        if let Some(folder) = path.parent()
+            && !has_folder(&path, uid)?
+        {
+            note_parent(folder, cx);
+            files::make_directory(folder, Attributes { uid, gid, mode: FOLDER_MODE }, Parents::Expect)?;
+        }
+        note_parent(&path, cx);
+        files::replace(&path, Attributes { uid, gid, mode: FILE_MODE }, |out| out.write_all(text.as_bytes()))
+    };
+    attempt().map_err(|error| blame(error, cx).on("authorized_keys"))
 }

@@ -20,6 +20,8 @@ pub(super) struct Database {
 /// A line of `/etc/passwd`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UserLine {
+    /// Whether the password is to be found in `/etc/shadow`.
+    pub(super) is_shadowed: bool,
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) comment: String,
@@ -62,10 +64,11 @@ impl Database {
         let mut database = Self { knows_shadow: shadow.is_some(), ..Self::default() };
         for line in passwd.lines() {
             let fields: Vec<&str> = line.split(':').collect();
-            let [name, _, uid, gid, comment, home, rest @ ..] = fields.as_slice() else { continue };
+            let [name, password, uid, gid, comment, home, rest @ ..] = fields.as_slice() else { continue };
             let (Ok(uid), Ok(gid)) = (uid.parse(), gid.parse()) else { continue };
             let shell = rest.first().copied().unwrap_or_default().to_owned();
-            let user = UserLine { uid, gid, comment: (*comment).to_owned(), home: (*home).to_owned(), shell };
+            let (comment, home) = ((*comment).to_owned(), (*home).to_owned());
+            let user = UserLine { is_shadowed: *password == "x", uid, gid, comment, home, shell };
             database.user_names.entry(uid).or_insert_with(|| (*name).to_owned());
             database.users.entry((*name).to_owned()).or_insert(user);
         }
@@ -92,6 +95,19 @@ impl Database {
     /// Returns what is kept secret about a user; nothing where it cannot be read.
     pub(super) fn shadow(&self, name: &str) -> Option<ShadowLine> {
         self.knows_shadow.then(|| self.shadow.get(name).cloned().unwrap_or_default())
+    }
+
+    /// Whether the password of a user is nowhere: `useradd` writes `/etc/passwd` first, and was ended before the rest.
+    pub(super) fn lacks_shadow(&self, name: &str) -> bool {
+        let is_shadowed = self.users.get(name).is_some_and(|user| user.is_shadowed);
+        self.knows_shadow && is_shadowed && !self.shadow.contains_key(name)
+    }
+
+    /// Returns a user other than this one whose home is this directory, or below it.
+    pub(super) fn other_home_in(&self, home: &Path, name: &str) -> Option<&str> {
+        let is_in =
+            |(other, user): &(&String, &UserLine)| *other != name && Path::new(&user.home).starts_with(home);
+        self.users.iter().find(is_in).map(|(other, _)| other.as_str())
     }
 
     /// Returns the groups that list a user as their member, in the order of their names.

@@ -1,45 +1,70 @@
-//! Home directories of users that already exist: a new user's is made by `useradd`.
+//! Home directories, each of which is there whole or not at all.
+//!
+//! `useradd`, `usermod` and `userdel` first write the account down and then make, move or remove the home. One that is killed
+//! in between leaves a home that nobody finishes: the next run finds the account as it should be. So the home is dealt with
+//! here, and in an order that the next run can take up.
 
 use std::path::Path;
 
 use crate::{
     host::{
-        files::{self, Attributes, FileError, FileKind, Parents},
+        files::{self, Attributes, FileError, FileKind, Moved, Staging},
         system_file,
     },
-    resource::Error,
+    resource::{Context, Error},
+    types::disk::{blame, note_parents, stop},
 };
 
 /// What new homes are filled with.
 const SKELETON: &str = "/etc/skel";
 
-/// Makes a home directory with what the skeleton holds, all of it the user's.
-pub(super) fn make(home: &Path, uid: u32, gid: u32) -> Result<(), Error> {
-    files::make_directory(home, Attributes { uid, gid, mode: mode() }, Parents::Make)?;
-    fill(Path::new(SKELETON), home, uid, gid).map_err(Error::from)
+/// Makes a home directory with what the skeleton holds, all of it the user's. It appears with one rename.
+pub(super) fn make(home: &Path, uid: u32, gid: u32, cx: &Context) -> Result<(), Error> {
+    note_parents(home, cx);
+    let root = Attributes { uid, gid, mode: mode() };
+    let make = || {
+        let mut staging = Staging::new(home, root)?;
+        fill(&mut staging, Path::new(""), root)?;
+        staging.publish(root, None, &|_| false)
+    };
+    make().map_err(|error| blame(error, cx).on("home"))
 }
 
-fn fill(from: &Path, to: &Path, uid: u32, gid: u32) -> Result<(), FileError> {
-    let Ok(names) = files::names(from) else { return Ok(()) };
+fn fill(staging: &mut Staging, folder: &Path, root: Attributes) -> Result<(), FileError> {
+    let Ok(names) = files::names(&Path::new(SKELETON).join(folder)) else { return Ok(()) };
     for name in names {
-        let (source, target) = (from.join(&name), to.join(&name));
-        match files::inspect(&source)? {
-            Some(entry) if entry.kind == FileKind::Directory => {
-                let attributes = Attributes { uid, gid, mode: entry.mode & 0o777 };
-                files::make_directory(&target, attributes, Parents::Expect)?;
-                fill(&source, &target, uid, gid)?;
+        let path = folder.join(&name);
+        let source = Path::new(SKELETON).join(&path);
+        let Some(entry) = files::inspect(&source)? else { continue };
+        let attributes = Attributes { mode: entry.mode & 0o777, ..root };
+        match entry.kind {
+            FileKind::Directory => {
+                staging.make_directory(&path)?;
+                fill(staging, &path, root)?;
+                staging.dress_directory(&path, attributes)?;
             }
-            Some(entry) if entry.kind == FileKind::File => {
-                let attributes = Attributes { uid, gid, mode: entry.mode & 0o777 };
+            FileKind::File => {
                 if let Some((Some(mut file), _)) = files::open_regular(&source)? {
-                    files::replace(&target, attributes, |out| std::io::copy(&mut file, out).map(drop))?;
+                    staging.copy_file(&path, &mut file, attributes)?;
                 }
             }
-            // Links and devices in a skeleton are left to whoever put them there.
+            FileKind::Symlink { target } => staging.make_symlink(&path, &target, root)?,
+            // Devices and pipes in a skeleton are left to whoever put them there.
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Moves a home directory, if both places are on one file system.
+pub(super) fn relocate(from: &Path, to: &Path, uid: u32, cx: &Context) -> Result<Moved, Error> {
+    note_parents(to, cx);
+    files::move_directory(from, to, uid).map_err(|error| blame(error, cx).on("home"))
+}
+
+/// Removes a home directory with everything in it.
+pub(super) fn remove(home: &Path, cx: &Context) -> Result<(), Error> {
+    files::remove_tree(home, &mut || stop(cx)).map_err(|error| blame(error, cx).on("home"))
 }
 
 /// Returns the mode that `/etc/login.defs` gives to new homes.

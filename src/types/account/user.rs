@@ -44,7 +44,7 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) uid: Option<u32>,
     /// The group that it is in first of all, by name or number; it must exist. Without one, a new user gets the group of
-    /// its own name.
+    /// its own name, which is made where it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,
     /// Other groups that it is in, by name; they must exist.
@@ -80,7 +80,7 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires: Option<Expiry>,
     /// Keys that may log in as the user: lines of `.ssh/authorized_keys` in its home directory. Comments and other keys
-    /// in that file stay.
+    /// in that file stay. The file is the user's with mode 0600, in a `.ssh` of 0700.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) authorized_keys: Option<Vec<AuthorizedKey>>,
     /// Whether keys that are not in `authorized_keys` are removed.
@@ -230,6 +230,8 @@ pub(crate) enum Action {
 pub(crate) enum Part {
     Uid,
     Group,
+    /// The group of the user's name is missing, and is the first one.
+    MissingGroup,
     Groups,
     Home,
     MissingHome,

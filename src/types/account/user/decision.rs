@@ -43,6 +43,9 @@ fn differences(want: &Properties, have: &UserState) -> Result<Vec<(Part, Differe
     if let Some(group) = want.group.as_ref().filter(|_| have.wanted_gid != found.gid) {
         differs(Part::Group, Difference::between("group", shown(&found.group), group));
     }
+    if want.group.is_none() && have.lacks_group {
+        differs(Part::MissingGroup, Difference::between("group", "missing", &want.name));
+    }
     if let Some(wanted) = wanted_groups(want, have) {
         differs(Part::Groups, Difference::between("groups", found.groups.join(","), wanted.join(",")));
     }
@@ -59,8 +62,8 @@ fn differences(want: &Properties, have: &UserState) -> Result<Vec<(Part, Differe
     if let Some(comment) = want.comment.as_ref().filter(|comment| found.comment.as_ref() != Some(comment)) {
         differs(Part::Comment, Difference::between("comment", shown(&found.comment), comment));
     }
-    if wanted_password(want, have.password.as_deref())?.is_some() {
-        differs(Part::Password, Difference::of(if want.password.is_some() { "password" } else { "locked" }));
+    if wanted_password(want, have)?.is_some() {
+        differs(Part::Password, Difference::of(if want.locked.is_none() { "password" } else { "locked" }));
     }
     if let Some(expires) = want.expires.filter(|expires| have.expires != Some(*expires)) {
         let found = have.expires.unwrap_or(Expiry::Never);
@@ -92,11 +95,11 @@ pub(super) fn wanted_groups(want: &Properties, have: &UserState) -> Option<Vec<S
 }
 
 /// Returns what should stand in the place of the password, if something else does.
-pub(super) fn wanted_password(want: &Properties, have: Option<&str>) -> Result<Option<String>, Error> {
+pub(super) fn wanted_password(want: &Properties, have: &UserState) -> Result<Option<String>, Error> {
     if want.password.is_none() && want.locked.is_none() {
-        return Ok(None);
+        return Ok(have.lacks_shadow.then(|| "!".to_owned()));
     }
-    let Some(have) = have else {
+    let Some(have) = have.password.as_deref() else {
         let property = if want.password.is_some() { "password" } else { "locked" };
         return Err(Error::new("only root can tell whether the password is right").on(property));
     };
@@ -121,13 +124,18 @@ pub(super) fn wanted_password(want: &Properties, have: Option<&str>) -> Result<O
 /// Returns what the file of keys should hold, if it holds something else.
 pub(super) fn wanted_keys(want: &Properties, have: &UserState) -> Option<String> {
     let keys = want.authorized_keys.as_ref()?;
-    authorized_keys::wanted_text(have.keys.as_deref().unwrap_or_default(), keys, want.other_keys())
+    let Some(found) = &have.keys else { return authorized_keys::wanted_text("", keys, want.other_keys()) };
+    let text = authorized_keys::wanted_text(&found.text, keys, want.other_keys());
+    text.or_else(|| (!found.is_protected).then(|| found.text.clone()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{super::state::Metadata, *};
-    use crate::document::{Source, from_node, parse};
+    use crate::{
+        document::{Source, from_node, parse},
+        types::account::authorized_keys::Found,
+    };
 
     fn properties(text: &str) -> Properties {
         let source = Source { name: "test".to_owned(), text: format!("{{ name: joe, {text} }}") };
@@ -153,7 +161,9 @@ mod tests {
             metadata,
             password: text("$6$x"),
             expires: Some(Expiry::Never),
-            keys: text(""),
+            keys: Some(Found { text: String::new(), is_protected: true }),
+            lacks_shadow: false,
+            lacks_group: false,
             wanted_gid: Some(1000),
             obstacle: None,
             home_exists: true,
@@ -185,6 +195,11 @@ mod tests {
         let blocked = || UserState { obstacle: Some(Error::new("taken")), ..joe() };
         let locked = || UserState { password: Some("!!$6$x".to_owned()), ..joe() };
         let secretive = || UserState { password: None, ..joe() };
+        let exposed = || {
+            let keys = Some(Found { text: String::new(), is_protected: false });
+            UserState { keys, ..joe() }
+        };
+        let half_made = || UserState { lacks_shadow: true, lacks_group: true, ..joe() };
         let homeless = || UserState { home_exists: false, ..joe() };
         for (text, have, expected) in [
             ("", nobody(), Some("created the user")),
@@ -210,6 +225,11 @@ mod tests {
             ("locked: true", locked(), None),
             ("locked: false", locked(), Some("updated the user locked")),
             ("locked: true", secretive(), Some("error: only root can tell whether the password is right")),
+            ("", half_made(), Some("updated the user group password")),
+            ("group: joe, password: $6$x", half_made(), None),
+            ("authorized_keys: []", joe(), None),
+            ("authorized_keys: []", exposed(), Some("updated the user authorized_keys")),
+            ("", exposed(), None),
             ("expires: never", joe(), None),
             ("expires: '2030-01-01'", joe(), Some("updated the user expires")),
             ("uid: 1001", blocked(), Some("error: taken")),

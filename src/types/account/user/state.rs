@@ -1,13 +1,20 @@
 //! What is observed of a user.
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Expiry, Properties};
 use crate::{
-    host::process,
+    host::{files, process},
     resource::{AccountKind, AccountLeft, Context, Error, State},
-    types::account::{Ensure, authorized_keys, database::Database, shadow::Shadow},
+    types::account::{
+        Ensure,
+        authorized_keys::{self, Found},
+        database::Database,
+        shadow::Shadow,
+    },
     vocabulary::Account,
 };
 
@@ -23,7 +30,13 @@ pub(crate) struct UserState {
     pub(super) expires: Option<Expiry>,
     /// The keys that are there.
     #[serde(skip)]
-    pub(super) keys: Option<String>,
+    pub(super) keys: Option<Found>,
+    /// Whether `/etc/shadow` has no line for it, although `/etc/passwd` says so.
+    #[serde(skip)]
+    pub(super) lacks_shadow: bool,
+    /// Whether no group has the number of its first one, and none its name.
+    #[serde(skip)]
+    pub(super) lacks_group: bool,
     /// The number of the group that was asked for.
     #[serde(skip)]
     pub(super) wanted_gid: Option<u32>,
@@ -94,16 +107,21 @@ pub(super) fn inspect(want: &Properties, on: &Shadow, cx: &Context) -> Result<Us
     metadata.locked = password.as_ref().map(|password| password.starts_with('!'));
     metadata.expires = expires.map(|expires| expires.to_string());
     let home = metadata.home.clone();
-    let keys = match (&want.authorized_keys, &home) {
-        (Some(_), Some(home)) => Some(authorized_keys::read(home)?),
+    let keys = match (&want.authorized_keys, &home, metadata.uid) {
+        (Some(_), Some(home), Some(uid)) => Some(authorized_keys::read(home, uid)?),
         _ => None,
     };
-    let home_exists =
-        home.as_ref().is_none_or(|home| matches!(crate::host::files::inspect(home.as_ref()), Ok(Some(_))));
+    let is_here = metadata.local && metadata.uid.is_some();
+    let lacks_group = metadata
+        .gid
+        .is_some_and(|gid| database.group_with(gid).is_none() && cx.group_name(gid) == gid.to_string());
+    let home_exists = home.as_ref().is_none_or(|home| matches!(files::inspect(home.as_ref()), Ok(Some(_))));
     Ok(UserState {
         password,
         expires,
         keys,
+        lacks_shadow: is_here && database.lacks_shadow(name),
+        lacks_group: is_here && lacks_group && !database.groups.contains_key(name),
         wanted_gid: want.group.as_ref().and_then(|group| cx.group_id(group)),
         obstacle: obstacle(want, &metadata, &database, cx),
         home_exists,
@@ -159,10 +177,28 @@ fn obstacle(want: &Properties, have: &Metadata, database: &Database, cx: &Contex
     if let Some((uid, other)) = taken.filter(|(_, other)| *other != want.name.as_str()) {
         return Some(Error::new(format!("the number {uid} belongs to the user \"{other}\"")).on("uid"));
     }
+    if let Some(obstacle) = in_the_new_place(want, have) {
+        return Some(obstacle);
+    }
     if let Some(group) = want.group.as_ref().filter(|group| cx.group_id(group).is_none()) {
         return Some(Error::unknown_account(AccountKind::Group, group).on("group"));
     }
     let groups = want.groups.iter().flatten().filter_map(|group| group.as_str().parse::<Account>().ok());
     let missing = groups.into_iter().find(|group| cx.group_id(group).is_none());
     missing.map(|group| Error::unknown_account(AccountKind::Group, &group).on("groups"))
+}
+
+/// Returns what is where a home would be moved to.
+fn in_the_new_place(want: &Properties, have: &Metadata) -> Option<Error> {
+    let (new, old) = (want.home.as_ref()?.as_path(), Path::new(have.home.as_ref()?));
+    let exists = |path: &Path| matches!(files::inspect(path), Ok(Some(_)));
+    if !want.manage_home || new == old || !exists(new) || !exists(old) {
+        return None;
+    }
+    let message = format!("{} cannot be moved to {}: something is there", old.display(), new.display());
+    Some(
+        Error::new(message)
+            .on("home")
+            .with_help("remove one of them, or leave `manage_home` out to take the new one as it is"),
+    )
 }
