@@ -13,6 +13,7 @@
 
 mod accounts;
 mod agent;
+mod agent_health;
 mod agent_nats;
 mod agent_sources;
 mod agent_systemd;

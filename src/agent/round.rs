@@ -1,13 +1,13 @@
 //! One run: manifests are loaded with fresh facts and data, and applied in their order under the run lock.
 
-use std::{collections::HashSet, path::Path, time::Instant};
+use std::{collections::HashSet, path::Path, sync::Arc, time::Instant};
 
 use super::{
     Surroundings,
     fleet::Fleet,
     intake::{Intake, Judge},
     log::{Log, LogLevel},
-    metrics::{self, Metrics},
+    metrics,
     watching::{OwnWrites, Subject, Watching},
 };
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     },
     host::Host,
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
+    metrics::Metrics,
     resource::{Resource, Watches, flattened},
     session::Session,
     state::{Held, Memory, Patience, RunLock},
@@ -38,6 +39,8 @@ pub(crate) struct Outcome {
     pub(crate) failed: usize,
     pub(crate) changed: usize,
     pub(crate) resources: usize,
+    /// Whether the manifest has health checks.
+    pub(crate) has_checks: bool,
     /// Why it was not applied at all.
     pub(crate) error: Option<String>,
     /// The resources that were changed, without those that only acted because others did.
@@ -59,10 +62,10 @@ pub(crate) struct Round<'a> {
 }
 
 /// A manifest that was loaded for a run.
-struct Ready {
-    number: usize,
-    manifest: Manifest,
-    selected: Selected,
+pub(super) struct Ready {
+    pub(super) number: usize,
+    pub(super) manifest: Manifest,
+    pub(super) selected: Selected,
     is_whole: bool,
 }
 
@@ -98,7 +101,7 @@ impl Round<'_> {
         if self.mode == RunMode::Real {
             self.surroundings.recover(self.host, self.memory);
         }
-        let mut engine = Engine::new(self.host, self.memory, self.settings(), Session::begin());
+        let mut engine = Engine::new(self.host, self.memory, self.settings(Task::Apply), Session::begin());
         for ready in &ready {
             if self.host.interrupt.requested().is_some() {
                 break;
@@ -121,7 +124,7 @@ impl Round<'_> {
         own: &mut OwnWrites,
     ) -> Outcome {
         let Ready { number, manifest, selected, .. } = ready;
-        let source = address(intake, *number);
+        let source = intake.address_of(*number);
         let before = engine.session().events().len();
         let site = Site {
             resources: &manifest.resources,
@@ -137,6 +140,7 @@ impl Round<'_> {
             manifest: *number,
             source: &source,
             folder: &manifest.working_directory,
+            selected,
             watching,
             own,
             looked_at: 0,
@@ -155,8 +159,8 @@ impl Round<'_> {
         let took = started.elapsed();
         let disturbed = if is_watched { self.look_again(site, *number, &repaired) } else { Vec::new() };
         let summary = &finished.summary;
+        let resources = flattened(&manifest.resources);
         if ready.is_whole {
-            let resources = flattened(&manifest.resources);
             let names: Vec<Reference> = resources.iter().map(|resource| resource.reference()).collect();
             self.fleet.keep_only(&source, &names);
         }
@@ -184,6 +188,7 @@ impl Round<'_> {
             failed: summary.failed_resources,
             changed: summary.changed_resources,
             resources: looked_at,
+            has_checks: resources.iter().any(|resource| resource.is_checked()),
             error: finished.unrecorded.map(|error| error.to_string()),
             repaired,
             disturbed,
@@ -198,33 +203,35 @@ impl Round<'_> {
             return Vec::new();
         }
         let selected = Selected::with_refreshes(names, site.resources);
-        let settings = Settings { mode: RunMode::Noop, ..self.settings() };
+        let settings = Settings { mode: RunMode::Noop, ..self.settings(Task::Apply) };
         let mut second_look = SecondLook { manifest, repaired, disturbed: Vec::new() };
         let site = Site { selected: &selected, on_failure: OnFailure::Continue, ..site };
         Engine::new(self.host, self.memory, settings, Session::begin()).apply(site, None, &mut second_look);
         second_look.disturbed
     }
 
-    fn settings(&self) -> Settings {
+    pub(super) fn settings(&self, task: Task) -> Settings {
         Settings {
             mode: self.mode,
             diffs: Diffs::Unwanted,
             detail: Detail::Outline,
             exclusion: Exclusion::WholeRun,
-            foresight: Foresight::USUAL,
+            // Who only checks does not look at the resources themselves.
+            foresight: if task == Task::Monitor { Foresight::None } else { Foresight::USUAL },
             registrations: self.fleet.registrations(),
-            task: Task::Apply,
+            task,
         }
     }
 
     /// Loads the manifests that can be; of the others the outcome is told.
-    fn load(
+    pub(super) fn load(
         &self,
         intake: &Intake,
         extents: &[(usize, Extent)],
         outcomes: &mut Vec<Outcome>,
     ) -> Result<Vec<Ready>, String> {
         let inputs = self.inputs(intake)?;
+        let facts = Arc::clone(&inputs.facts);
         let mut all = Vec::new();
         for (number, slot) in intake.manifests() {
             let Some((_, extent)) = extents.iter().find(|(wanted, _)| *wanted == number) else { continue };
@@ -260,6 +267,7 @@ impl Round<'_> {
                 }
             }
         }
+        self.metrics.observe(&metrics::FACTS_GATHER, &[], facts.spent());
         Ok(all)
     }
 
@@ -307,12 +315,12 @@ impl Judge for Round<'_> {
 
 impl Outcome {
     fn not_applied(manifest: usize, error: String) -> Self {
-        let (failed, changed, resources) = (0, 0, 0);
         Self {
             manifest,
-            failed,
-            changed,
-            resources,
+            failed: 0,
+            changed: 0,
+            resources: 0,
+            has_checks: false,
             error: Some(error),
             repaired: Vec::new(),
             disturbed: Vec::new(),
@@ -330,11 +338,6 @@ fn watch(watching: &mut Watching, ready: &Ready) {
     let watches: Vec<Watches> = resources.iter().map(|resource| resource.wanted.watches()).collect();
     let named = resources.iter().map(|resource| resource.reference()).zip(&watches);
     watching.set(ready.number, &ready.manifest.working_directory, named);
-}
-
-fn address(intake: &Intake, number: usize) -> String {
-    let found = intake.manifests().find(|(own, _)| *own == number);
-    found.map(|(_, slot)| slot.address.to_string()).unwrap_or_default()
 }
 
 /// Returns what is wrong in one line.
@@ -368,6 +371,7 @@ struct Witness<'w> {
     manifest: usize,
     source: &'w str,
     folder: &'w Path,
+    selected: &'w Selected,
     watching: Option<&'w mut Watching>,
     own: &'w mut OwnWrites,
     looked_at: usize,
@@ -386,10 +390,13 @@ impl Observer for Witness<'_> {
 
     fn finished(&mut self, report: &Report) {
         let Report { resource, event, excluded, errors, summary, warnings, .. } = report;
+        // Of what this run is not about, nothing is known.
+        if excluded.is_none() || self.selected.contains(resource) {
+            self.round.fleet.note(self.source, Task::Apply, report);
+        }
         if excluded.is_some() {
             return;
         }
-        self.round.fleet.note(self.source, report);
         self.looked_at += 1;
         let log = self.round.log;
         for warning in warnings {
@@ -410,7 +417,7 @@ impl Observer for Witness<'_> {
                 }
             }
         }
-        self.round.metrics.count_event(event, resource.common.sensitive);
+        metrics::count_event(self.round.metrics, event, resource.common.sensitive);
         if self.looked_at.is_multiple_of(TAKE_EVENTS_AFTER)
             && let Some(watching) = self.watching.as_deref_mut()
         {
