@@ -330,6 +330,7 @@ fn a_hundred_edits_are_repaired_in_well_under_a_second() {
         })
         .collect();
     took.sort_unstable();
+    println!("a hundred edits: {:.1?} (median), {:.1?} (worst)", took[50], took[99]);
     // A busy machine takes longer; the original needs up to 270 s.
     assert!(took[99] < std::time::Duration::from_mins(1), "{:?} (median), {:?} (worst)", took[50], took[99]);
 }

@@ -13,6 +13,8 @@
 
 mod accounts;
 mod agent;
+mod agent_faults;
+mod agent_fleet;
 mod agent_health;
 mod agent_nats;
 mod agent_sources;
@@ -61,6 +63,7 @@ mod loops;
 mod manifest;
 mod mistakes;
 mod nats;
+mod nats_logins;
 mod overlap;
 mod package;
 mod package_apt;

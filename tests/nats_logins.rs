@@ -140,8 +140,7 @@ fn creds_open_the_door_where_an_operator_signed_for_them() {
         "mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1,
     });
     let account_claims = json!({ "limits": limits, "type": "account", "version": 2 });
-    let system_limits =
-        json!({ "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1 });
+    let system_limits = json!({ "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1 });
     let system_claims = json!({ "limits": system_limits, "type": "account", "version": 2 });
     let user_claims =
         json!({ "pub": {}, "sub": {}, "subs": -1, "data": -1, "payload": -1, "type": "user", "version": 2 });

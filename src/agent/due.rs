@@ -119,7 +119,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::vocabulary::Reference;
+    use crate::{agent::pauses::Repair, vocabulary::Reference};
 
     fn subject(manifest: usize, name: &str) -> Subject {
         Subject { manifest, resource: Reference { kind: "file".to_owned(), name: name.to_owned() } }
@@ -161,7 +161,7 @@ mod tests {
     fn what_is_left_alone_waits_and_is_not_forgotten() {
         let (mut due, mut pauses, now) = (Due::default(), Pauses::default(), Instant::now());
         for _ in 0..3 {
-            let _ = pauses.repaired(&subject(0, "/a"), now);
+            let _ = pauses.repaired(&Repair { subject: subject(0, "/a"), is_sensitive: false }, now);
         }
         due.subjects.extend([subject(0, "/a")]);
         assert!(!due.is_anything(&pauses, now));

@@ -2,8 +2,7 @@
 //! connection and no thread.
 
 use std::{
-    cell::RefCell,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -39,7 +38,7 @@ pub(crate) struct Fleet {
     connection: Option<Arc<Connection>>,
     publisher: Option<Publisher>,
     /// Which resources are not to be registered.
-    fitness: RefCell<Fitness>,
+    fitness: Mutex<Fitness>,
     outbox: Option<Outbox>,
     host: String,
     wish: Wish,
@@ -85,7 +84,7 @@ impl Fleet {
             nats,
             connection: None,
             publisher: None,
-            fitness: RefCell::default(),
+            fitness: Mutex::default(),
             outbox: None,
             host: String::new(),
             wish,
@@ -116,7 +115,7 @@ impl Fleet {
                 nats,
                 connection: None,
                 publisher: None,
-                fitness: RefCell::default(),
+                fitness: Mutex::default(),
                 outbox: None,
                 host,
                 wish,
@@ -157,7 +156,7 @@ impl Fleet {
             nats,
             connection: Some(connection),
             publisher,
-            fitness: RefCell::default(),
+            fitness: Mutex::default(),
             outbox,
             host,
             wish,
@@ -184,16 +183,20 @@ impl Fleet {
     pub(crate) fn note(&self, manifest: &str, task: Task, report: &Report) {
         let Some(publisher) = &self.publisher else { return };
         let resource = report.resource.reference();
-        let is_fit = self.fitness.borrow_mut().is_fit(manifest, &resource, task, &report.event);
+        let is_fit = self.fitness().is_fit(manifest, &resource, task, &report.event);
         let entries = if is_fit { report.registrations.clone() } else { Vec::new() };
         publisher.note(manifest, &resource, entries);
+    }
+
+    fn fitness(&self) -> MutexGuard<'_, Fitness> {
+        self.fitness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets what resources registered that a manifest does not have any more.
     pub(crate) fn keep_only(&self, manifest: &str, resources: &[Reference]) {
         if let Some(publisher) = &self.publisher {
             publisher.keep_only(manifest, resources);
-            self.fitness.borrow_mut().keep_only(manifest, &resources.iter().collect());
+            self.fitness().keep_only(manifest, &resources.iter().collect());
         }
     }
 

@@ -8,6 +8,7 @@
 //!
 //! With local sources and nothing to do, the only thing that wakes it is the service manager's watchdog.
 
+mod apart;
 mod cache;
 mod chance;
 mod checkup;
@@ -50,7 +51,7 @@ use crate::{
 };
 
 /// What the agent is given by the program around it.
-pub(crate) trait Surroundings {
+pub(crate) trait Surroundings: Sync {
     /// Returns the machine, of which nothing is remembered from earlier runs.
     fn host(&self) -> Host;
     /// Returns what manifests are loaded with, with facts that are fresh.

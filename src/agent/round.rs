@@ -8,6 +8,7 @@ use super::{
     intake::{Intake, Judge},
     log::{Log, LogLevel},
     metrics,
+    pauses::Repair,
     watching::{OwnWrites, Subject, Watching},
 };
 use crate::{
@@ -44,7 +45,7 @@ pub(crate) struct Outcome {
     /// Why it was not applied at all.
     pub(crate) error: Option<String>,
     /// The resources that were changed, without those that only acted because others did.
-    pub(crate) repaired: Vec<Subject>,
+    pub(crate) repaired: Vec<Repair>,
     /// Those of them that somebody else has changed since.
     pub(crate) disturbed: Vec<Subject>,
 }
@@ -197,14 +198,15 @@ impl Round<'_> {
 
     /// Returns which of the resources that were just changed are not as they should be. The stamps of what the agent wrote
     /// are taken after it was written: whoever came in between would be taken for the agent.
-    fn look_again(&self, site: Site, manifest: usize, repaired: &[Subject]) -> Vec<Subject> {
-        let names: HashSet<Reference> = repaired.iter().map(|subject| subject.resource.clone()).collect();
+    fn look_again(&self, site: Site, manifest: usize, repaired: &[Repair]) -> Vec<Subject> {
+        let names: HashSet<Reference> =
+            repaired.iter().map(|repair| repair.subject.resource.clone()).collect();
         if names.is_empty() {
             return Vec::new();
         }
-        let selected = Selected::with_refreshes(names, site.resources);
+        let selected = Selected::with_refreshes(names.clone(), site.resources);
         let settings = Settings { mode: RunMode::Noop, ..self.settings(Task::Apply) };
-        let mut second_look = SecondLook { manifest, repaired, disturbed: Vec::new() };
+        let mut second_look = SecondLook { manifest, repaired: &names, disturbed: Vec::new() };
         let site = Site { selected: &selected, on_failure: OnFailure::Continue, ..site };
         Engine::new(self.host, self.memory, settings, Session::begin()).apply(site, None, &mut second_look);
         second_look.disturbed
@@ -375,7 +377,7 @@ struct Witness<'w> {
     watching: Option<&'w mut Watching>,
     own: &'w mut OwnWrites,
     looked_at: usize,
-    repaired: Vec<Subject>,
+    repaired: Vec<Repair>,
 }
 
 /// After so many resources the kernel's events are taken, so that it need not keep more than it can.
@@ -411,7 +413,8 @@ impl Observer for Witness<'_> {
             log.info(message, &[("resource", resource), ("what", &what), ("cause", &self.round.cause)]);
             if !event.noop {
                 let subject = Subject { manifest: self.manifest, resource: resource.reference() };
-                self.repaired.extend(Some(subject).filter(|_| !event.refreshed));
+                let repair = Repair { subject, is_sensitive: resource.common.sensitive };
+                self.repaired.extend(Some(repair).filter(|_| !event.refreshed));
                 if self.watching.is_some() {
                     self.own.note(&resource.wanted.watches(), self.folder);
                 }
@@ -429,7 +432,7 @@ impl Observer for Witness<'_> {
 /// Sees what a dry run would change once more.
 struct SecondLook<'r> {
     manifest: usize,
-    repaired: &'r [Subject],
+    repaired: &'r HashSet<Reference>,
     disturbed: Vec<Subject>,
 }
 
@@ -442,11 +445,10 @@ impl Observer for SecondLook<'_> {
 
     fn finished(&mut self, report: &Report) {
         let Report { resource, event, .. } = report;
-        let subject = Subject { manifest: self.manifest, resource: resource.reference() };
         // What a command is for, it does once: that it would run again tells nothing.
         let is_state = !resource.kind.refreshes();
-        if event.changed && is_state && self.repaired.contains(&subject) {
-            self.disturbed.push(subject);
+        if event.changed && is_state && self.repaired.contains(&resource.reference()) {
+            self.disturbed.push(Subject { manifest: self.manifest, resource: resource.reference() });
         }
     }
 }

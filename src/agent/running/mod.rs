@@ -22,6 +22,7 @@ use self::{
 };
 use super::{
     Config, Log, Openings, Surroundings,
+    apart::{Leftovers, apart},
     control::{self, Asked},
     due::{Cause, Due},
     exporter::{self, Exported},
@@ -91,6 +92,8 @@ pub(crate) struct Agent<'s> {
     next_run: Instant,
     /// When health checks are made again.
     next_check: Option<Instant>,
+    /// When memory that runs needed is given back.
+    leftovers: Leftovers,
     /// Until when the first run waits for sources.
     patience: Instant,
     callers: Vec<Asked>,
@@ -158,6 +161,7 @@ impl<'s> Agent<'s> {
             due: Due::default(),
             together: None,
             next_run: now,
+            leftovers: Leftovers::default(),
             patience: now,
             callers: Vec::new(),
             last: BTreeMap::new(),
@@ -202,12 +206,15 @@ impl<'s> Agent<'s> {
             if now >= self.next_run {
                 self.due.all(Cause::Interval);
             }
+            self.leftovers.give_back(now);
             if self.is_time(now) {
-                self.perform();
+                apart(|| self.perform());
+                self.leftovers.note();
                 continue;
             }
             if self.next_check.is_some_and(|moment| now >= moment) {
-                self.check_health();
+                apart(|| self.check_health());
+                self.leftovers.note();
             } else {
                 self.sleep(&hangups, now);
             }
@@ -274,7 +281,8 @@ impl<'s> Agent<'s> {
         let pause = self.due.next(&self.pauses, now);
         // What is left alone is not waited for together with anything.
         let together = self.together.filter(|_| self.due.is_anything(&self.pauses, now));
-        let moments = [Some(self.next_run), self.next_check, pulse, first, together, pause];
+        let leftovers = self.leftovers.due();
+        let moments = [Some(self.next_run), self.next_check, pulse, first, together, pause, leftovers];
         let until = moments.into_iter().flatten().min();
         let mut descriptors = vec![self.setting.interrupt.as_fd(), hangups.as_fd(), self.mailbox.as_fd()];
         descriptors.extend(self.watching.as_ref().map(|watching| watching.inotify().as_fd()));

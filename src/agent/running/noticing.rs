@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Agent, Message, round};
 use crate::{
     agent::{
+        apart::apart,
         due::Cause,
         intake::Workshop,
         metrics,
@@ -60,7 +61,10 @@ impl Agent<'_> {
     pub(super) fn settle(&mut self, host: &Host) {
         let setting = &self.setting;
         let round = round(setting, &self.exported, &self.fleet, host, RunMode::Real, "changed");
-        for number in self.intake.settle(&round, &*setting.log) {
+        let (intake, log) = (&mut self.intake, &*setting.log);
+        let changed = apart(|| intake.settle(&round, log));
+        self.leftovers.note();
+        for number in changed {
             // What somebody fights about may be something else now.
             self.pauses.end(number);
             self.health.forget(number);

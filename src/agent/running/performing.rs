@@ -11,8 +11,9 @@ use crate::{
         due::{Cause, Plan},
         intake::Workshop,
         metrics,
+        pauses::Repair,
         round::Outcome,
-        watching::{Drift, OwnWrites, Subject, Watching},
+        watching::{Drift, OwnWrites, Watching},
     },
     host::Host,
 };
@@ -63,6 +64,8 @@ impl Agent<'_> {
         let disturbed = outcomes.iter().flat_map(|outcome| outcome.disturbed.clone()).collect();
         self.take_drift(Drift { subjects: disturbed, ..Drift::default() });
         for outcome in outcomes {
+            // The lists of resources are of no use any more, and may be long.
+            let outcome = Outcome { repaired: Vec::new(), disturbed: Vec::new(), ..outcome };
             self.last.insert(outcome.manifest, (now, outcome));
         }
         self.exported.metrics.set(&metrics::LAST_RUN, &[], now.as_duration().as_secs_f64());
@@ -81,12 +84,13 @@ impl Agent<'_> {
     /// Counts repairs, and leaves alone what needs them again and again.
     fn note_repairs(&mut self, outcomes: &[Outcome], noticed: Option<Instant>) {
         let now = Instant::now();
-        let repaired: Vec<&Subject> = outcomes.iter().flat_map(|outcome| &outcome.repaired).collect();
+        let repaired: Vec<&Repair> = outcomes.iter().flat_map(|outcome| &outcome.repaired).collect();
         if let Some(noticed) = noticed.filter(|_| !repaired.is_empty()) {
             self.exported.metrics.observe(&metrics::REPAIR_LATENCY, &[], now - noticed);
         }
-        for subject in repaired {
-            if let Some(pause) = self.pauses.repaired(subject, now) {
+        for repair in repaired {
+            if let Some(pause) = self.pauses.repaired(repair, now) {
+                let subject = &repair.subject;
                 let resource = format!("{}#{}", subject.resource.kind, subject.resource.name);
                 let length = crate::vocabulary::Duration::from(pause.length);
                 let message = "somebody else changes it again and again: it is left alone for a while";

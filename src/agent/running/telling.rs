@@ -42,7 +42,8 @@ impl Agent<'_> {
         let metrics = &self.exported.metrics;
         metrics.clear(&metrics::BACKOFF);
         for (Subject { resource, .. }, pause) in self.pauses.all(Instant::now()) {
-            metrics.set(&metrics::BACKOFF, &[&resource.kind, &resource.name], pause.length.as_secs_f64());
+            let name = if pause.is_sensitive { "hidden" } else { &resource.name };
+            metrics.set(&metrics::BACKOFF, &[&resource.kind, name], pause.length.as_secs_f64());
         }
         let mut sources = Vec::new();
         for slot in &self.intake.slots {
