@@ -1,7 +1,7 @@
 # What people run: see README.md.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: run test lint bench callgrind mutants release test-packages lint-packages callgrind-packages bench-packages \
+.PHONY: run test lint bench fleet callgrind mutants release test-packages lint-packages callgrind-packages bench-packages \
   book packages try-packages try-editor test-other deny
 
 # A folder of your own for the first manifest.
@@ -80,6 +80,13 @@ bench-packages:
 	$(call install,cfengine3 puppet-agent ansible-core curl python3-venv,; they are not compared with)
 	@[ -x $(PEERS)/bin/salt-call ] || { python3 -m venv $(PEERS) && $(PEERS)/bin/pip install -q salt==3008.3 pyinfra==3.10.0; } || \
 	  echo "not installed: salt, pyinfra; they are not compared with"
+
+# Figures of agents, of the program that people install: two hundred at one server, one with 10,000 resources.
+fleet: test-packages
+	cargo build --release
+	CCM_UNDER_TEST=$(CURDIR)/target/release/ccm \
+	  cargo test --test ccm -- --ignored --nocapture --test-threads=1 agent_fleet::
+	CCM_UNDER_TEST=$(CURDIR)/target/release/ccm cargo test --test ccm -- --nocapture agent::a_hundred_edits
 
 # Counts instructions, which a busy machine does not change; `make callgrind UPDATE=1` writes down those of this build.
 callgrind: callgrind-packages

@@ -22,6 +22,7 @@ mod health;
 mod hiera;
 mod host;
 mod manifest;
+mod metrics;
 mod nats;
 mod outbox;
 mod redaction;

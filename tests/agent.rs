@@ -270,7 +270,7 @@ fn a_dry_agent_changes_nothing_and_says_what_it_would_do() {
     assert!(!world.path("a").exists());
 }
 
-fn get(port: u16, path: &str) -> String {
+pub(crate) fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = String::new();
@@ -331,6 +331,7 @@ fn a_hundred_edits_are_repaired_in_well_under_a_second() {
         })
         .collect();
     took.sort_unstable();
+    println!("a hundred edits: {:.1?} (median), {:.1?} (worst)", took[50], took[99]);
     // A busy machine takes longer; the original needs up to 270 s.
     assert!(took[99] < std::time::Duration::from_mins(1), "{:?} (median), {:?} (worst)", took[50], took[99]);
 }

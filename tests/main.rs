@@ -14,6 +14,9 @@
 mod account_crashes;
 mod accounts;
 mod agent;
+mod agent_faults;
+mod agent_fleet;
+mod agent_health;
 mod agent_nats;
 mod agent_sources;
 mod agent_systemd;
@@ -61,6 +64,7 @@ mod loops;
 mod manifest;
 mod mistakes;
 mod nats;
+mod nats_logins;
 mod overlap;
 mod package;
 mod package_apt;

@@ -45,7 +45,7 @@ pub(crate) struct Written {
     pub(crate) splay: Option<Duration>,
     /// How often HTTP sources are asked whether they changed, and NATS sources besides being subscribed to.
     pub(crate) poll: Duration,
-    /// How often health checks run between the runs; not at all when not given.
+    /// How often health checks run between the runs; not at all when not given. A critical one has its manifest applied.
     pub(crate) health_check_interval: Option<Duration>,
     /// Whether drift is repaired when it happens, instead of at the next run.
     pub(crate) watch: bool,

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     fmt,
+    mem::take,
     time::Instant,
 };
 
@@ -13,6 +14,8 @@ use super::{pauses::Pauses, round::Extent, watching::Subject};
 pub(crate) enum Cause {
     /// Something on the machine was changed.
     Drift,
+    /// A health check is critical.
+    Health,
     /// The time has come.
     Interval,
     /// A source has something new.
@@ -29,6 +32,7 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Self::Drift => "drift",
+            Self::Health => "health",
             Self::Interval => "interval",
             Self::Changed => "changed",
             Self::Asked => "asked",
@@ -45,6 +49,8 @@ pub(crate) struct Due {
     pub(crate) everything: Option<Cause>,
     /// Manifests whose content is new.
     pub(crate) manifests: BTreeSet<usize>,
+    /// Manifests that have a critical health check.
+    pub(crate) unhealthy: BTreeSet<usize>,
     /// Resources that may have drifted.
     pub(crate) subjects: BTreeSet<Subject>,
     /// When drift was noticed.
@@ -72,11 +78,15 @@ impl Due {
             return Some(Plan { cause, extents: (0..count).map(|number| (number, Extent::Whole)).collect() });
         }
         let mut extents: BTreeMap<usize, Extent> = BTreeMap::new();
-        let is_changed = !self.manifests.is_empty();
-        extents.extend(std::mem::take(&mut self.manifests).into_iter().map(|number| (number, Extent::Whole)));
-        let (waiting, ready): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut self.subjects)
-            .into_iter()
-            .partition(|subject| pauses.of(subject, now).is_some());
+        let (changed, unhealthy) = (take(&mut self.manifests), take(&mut self.unhealthy));
+        let cause = match (changed.is_empty(), unhealthy.is_empty()) {
+            (false, _) => Cause::Changed,
+            (true, false) => Cause::Health,
+            (true, true) => Cause::Drift,
+        };
+        extents.extend(changed.into_iter().chain(unhealthy).map(|number| (number, Extent::Whole)));
+        let (waiting, ready): (BTreeSet<_>, BTreeSet<_>) =
+            take(&mut self.subjects).into_iter().partition(|subject| pauses.of(subject, now).is_some());
         self.subjects = waiting;
         for Subject { manifest, resource } in ready {
             if let Extent::Only(names) =
@@ -85,15 +95,17 @@ impl Due {
                 names.insert(resource);
             }
         }
-        let cause = if is_changed { Cause::Changed } else { Cause::Drift };
         (!extents.is_empty()).then(|| Plan { cause, extents: extents.into_iter().collect() })
+    }
+
+    /// Whether a manifest is to be applied as a whole, which waits for nothing.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.everything.is_some() || !self.manifests.is_empty() || !self.unhealthy.is_empty()
     }
 
     /// Whether something can run now.
     pub(crate) fn is_anything(&self, pauses: &Pauses, now: Instant) -> bool {
-        self.everything.is_some()
-            || !self.manifests.is_empty()
-            || self.subjects.iter().any(|subject| pauses.of(subject, now).is_none())
+        self.is_whole() || self.subjects.iter().any(|subject| pauses.of(subject, now).is_none())
     }
 
     /// When the first of the resources that are left alone is looked at again.
@@ -107,7 +119,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::vocabulary::Reference;
+    use crate::{agent::pauses::Repair, vocabulary::Reference};
 
     fn subject(manifest: usize, name: &str) -> Subject {
         Subject { manifest, resource: Reference { kind: "file".to_owned(), name: name.to_owned() } }
@@ -136,10 +148,20 @@ mod tests {
     }
 
     #[test]
+    fn a_critical_check_runs_its_manifest_as_a_whole() {
+        let mut due = Due::default();
+        due.unhealthy.insert(1);
+        due.subjects.insert(subject(1, "/a"));
+        let plan = due.plan(3, &Pauses::default(), Instant::now()).unwrap();
+        assert_eq!(plan, Plan { cause: Cause::Health, extents: vec![(1, Extent::Whole)] });
+        assert!(!due.is_anything(&Pauses::default(), Instant::now()));
+    }
+
+    #[test]
     fn what_is_left_alone_waits_and_is_not_forgotten() {
         let (mut due, mut pauses, now) = (Due::default(), Pauses::default(), Instant::now());
         for _ in 0..3 {
-            let _ = pauses.repaired(&subject(0, "/a"), now);
+            let _ = pauses.repaired(&Repair { subject: subject(0, "/a"), is_sensitive: false }, now);
         }
         due.subjects.extend([subject(0, "/a")]);
         assert!(!due.is_anything(&pauses, now));

@@ -1,7 +1,6 @@
 //! Serves metrics over HTTP: `/metrics`, `/healthz` and `/readyz`, and nothing else.
 
 use std::{
-    fmt::Write as _,
     io::{self, Read, Write},
     net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs},
     sync::{
@@ -14,8 +13,11 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::metrics::{Metrics, SOURCE_AGE};
-use crate::host::system_file;
+use super::metrics::SOURCE_AGE;
+use crate::{
+    host::system_file,
+    metrics::{Kind, Metric, Metrics, metric},
+};
 
 /// Connections that send nothing must not keep others out for long, nor all of them.
 const MOST_CALLERS: usize = 8;
@@ -115,7 +117,9 @@ impl Exported {
         let now = Timestamp::now();
         for (source, fetched) in self.sources.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             if let Some(fetched) = fetched {
-                self.metrics.set(&SOURCE_AGE, &[source], now.duration_since(*fetched).as_secs_f64());
+                // A clock that was set back makes nothing younger than new.
+                let age = now.duration_since(*fetched).as_secs_f64().max(0.0);
+                self.metrics.set(&SOURCE_AGE, &[source], age);
             }
         }
         let mut text = self.metrics.text();
@@ -139,33 +143,30 @@ fn process() -> String {
     let boot = boot.lines().find_map(|line| line.strip_prefix("btime ")).and_then(|time| time.parse().ok());
     let page = number(rustix::param::page_size());
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let open = system_file::count("/proc/self/fd");
-    let mut text = String::new();
-    for (name, kind, help, value) in [
-        ("cpu_seconds_total", "counter", "Time spent on a processor", (field(14) + field(15)) / ticks),
-        ("resident_memory_bytes", "gauge", "Memory in use", field(24) * page),
-        ("virtual_memory_bytes", "gauge", "Memory reserved", field(23)),
-        (
-            "start_time_seconds",
-            "gauge",
-            "When the program was started",
-            boot.unwrap_or(0.0) + field(22) / ticks,
-        ),
-        ("open_fds", "gauge", "Open descriptors", number(open)),
-        (
-            "max_fds",
-            "gauge",
-            "Most open descriptors",
-            limit.map_or(f64::INFINITY, |limit| number(usize::try_from(limit).unwrap_or(usize::MAX))),
-        ),
-    ] {
-        let _ = write!(
-            text,
-            "# HELP process_{name} {help}\n# TYPE process_{name} {kind}\nprocess_{name} {value}\n"
-        );
+    let limit = limit.map_or(f64::INFINITY, |limit| number(usize::try_from(limit).unwrap_or(usize::MAX)));
+    let metrics = Metrics::counting();
+    for (metric, value) in PROCESS.iter().zip([
+        (field(14) + field(15)) / ticks,
+        field(24) * page,
+        field(23),
+        boot.unwrap_or(0.0) + field(22) / ticks,
+        number(system_file::count("/proc/self/fd")),
+        limit,
+    ]) {
+        metrics.set(metric, &[], value);
     }
-    text
+    metrics.text()
 }
+
+/// What is told of the process.
+const PROCESS: [Metric; 6] = [
+    metric("process_cpu_seconds_total", "Time spent on a processor", Kind::Counter, &[]),
+    metric("process_resident_memory_bytes", "Memory in use", Kind::Gauge, &[]),
+    metric("process_virtual_memory_bytes", "Memory reserved", Kind::Gauge, &[]),
+    metric("process_start_time_seconds", "When the program was started", Kind::Gauge, &[]),
+    metric("process_open_fds", "Open descriptors", Kind::Gauge, &[]),
+    metric("process_max_fds", "Most open descriptors", Kind::Gauge, &[]),
+];
 
 /// Returns a number as metrics have them. Beyond four thousand million of anything nobody counts.
 fn number(count: usize) -> f64 {

@@ -2,7 +2,7 @@
 //! connection and no thread.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -10,11 +10,12 @@ use std::{
 use super::{
     Config, Log,
     config::{self, Written},
+    fitness::Fitness,
     source::Address,
     status::NatsStatus,
 };
 use crate::{
-    engine::{Registrations, Report},
+    engine::{Registrations, Report, Task},
     nats::{Connection, ContextChoice, Listening, Nats, Persistence, REGISTRATION_STREAM, Status},
     outbox::{Limits, Outbox, Run},
     registration::{Publisher, Transport},
@@ -36,6 +37,8 @@ pub(crate) struct Fleet {
     nats: Arc<Nats>,
     connection: Option<Arc<Connection>>,
     publisher: Option<Publisher>,
+    /// Which resources are not to be registered.
+    fitness: Mutex<Fitness>,
     outbox: Option<Outbox>,
     host: String,
     wish: Wish,
@@ -81,6 +84,7 @@ impl Fleet {
             nats,
             connection: None,
             publisher: None,
+            fitness: Mutex::default(),
             outbox: None,
             host: String::new(),
             wish,
@@ -111,6 +115,7 @@ impl Fleet {
                 nats,
                 connection: None,
                 publisher: None,
+                fitness: Mutex::default(),
                 outbox: None,
                 host,
                 wish,
@@ -156,6 +161,7 @@ impl Fleet {
             nats,
             connection: Some(connection),
             publisher,
+            fitness: Mutex::default(),
             outbox,
             host,
             wish,
@@ -179,16 +185,23 @@ impl Fleet {
     }
 
     /// Notes what a resource registers that had its turn.
-    pub(crate) fn note(&self, manifest: &str, report: &Report) {
-        if let Some(publisher) = &self.publisher {
-            publisher.note(manifest, &report.resource.reference(), report.registrations.clone());
-        }
+    pub(crate) fn note(&self, manifest: &str, task: Task, report: &Report) {
+        let Some(publisher) = &self.publisher else { return };
+        let resource = report.resource.reference();
+        let is_fit = self.fitness().is_fit(manifest, &resource, task, &report.event);
+        let entries = if is_fit { report.registrations.clone() } else { Vec::new() };
+        publisher.note(manifest, &resource, entries);
+    }
+
+    fn fitness(&self) -> MutexGuard<'_, Fitness> {
+        self.fitness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets what resources registered that a manifest does not have any more.
     pub(crate) fn keep_only(&self, manifest: &str, resources: &[Reference]) {
         if let Some(publisher) = &self.publisher {
             publisher.keep_only(manifest, resources);
+            self.fitness().keep_only(manifest, &resources.iter().collect());
         }
     }
 

@@ -154,6 +154,12 @@ impl Intake {
         self.slots.iter().filter(|slot| slot.purpose == Purpose::Manifest).enumerate()
     }
 
+    /// Returns where a manifest comes from, without credentials.
+    pub(crate) fn address_of(&self, manifest: usize) -> String {
+        let found = self.manifests().find(|(number, _)| *number == manifest);
+        found.map(|(_, slot)| slot.address.to_string()).unwrap_or_default()
+    }
+
     fn data(&self) -> Option<&Slot> {
         self.slots.first().filter(|slot| slot.purpose == Purpose::Data)
     }

@@ -3,18 +3,23 @@
 //! Threads ask the sources ([`source`]) and answer callers ([`control`], [`exporter`]); everything that changes the machine
 //! or decides about it happens in the one main thread, which waits for all of them in one `poll` ([`waiting`]) and then
 //! runs what is due ([`due`]). What sources send is judged and put in force by [`intake`]; [`round`] loads and applies it
-//! through the same `Engine` as `ccm apply`. Drift is noticed by [`watching`], and fights over a resource by [`pauses`].
+//! through the same `Engine` as `ccm apply`, and [`checkup`] makes health checks between runs. Drift is noticed by
+//! [`watching`], and fights over a resource by [`pauses`].
 //!
 //! With local sources and nothing to do, the only thing that wakes it is the service manager's watchdog.
 
+mod apart;
 mod cache;
 mod chance;
+mod checkup;
 mod config;
 mod content;
 mod control;
 mod due;
 mod exporter;
+mod fitness;
 mod fleet;
+mod health;
 mod intake;
 mod log;
 mod mailbox;
@@ -46,7 +51,7 @@ use crate::{
 };
 
 /// What the agent is given by the program around it.
-pub(crate) trait Surroundings {
+pub(crate) trait Surroundings: Sync {
     /// Returns the machine, of which nothing is remembered from earlier runs.
     fn host(&self) -> Host;
     /// Returns what manifests are loaded with, with facts that are fresh.

@@ -24,16 +24,27 @@ struct Fight {
     pause: Option<Pause>,
 }
 
+/// A resource whose drift was undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Repair {
+    pub(crate) subject: Subject,
+    /// Whether its name is not to be shown to everybody.
+    pub(crate) is_sensitive: bool,
+}
+
 /// A resource is left alone until this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
     pub(crate) until: Instant,
     pub(crate) length: Duration,
+    /// Whether the name of the resource is not to be shown to everybody.
+    pub(crate) is_sensitive: bool,
 }
 
 impl Pauses {
     /// Notes that drift of a resource was undone. Returns the pause that begins, if this was once too often.
-    pub(crate) fn repaired(&mut self, subject: &Subject, now: Instant) -> Option<Pause> {
+    pub(crate) fn repaired(&mut self, repair: &Repair, now: Instant) -> Option<Pause> {
+        let Repair { subject, is_sensitive } = repair;
         let fight = self.0.entry(subject.clone()).or_insert(Fight { repairs: Vec::new(), pause: None });
         // The time of a pause does not count: whoever goes on after it goes on with the same fight.
         let ended = fight.pause.map(|pause| pause.until);
@@ -47,7 +58,7 @@ impl Pauses {
             return None;
         }
         let length = fight.pause.map_or(FIRST, |pause| LONGEST.min(pause.length * 2));
-        fight.pause = Some(Pause { until: now + length, length });
+        fight.pause = Some(Pause { until: now + length, length, is_sensitive: *is_sensitive });
         fight.pause
     }
 
@@ -79,32 +90,36 @@ mod tests {
         Subject { manifest, resource: Reference { kind: "file".to_owned(), name: "/x".to_owned() } }
     }
 
+    fn repair(manifest: usize) -> Repair {
+        Repair { subject: subject(manifest), is_sensitive: false }
+    }
+
     #[test]
     fn three_repairs_in_ten_minutes_begin_a_pause_that_doubles() {
         let (mut pauses, start) = (Pauses::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(pauses.repaired(&subject(0), at(0)), None);
-        assert_eq!(pauses.repaired(&subject(0), at(1)), None);
-        assert_eq!(pauses.repaired(&subject(1), at(1)), None);
-        assert_eq!(pauses.repaired(&subject(0), at(2)).unwrap().length, Duration::from_mins(1));
+        assert_eq!(pauses.repaired(&repair(0), at(0)), None);
+        assert_eq!(pauses.repaired(&repair(0), at(1)), None);
+        assert_eq!(pauses.repaired(&repair(1), at(1)), None);
+        assert_eq!(pauses.repaired(&repair(0), at(2)).unwrap().length, Duration::from_mins(1));
         assert!(pauses.of(&subject(0), at(61)).is_some());
         assert!(pauses.of(&subject(0), at(63)).is_none());
         let mut now = 63;
         for minutes in [2, 4, 8, 16, 32, 60, 60] {
-            assert_eq!(pauses.repaired(&subject(0), at(now)).unwrap().length, Duration::from_mins(minutes));
+            assert_eq!(pauses.repaired(&repair(0), at(now)).unwrap().length, Duration::from_mins(minutes));
             now += minutes * 60 + 1;
         }
         // Ten quiet minutes after a pause it is over.
-        assert_eq!(pauses.repaired(&subject(0), at(now + 601)), None);
+        assert_eq!(pauses.repaired(&repair(0), at(now + 601)), None);
     }
 
     #[test]
     fn repairs_that_are_far_apart_are_no_fight_and_a_new_manifest_ends_a_pause() {
         let (mut pauses, start) = (Pauses::default(), Instant::now());
         for minutes in [0, 6, 12, 18, 24] {
-            assert_eq!(pauses.repaired(&subject(0), start + Duration::from_mins(minutes)), None);
+            assert_eq!(pauses.repaired(&repair(0), start + Duration::from_mins(minutes)), None);
         }
-        pauses.repaired(&subject(0), start + Duration::from_mins(25));
+        pauses.repaired(&repair(0), start + Duration::from_mins(25));
         assert_eq!(pauses.all(start + Duration::from_mins(25)).len(), 1);
         pauses.end(1);
         assert_eq!(pauses.all(start + Duration::from_mins(25)).len(), 1);

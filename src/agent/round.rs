@@ -1,13 +1,14 @@
 //! One run: manifests are loaded with fresh facts and data, and applied in their order under the run lock.
 
-use std::{collections::HashSet, path::Path, time::Instant};
+use std::{collections::HashSet, path::Path, sync::Arc, time::Instant};
 
 use super::{
     Surroundings,
     fleet::Fleet,
     intake::{Intake, Judge},
     log::{Log, LogLevel},
-    metrics::{self, Metrics},
+    metrics,
+    pauses::Repair,
     watching::{OwnWrites, Subject, Watching},
 };
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
     },
     host::Host,
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
+    metrics::Metrics,
     resource::{Resource, Watches, flattened},
     session::Session,
     state::{Held, Memory, Patience, RunLock},
@@ -38,10 +40,12 @@ pub(crate) struct Outcome {
     pub(crate) failed: usize,
     pub(crate) changed: usize,
     pub(crate) resources: usize,
+    /// Whether the manifest has health checks.
+    pub(crate) has_checks: bool,
     /// Why it was not applied at all.
     pub(crate) error: Option<String>,
     /// The resources that were changed, without those that only acted because others did.
-    pub(crate) repaired: Vec<Subject>,
+    pub(crate) repaired: Vec<Repair>,
     /// Those of them that somebody else has changed since.
     pub(crate) disturbed: Vec<Subject>,
 }
@@ -59,10 +63,10 @@ pub(crate) struct Round<'a> {
 }
 
 /// A manifest that was loaded for a run.
-struct Ready {
-    number: usize,
-    manifest: Manifest,
-    selected: Selected,
+pub(super) struct Ready {
+    pub(super) number: usize,
+    pub(super) manifest: Manifest,
+    pub(super) selected: Selected,
     is_whole: bool,
 }
 
@@ -98,7 +102,7 @@ impl Round<'_> {
         if self.mode == RunMode::Real {
             self.surroundings.recover(self.host, self.memory);
         }
-        let mut engine = Engine::new(self.host, self.memory, self.settings(), Session::begin());
+        let mut engine = Engine::new(self.host, self.memory, self.settings(Task::Apply), Session::begin());
         for ready in &ready {
             if self.host.interrupt.requested().is_some() {
                 break;
@@ -121,7 +125,7 @@ impl Round<'_> {
         own: &mut OwnWrites,
     ) -> Outcome {
         let Ready { number, manifest, selected, .. } = ready;
-        let source = address(intake, *number);
+        let source = intake.address_of(*number);
         let before = engine.session().events().len();
         let site = Site {
             resources: &manifest.resources,
@@ -137,6 +141,7 @@ impl Round<'_> {
             manifest: *number,
             source: &source,
             folder: &manifest.working_directory,
+            selected,
             watching,
             own,
             looked_at: 0,
@@ -155,8 +160,8 @@ impl Round<'_> {
         let took = started.elapsed();
         let disturbed = if is_watched { self.look_again(site, *number, &repaired) } else { Vec::new() };
         let summary = &finished.summary;
+        let resources = flattened(&manifest.resources);
         if ready.is_whole {
-            let resources = flattened(&manifest.resources);
             let names: Vec<Reference> = resources.iter().map(|resource| resource.reference()).collect();
             self.fleet.keep_only(&source, &names);
         }
@@ -184,6 +189,7 @@ impl Round<'_> {
             failed: summary.failed_resources,
             changed: summary.changed_resources,
             resources: looked_at,
+            has_checks: resources.iter().any(|resource| resource.is_checked()),
             error: finished.unrecorded.map(|error| error.to_string()),
             repaired,
             disturbed,
@@ -192,20 +198,21 @@ impl Round<'_> {
 
     /// Returns which of the resources that were just changed are not as they should be. The stamps of what the agent wrote
     /// are taken after it was written: whoever came in between would be taken for the agent.
-    fn look_again(&self, site: Site, manifest: usize, repaired: &[Subject]) -> Vec<Subject> {
-        let names: HashSet<Reference> = repaired.iter().map(|subject| subject.resource.clone()).collect();
+    fn look_again(&self, site: Site, manifest: usize, repaired: &[Repair]) -> Vec<Subject> {
+        let names: HashSet<Reference> =
+            repaired.iter().map(|repair| repair.subject.resource.clone()).collect();
         if names.is_empty() {
             return Vec::new();
         }
-        let selected = Selected::with_refreshes(names, site.resources);
-        let settings = Settings { mode: RunMode::Noop, ..self.settings() };
-        let mut second_look = SecondLook { manifest, repaired, disturbed: Vec::new() };
+        let selected = Selected::with_refreshes(names.clone(), site.resources);
+        let settings = Settings { mode: RunMode::Noop, ..self.settings(Task::Apply) };
+        let mut second_look = SecondLook { manifest, repaired: &names, disturbed: Vec::new() };
         let site = Site { selected: &selected, on_failure: OnFailure::Continue, ..site };
         Engine::new(self.host, self.memory, settings, Session::begin()).apply(site, None, &mut second_look);
         second_look.disturbed
     }
 
-    fn settings(&self) -> Settings {
+    pub(super) fn settings(&self, task: Task) -> Settings {
         Settings {
             mode: self.mode,
             diffs: Diffs::Unwanted,
@@ -213,18 +220,19 @@ impl Round<'_> {
             exclusion: Exclusion::WholeRun,
             read_ahead: ReadAhead::USUAL,
             registrations: self.fleet.registrations(),
-            task: Task::Apply,
+            task,
         }
     }
 
     /// Loads the manifests that can be; of the others the outcome is told.
-    fn load(
+    pub(super) fn load(
         &self,
         intake: &Intake,
         extents: &[(usize, Extent)],
         outcomes: &mut Vec<Outcome>,
     ) -> Result<Vec<Ready>, String> {
         let inputs = self.inputs(intake)?;
+        let facts = Arc::clone(&inputs.facts);
         let mut all = Vec::new();
         for (number, slot) in intake.manifests() {
             let Some((_, extent)) = extents.iter().find(|(wanted, _)| *wanted == number) else { continue };
@@ -260,6 +268,7 @@ impl Round<'_> {
                 }
             }
         }
+        self.metrics.observe(&metrics::FACTS_GATHER, &[], facts.spent());
         Ok(all)
     }
 
@@ -307,12 +316,12 @@ impl Judge for Round<'_> {
 
 impl Outcome {
     fn not_applied(manifest: usize, error: String) -> Self {
-        let (failed, changed, resources) = (0, 0, 0);
         Self {
             manifest,
-            failed,
-            changed,
-            resources,
+            failed: 0,
+            changed: 0,
+            resources: 0,
+            has_checks: false,
             error: Some(error),
             repaired: Vec::new(),
             disturbed: Vec::new(),
@@ -330,11 +339,6 @@ fn watch(watching: &mut Watching, ready: &Ready) {
     let watches: Vec<Watches> = resources.iter().map(|resource| resource.wanted.watches()).collect();
     let named = resources.iter().map(|resource| resource.reference()).zip(&watches);
     watching.set(ready.number, &ready.manifest.working_directory, named);
-}
-
-fn address(intake: &Intake, number: usize) -> String {
-    let found = intake.manifests().find(|(own, _)| *own == number);
-    found.map(|(_, slot)| slot.address.to_string()).unwrap_or_default()
 }
 
 /// Returns what is wrong in one line.
@@ -368,10 +372,11 @@ struct Witness<'w> {
     manifest: usize,
     source: &'w str,
     folder: &'w Path,
+    selected: &'w Selected,
     watching: Option<&'w mut Watching>,
     own: &'w mut OwnWrites,
     looked_at: usize,
-    repaired: Vec<Subject>,
+    repaired: Vec<Repair>,
 }
 
 /// After so many resources the kernel's events are taken, so that it need not keep more than it can.
@@ -386,10 +391,13 @@ impl Observer for Witness<'_> {
 
     fn finished(&mut self, report: &Report) {
         let Report { resource, event, excluded, errors, summary, warnings, .. } = report;
+        // Of what this run is not about, nothing is known.
+        if excluded.is_none() || self.selected.contains(resource) {
+            self.round.fleet.note(self.source, Task::Apply, report);
+        }
         if excluded.is_some() {
             return;
         }
-        self.round.fleet.note(self.source, report);
         self.looked_at += 1;
         let log = self.round.log;
         for warning in warnings {
@@ -404,13 +412,14 @@ impl Observer for Witness<'_> {
             log.info(message, &[("resource", resource), ("what", &what), ("cause", &self.round.cause)]);
             if !event.noop {
                 let subject = Subject { manifest: self.manifest, resource: resource.reference() };
-                self.repaired.extend(Some(subject).filter(|_| !event.refreshed));
+                let repair = Repair { subject, is_sensitive: resource.common.sensitive };
+                self.repaired.extend(Some(repair).filter(|_| !event.refreshed));
                 if self.watching.is_some() {
                     self.own.note(&resource.wanted.watches(), self.folder);
                 }
             }
         }
-        self.round.metrics.count_event(event, resource.common.sensitive);
+        metrics::count_event(self.round.metrics, event, resource.common.sensitive);
         if self.looked_at.is_multiple_of(TAKE_EVENTS_AFTER)
             && let Some(watching) = self.watching.as_deref_mut()
         {
@@ -422,7 +431,7 @@ impl Observer for Witness<'_> {
 /// Sees what a dry run would change once more.
 struct SecondLook<'r> {
     manifest: usize,
-    repaired: &'r [Subject],
+    repaired: &'r HashSet<Reference>,
     disturbed: Vec<Subject>,
 }
 
@@ -435,11 +444,10 @@ impl Observer for SecondLook<'_> {
 
     fn finished(&mut self, report: &Report) {
         let Report { resource, event, .. } = report;
-        let subject = Subject { manifest: self.manifest, resource: resource.reference() };
         // What a command is for, it does once: that it would run again tells nothing.
         let is_state = !resource.kind.refreshes();
-        if event.changed && is_state && self.repaired.contains(&subject) {
-            self.disturbed.push(subject);
+        if event.changed && is_state && self.repaired.contains(&resource.reference()) {
+            self.disturbed.push(Subject { manifest: self.manifest, resource: resource.reference() });
         }
     }
 }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{intake::Slot, round::Outcome};
+use crate::checks::CheckState;
 
 pub(crate) const PROTOCOL: &str = "io.choria.ccm.v1.agent.status";
 
@@ -41,6 +42,9 @@ pub(crate) struct SourceStatus {
     pub(crate) last_run: Option<Timestamp>,
     /// How many resources failed in the last run.
     pub(crate) failed: usize,
+    /// The worst state of its health checks when they were made last between runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) health: Option<CheckState>,
     /// Why it was not applied at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
@@ -62,7 +66,7 @@ pub(crate) struct PauseStatus {
 }
 
 impl SourceStatus {
-    pub(super) fn of(slot: &Slot, last: Option<&(Timestamp, Outcome)>) -> Self {
+    pub(super) fn of(slot: &Slot, last: Option<&(Timestamp, Outcome)>, health: Option<CheckState>) -> Self {
         let outcome = last.map(|(_, outcome)| outcome);
         Self {
             source: slot.address.to_string(),
@@ -72,6 +76,7 @@ impl SourceStatus {
             problem: slot.refused.clone().or_else(|| slot.away.clone()),
             last_run: last.map(|(at, _)| *at),
             failed: outcome.map(|outcome| outcome.failed).unwrap_or_default(),
+            health,
             error: outcome.and_then(|outcome| outcome.error.clone()),
         }
     }

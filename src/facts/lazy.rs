@@ -27,7 +27,7 @@ impl Object for Lazy {
     fn member(&self, name: &str) -> Option<Value> {
         let place = self.facts.iter().position(|(known, _)| *known == name)?;
         let (_, gather) = self.facts[place];
-        Some(self.known[place].get_or_init(|| gather(&self.machine)).clone())
+        Some(self.known[place].get_or_init(|| self.machine.timed(|| gather(&self.machine))).clone())
     }
 
     fn names(&self) -> Vec<Arc<str>> {

@@ -6,7 +6,11 @@ use std::{
     fs::{self, File},
     io::Read,
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use rustix::system::uname;
@@ -25,6 +29,8 @@ use super::{
 pub(super) struct Machine {
     root: PathBuf,
     shared: Shared,
+    /// How many nanoseconds were spent on finding out about it.
+    spent: AtomicU64,
 }
 
 /// What several facts are taken from, found out once.
@@ -54,7 +60,21 @@ const USUAL: usize = 8 * 1024;
 
 impl Machine {
     pub(super) fn at(root: PathBuf) -> Self {
-        Self { root, shared: Shared::default() }
+        Self { root, shared: Shared::default(), spent: AtomicU64::new(0) }
+    }
+
+    /// Does something and counts how long it took.
+    pub(super) fn timed<T>(&self, gather: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
+        let gathered = gather();
+        let nanoseconds = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.spent.fetch_add(nanoseconds, Ordering::Relaxed);
+        gathered
+    }
+
+    /// Returns how long all that was timed took.
+    pub(super) fn spent(&self) -> Duration {
+        Duration::from_nanos(self.spent.load(Ordering::Relaxed))
     }
 
     /// Whether system calls are about this machine.

@@ -29,6 +29,7 @@ mod virtualization;
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use ccm_expr::{Map, Object, Value};
@@ -82,6 +83,7 @@ pub(crate) struct Options {
 /// What is known of a machine, gathered as it is read.
 pub(crate) struct Facts {
     options: Options,
+    machine: Arc<Machine>,
     all: OnceLock<Value>,
     printed: OnceLock<Value>,
     /// What was found in files and programs that cannot be used.
@@ -96,7 +98,13 @@ pub(crate) fn platform_family() -> String {
 impl Facts {
     /// Reads nothing yet.
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, all: OnceLock::new(), printed: OnceLock::new(), reviews: Mutex::default() }
+        let machine = Arc::new(Machine::at(options.root.clone()));
+        Self { options, machine, all: OnceLock::new(), printed: OnceLock::new(), reviews: Mutex::default() }
+    }
+
+    /// Returns how long it took to gather what was read so far.
+    pub(crate) fn spent(&self) -> Duration {
+        self.machine.spent()
     }
 
     /// Returns the warnings about files that people wrote, which are read now if they were not yet, and about programs
@@ -113,8 +121,7 @@ impl Facts {
             for given in &self.options.given {
                 merge(&mut own, given.clone());
             }
-            let machine = Arc::new(Machine::at(self.options.root.clone()));
-            overlay(Lazy::of(&machine, SECTIONS), &own.into())
+            overlay(Lazy::of(&self.machine, SECTIONS), &own.into())
         })
     }
 
@@ -123,7 +130,8 @@ impl Facts {
         self.printed.get_or_init(|| match &self.options.programs {
             Some((folder, interrupt)) => {
                 let limit = self.options.limit;
-                programs::facts(folder, limit, interrupt, &mut |error| self.ignore(error)).into()
+                let run = || programs::facts(folder, limit, interrupt, &mut |error| self.ignore(error));
+                self.machine.timed(run).into()
             }
             None => Map::new().into(),
         })

@@ -322,6 +322,10 @@ fn options(
     if persistence == Persistence::Forever {
         options = options.retry_on_initial_connect();
     }
+    // The client would say that a file is missing, and not which.
+    for path in [&context.ca, &context.cert, &context.key].into_iter().filter(|path| !path.is_empty()) {
+        file(path)?;
+    }
     if context.tls_first {
         options = options.tls_first();
     }
@@ -339,11 +343,20 @@ fn options(
     with_login(options, context)
 }
 
+/// Reads a file that a context names.
+fn file(path: &str) -> Result<String, NatsError> {
+    let unreadable = |reason: String| NatsError::Unreadable { path: path.into(), reason };
+    context::read(Path::new(path)).map_err(|error| unreadable(error.to_string()))
+}
+
+/// Returns whether a line looks like the seed of a user's nkey: base 32, with the letters that say so.
+fn is_user_seed(line: &str) -> bool {
+    line.len() == 58
+        && line.starts_with("SU")
+        && line.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7'))
+}
+
 fn with_login(options: ConnectOptions, context: &Context) -> Result<ConnectOptions, NatsError> {
-    let file = |path: &str| {
-        let unreadable = |reason: String| NatsError::Unreadable { path: path.into(), reason };
-        context::read(Path::new(path)).map_err(|error| unreadable(error.to_string()))
-    };
     if !context.creds.is_empty() {
         let text = file(&context.creds)?;
         let reason = "not a file of credentials".to_owned();
@@ -352,8 +365,10 @@ fn with_login(options: ConnectOptions, context: &Context) -> Result<ConnectOptio
     }
     if !context.nkey.is_empty() {
         let text = file(&context.nkey)?;
-        let seed = text.lines().map(str::trim).find(|line| line.starts_with('S')).unwrap_or_default();
-        return Ok(options.nkey(seed.to_owned()));
+        let seed = text.lines().map(str::trim).find(|line| is_user_seed(line));
+        let reason = "not the seed of a user's nkey".to_owned();
+        let refused = || NatsError::Unreadable { path: context.nkey.clone().into(), reason };
+        return Ok(options.nkey(seed.ok_or_else(refused)?.to_owned()));
     }
     if !context.user.is_empty() {
         return Ok(options.user_and_password(context.user.clone(), context.password.clone()));

@@ -1,7 +1,7 @@
 //! Publishes the entries of a machine and renews them, from a thread of its own: no run waits for NATS.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     io,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
@@ -92,7 +92,7 @@ impl Publisher {
 
     /// Forgets the entries of resources that a manifest does not have any more.
     pub(crate) fn keep_only(&self, manifest: &str, resources: &[Reference]) {
-        let names: Vec<String> = resources.iter().map(ToString::to_string).collect();
+        let names: HashSet<String> = resources.iter().map(ToString::to_string).collect();
         self.shared.state().entries.retain(|(of, resource), _| of != manifest || names.contains(resource));
     }
 }

@@ -7,7 +7,9 @@ mod store;
 mod summary;
 
 pub(crate) use event::Event;
-pub(crate) use metrics::metrics;
+#[cfg(test)]
+pub(crate) use metrics::CHECK_METRICS;
+pub(crate) use metrics::{count_checks, metrics};
 pub(crate) use store::{Store, StoreError};
 pub(crate) use summary::Summary;
 

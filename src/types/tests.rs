@@ -8,6 +8,7 @@ use super::TYPES;
 use crate::{
     document::Diagnostics,
     manifest::{declarations, manifest_schema},
+    metrics::Metric,
     redaction::MASK,
     resource::{
         AnyType, Completeness, FieldKind, Resource, fields, health_checks_page, inlined, keys_page,
@@ -223,8 +224,8 @@ fn the_reference_of_the_agent_is_current() {
     let mut page = keys_page("agent", &inlined::<crate::agent::Written>());
     page += "\n## Metrics\n\nServed under `/metrics` where `metrics` says; `/healthz` answers while the agent lives, `/readyz` after its first \
              run. Besides these there are the `process_` metrics that Prometheus defines.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n";
-    for (name, kind, labels, help) in crate::agent::described_metrics() {
-        let _ = writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
+    for Metric { name, help, kind, labels } in crate::agent::described_metrics() {
+        let _ = writeln!(page, "| `{name}` | {} | {} | {help} |", kind.word(), labels.join(", "));
     }
     assert_current("docs/reference/agent.md", &page);
 }

@@ -203,7 +203,7 @@ fn metrics_are_written_at_once_for_prometheus() {
         format!("choria_ccm_healthcheck_status_count{{{labels},status=\"CRITICAL\"}} 0\n"),
         format!("choria_ccm_healthcheck_perfdata{{{labels},label=\"time\",uom=\"seconds\"}} 0.005\n"),
         format!("choria_ccm_healthcheck_perfdata{{{labels},label=\"load\",uom=\"ratio\"}} 0.5\n"),
-        format!("choria_ccm_healthcheck_duration_seconds{{{labels}}} 0"),
+        format!("choria_ccm_healthcheck_duration_seconds_count{{{labels}}} 1\n"),
         format!("choria_ccm_healthcheck_last_run_timestamp_seconds{{{labels}}} 1"),
         "# TYPE choria_ccm_healthcheck_status gauge\n".to_owned(),
     ] {

@@ -273,11 +273,14 @@ impl Call<'_> {
 
     /// Starts it.
     pub(crate) fn start(&self) -> Child {
+        // Figures are those of the program that people install.
+        let program =
+            std::env::var("CCM_UNDER_TEST").unwrap_or_else(|_| env!("CARGO_BIN_EXE_ccm").to_owned());
         let words: Vec<&str> = self
             .wrapper
             .iter()
             .map(String::as_str)
-            .chain([env!("CARGO_BIN_EXE_ccm")])
+            .chain([program.as_str()])
             .chain(self.arguments.iter().map(String::as_str))
             .collect();
         let base = self.world.base();

@@ -1,0 +1,97 @@
+//! Health checks between runs: nothing is inspected or changed but what they look at.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    intake::Intake,
+    metrics,
+    round::{Extent, Ready, Round},
+};
+use crate::{
+    checks::CheckState,
+    engine::{Engine, Observer, OnFailure, Report, Site, Task},
+    resource::Resource,
+    session::Session,
+};
+
+/// What came of a check.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) resource: String,
+    pub(crate) check: String,
+    pub(crate) state: CheckState,
+    /// What it said.
+    pub(crate) output: String,
+}
+
+/// What came of the checks of a manifest.
+#[derive(Debug)]
+pub(crate) struct Checkup {
+    pub(crate) manifest: usize,
+    pub(crate) source: String,
+    pub(crate) checks: Vec<Checked>,
+    pub(crate) took: Duration,
+}
+
+impl Round<'_> {
+    /// Makes the health checks of manifests, one manifest after the other. The run lock is not taken: nothing is changed.
+    pub(crate) fn check(&self, intake: &Intake, manifests: &[usize]) -> Vec<Checkup> {
+        let extents: Vec<_> = manifests.iter().map(|number| (*number, Extent::Whole)).collect();
+        let ready = match self.load(intake, &extents, &mut Vec::new()) {
+            Ok(ready) => ready,
+            Err(error) => {
+                self.log.error("nothing is checked", &[("error", &error)]);
+                return Vec::new();
+            }
+        };
+        let all = ready.iter().take_while(|_| self.host.interrupt.requested().is_none());
+        all.map(|ready| self.check_one(intake, ready)).collect()
+    }
+
+    fn check_one(&self, intake: &Intake, ready: &Ready) -> Checkup {
+        let Ready { number, manifest, selected, .. } = ready;
+        let source = intake.address_of(*number);
+        let site = Site {
+            resources: &manifest.resources,
+            source: &manifest.source,
+            working_directory: &manifest.working_directory,
+            scope: &manifest.scope,
+            on_failure: OnFailure::Continue,
+            selected,
+        };
+        let started = Instant::now();
+        let mut listener = Listener { round: self, source: &source, checks: Vec::new() };
+        let mut engine = Engine::new(self.host, self.memory, self.settings(Task::Monitor), Session::begin());
+        engine.apply(site, None, &mut listener);
+        let (checks, took) = (listener.checks, started.elapsed());
+        self.metrics.observe(&metrics::HEALTH_CHECKS, &[&source], took);
+        Checkup { manifest: *number, source, checks, took }
+    }
+}
+
+/// Hears what came of checks.
+struct Listener<'l> {
+    round: &'l Round<'l>,
+    source: &'l str,
+    checks: Vec<Checked>,
+}
+
+impl Observer for Listener<'_> {
+    fn begun(&mut self, _: &Resource) {}
+
+    fn waiting(&mut self, _: &str) {}
+
+    fn output(&mut self, _: &Resource, _: &str) {}
+
+    fn finished(&mut self, report: &Report) {
+        let Report { resource, event, .. } = report;
+        self.round.fleet.note(self.source, Task::Monitor, report);
+        metrics::count_checks(self.round.metrics, event, resource.common.sensitive);
+        self.checks.extend(event.health_check.iter().map(|result| Checked {
+            resource: resource.to_string(),
+            check: result.name.clone(),
+            state: result.state,
+            output: result.output.clone(),
+        }));
+    }
+}

@@ -1,0 +1,133 @@
+//! Takes in what sources, callers and the machine tell.
+
+use std::time::{Duration, Instant};
+
+use super::{Agent, Message, round};
+use crate::{
+    agent::{
+        apart::apart,
+        due::Cause,
+        intake::Workshop,
+        metrics,
+        source::{News, Purpose},
+        watching::{Drift, OwnWrites, Watching},
+    },
+    engine::RunMode,
+    host::{Host, bus::UnitSignals},
+};
+
+/// How long is waited for what comes together with an event, so that one run serves all of it.
+const TOGETHER: Duration = Duration::from_millis(20);
+
+impl Agent<'_> {
+    pub(super) fn take_messages(&mut self) {
+        let host = self.host();
+        for message in self.mailbox.take() {
+            match message {
+                Message::Run(asked) => {
+                    self.callers.push(asked);
+                    self.intake.ask_all();
+                    self.due.all(Cause::Asked);
+                }
+                Message::News(generation, number, news) if generation == self.generation => {
+                    self.count_news(number, &news);
+                    let is_new = matches!(news, News::Arrived(_));
+                    let workshop =
+                        Workshop { host: &host, memory: self.setting.memory, log: &*self.setting.log };
+                    self.intake.news(number, news, workshop);
+                    if is_new {
+                        self.settle(&host);
+                    }
+                    self.publish();
+                }
+                Message::News(..) => {}
+            }
+        }
+    }
+
+    fn count_news(&self, number: usize, news: &News) {
+        let metrics = &self.exported.metrics;
+        let Some(slot) = self.intake.slots.get(number) else { return };
+        let source = slot.address.to_string();
+        match (news, slot.purpose) {
+            (News::Same, _) => {}
+            (News::Arrived(_), _) => metrics.add(&metrics::FETCH, &[&source], 1),
+            (News::Failed(_), Purpose::Manifest) => metrics.add(&metrics::FETCH_ERROR, &[&source], 1),
+            (News::Failed(_), Purpose::Data) => metrics.add(&metrics::DATA_RESOLVE_ERROR, &[&source], 1),
+        }
+    }
+
+    /// Judges what has arrived, and has it run.
+    pub(super) fn settle(&mut self, host: &Host) {
+        let setting = &self.setting;
+        let round = round(setting, &self.exported, &self.fleet, host, RunMode::Real, "changed");
+        let (intake, log) = (&mut self.intake, &*setting.log);
+        let changed = apart(|| intake.settle(&round, log));
+        self.leftovers.note();
+        for number in changed {
+            // What somebody fights about may be something else now.
+            self.pauses.end(number);
+            self.health.forget(number);
+            self.due.manifests.insert(number);
+        }
+    }
+
+    /// Takes in what happened on the machine.
+    pub(super) fn notice(&mut self) {
+        let drift = self.watching.as_mut().map(|watching| watching.drift(&OwnWrites::default()));
+        if let Some(drift) = drift {
+            self.take_drift(drift);
+        }
+        let Some(signals) = self.units.as_mut().map(UnitSignals::take) else { return };
+        match (signals, &self.watching) {
+            (Ok(signals), Some(watching)) => {
+                let drift = watching.unit_drift(&signals);
+                self.take_drift(drift);
+            }
+            (Ok(_), None) => {}
+            (Err(error), _) => {
+                let effect = "units are looked at when their time comes, and the bus is tried again then";
+                self.setting.log.warn("the bus is gone", &[("error", &error), ("effect", &effect)]);
+                self.units = None;
+            }
+        }
+    }
+
+    /// Listens to systemd, if a resource depends on a unit and nobody listens yet.
+    pub(super) fn listen_to_units(&mut self) {
+        let is_wanted = self.watching.as_ref().is_some_and(Watching::has_units);
+        if !is_wanted {
+            self.units = None;
+        } else if self.units.is_none() {
+            match UnitSignals::connect() {
+                Ok(units) => self.units = Some(units),
+                Err(error) => {
+                    let effect = "units are looked at when their time comes";
+                    self.setting.log.debug("there is no bus", &[("error", &error), ("effect", &effect)]);
+                }
+            }
+        }
+    }
+
+    pub(super) fn take_drift(&mut self, drift: Drift) {
+        if drift.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        self.together.get_or_insert(now + TOGETHER);
+        self.due.noticed.get_or_insert(now);
+        if drift.anything {
+            self.setting.log.warn("too much happened at once to be followed: everything is looked at", &[]);
+            self.due.all(Cause::Drift);
+        }
+        if !drift.sources.is_empty() {
+            let host = self.host();
+            let workshop = Workshop { host: &host, memory: self.setting.memory, log: &*self.setting.log };
+            self.intake.look_at_local(workshop);
+            if self.intake.has_candidates() {
+                self.settle(&host);
+            }
+        }
+        self.due.subjects.extend(drift.subjects);
+    }
+}

@@ -1,0 +1,101 @@
+//! Runs what is due.
+
+use std::{sync::atomic::Ordering, time::Instant};
+
+use jiff::Timestamp;
+
+use super::{Agent, round};
+use crate::{
+    agent::{
+        chance,
+        due::{Cause, Plan},
+        intake::Workshop,
+        metrics,
+        pauses::Repair,
+        round::Outcome,
+        watching::{Drift, OwnWrites, Watching},
+    },
+    host::Host,
+};
+
+impl Agent<'_> {
+    /// Runs what is due.
+    pub(super) fn perform(&mut self) {
+        let busy = self.setting.service_manager.busy();
+        let host = self.host();
+        if self.due.everything.is_some() {
+            let workshop = Workshop { host: &host, memory: self.setting.memory, log: &*self.setting.log };
+            self.intake.look_at_local(workshop);
+            if self.intake.has_candidates() {
+                self.settle(&host);
+            }
+            let splay = chance::up_to(self.config.splay);
+            self.next_run = Instant::now() + self.config.written.interval.as_std() + splay;
+        }
+        self.together = None;
+        let (noticed, now) = (self.due.noticed.take(), Instant::now());
+        let count = self.intake.manifests().count();
+        let plan = self.due.plan(count, &self.pauses, now);
+        match plan.filter(|_| self.intake.is_data_there()) {
+            Some(plan) => self.apply(&host, &plan, noticed),
+            None if !self.intake.is_data_there() => {
+                self.setting.log.warn("nothing is applied before the data is there", &[]);
+            }
+            None => {}
+        }
+        drop(busy);
+        self.publish();
+        self.answer_callers();
+    }
+
+    fn apply(&mut self, host: &Host, plan: &Plan, noticed: Option<Instant>) {
+        let setting = &self.setting;
+        let cause = plan.cause.to_string();
+        setting.service_manager.status(&format!("applying ({cause})"));
+        let round = round(setting, &self.exported, &self.fleet, host, self.mode(), &cause);
+        let mut own = OwnWrites::default();
+        let outcomes = round.run(&self.intake, &plan.extents, self.watching.as_mut(), &mut own);
+        if plan.cause == Cause::Drift {
+            self.note_repairs(&outcomes, noticed);
+        } else {
+            self.listen_to_units();
+        }
+        let now = Timestamp::now();
+        let disturbed = outcomes.iter().flat_map(|outcome| outcome.disturbed.clone()).collect();
+        self.take_drift(Drift { subjects: disturbed, ..Drift::default() });
+        for outcome in outcomes {
+            // The lists of resources are of no use any more, and may be long.
+            let outcome = Outcome { repaired: Vec::new(), disturbed: Vec::new(), ..outcome };
+            self.last.insert(outcome.manifest, (now, outcome));
+        }
+        self.exported.metrics.set(&metrics::LAST_RUN, &[], now.as_duration().as_secs_f64());
+        self.exported.is_ready.store(true, Ordering::Relaxed);
+        let drift = self.watching.as_mut().map(|watching| watching.drift(&own));
+        if let Some(drift) = drift {
+            self.take_drift(drift);
+        }
+        if self.watching.as_ref().is_some_and(Watching::is_limited) {
+            let hint =
+                "raise fs.inotify.max_user_watches; until then what is not watched waits for the interval";
+            self.setting.log.warn("the kernel allows no more watches", &[("hint", &hint)]);
+        }
+    }
+
+    /// Counts repairs, and leaves alone what needs them again and again.
+    fn note_repairs(&mut self, outcomes: &[Outcome], noticed: Option<Instant>) {
+        let now = Instant::now();
+        let repaired: Vec<&Repair> = outcomes.iter().flat_map(|outcome| &outcome.repaired).collect();
+        if let Some(noticed) = noticed.filter(|_| !repaired.is_empty()) {
+            self.exported.metrics.observe(&metrics::REPAIR_LATENCY, &[], now - noticed);
+        }
+        for repair in repaired {
+            if let Some(pause) = self.pauses.repaired(repair, now) {
+                let subject = &repair.subject;
+                let resource = format!("{}#{}", subject.resource.kind, subject.resource.name);
+                let length = crate::vocabulary::Duration::from(pause.length);
+                let message = "somebody else changes it again and again: it is left alone for a while";
+                self.setting.log.warn(message, &[("resource", &resource), ("pause", &length)]);
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What goes wrong around an agent: it is killed at work, clocks jump, content is replaced while it is fetched.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::{
+    agent::get,
+    support::{
+        Agent, World,
+        http::{Reply, Server},
+        nats::{DirectGets, NatsServer},
+        sh,
+    },
+};
+
+fn manifest(world: &World, content: &str) -> String {
+    world.fill(&format!("- file:\n    - $W/a: {{ content: \"{content}\", $OWN, mode: '0644' }}\n"))
+}
+
+/// A process that is killed with the test.
+struct Leftover(i32);
+
+impl Drop for Leftover {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.0) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+#[test]
+fn a_refresh_that_is_owed_is_made_up_for_after_a_kill() {
+    let world = World::new()
+        .manifest(
+            "
+- file:
+    - $W/a: { content: one, $OWN, mode: '0644' }
+- exec:
+    - tell:
+        command: \"sh -c 'if [ ! -e $W/second ]; then echo $$ >$W/new; mv $W/new $W/pid; exec sleep 1000; fi; echo told >>$W/told'\"
+        refresh_only: true
+        subscribe: ['file#$W/a']
+",
+        )
+        .beside("agent.yaml", "manifests: [site.yaml]\n");
+    let agent = Agent::start(&world);
+    agent.until("the command", || world.path("pid").exists());
+    let _leftover = Leftover(world.read("pid").trim().parse().unwrap());
+    drop(agent);
+    fs::write(world.path("second"), "").unwrap();
+    let agent = Agent::start(&world);
+    agent.makes("told", "told\n");
+    assert_eq!(agent.end().0, Some(0));
+}
+
+#[test]
+fn asked_to_end_in_the_midst_of_ten_thousand_resources_it_ends() {
+    // The original was still writing three and a half minutes later.
+    let files: String = (0..10_000).map(|n| format!("    - $W/f{n}: {{ content: x }}\n")).collect();
+    let items = format!(
+        "- exec:\n    - wait: {{ command: \"sh -c 'touch $W/begun; while [ ! -e $W/go ]; do sleep 0.05; done'\" }}\n\
+         - file:\n    - defaults: {{ $OWN, mode: '0644' }}\n{files}"
+    );
+    let world = World::new().manifest(&items).beside("agent.yaml", "manifests: [site.yaml]\n");
+    let agent = Agent::start(&world);
+    agent.until("the first resource", || world.path("begun").exists());
+    agent.signal(Signal::INT);
+    fs::write(world.path("go"), "").unwrap();
+    let (code, log) = agent.end();
+    assert_eq!(code, Some(0), "{log}");
+    let made = fs::read_dir(world.path("")).unwrap().count();
+    assert!(made < 10_000, "{made} files");
+}
+
+#[test]
+fn a_clock_that_jumps_changes_nothing() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let world = World::new();
+    let site = manifest(&world, "one");
+    let world = world
+        .beside("site.yaml", &site)
+        .beside("agent.yaml", format!("manifests: [site.yaml]\nmetrics: 127.0.0.1:{port}\n"));
+    let agent = Agent::start(&world);
+    agent.makes("a", "one");
+    agent.end();
+    // All that is kept is from a time to come, as after a clock that was wrong was set right.
+    let record = sh("ls state/sources/*/record.json", world.base());
+    let record = world.base().join(record.trim());
+    let mut value: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    value["good"]["fetched"] = json!("2099-01-01T00:00:00Z");
+    fs::write(&record, value.to_string()).unwrap();
+    sh("touch -d 2099-01-01 site.yaml w/a state/sources/* state/sources/*/*", world.base());
+    let agent = Agent::start(&world);
+    agent.says("msg=applied", 1);
+    let age = get(port, "/metrics");
+    assert!(
+        age.lines()
+            .any(|line| line.starts_with("choria_ccm_agent_source_age_seconds{") && line.ends_with(" 0")),
+        "{age}"
+    );
+    for content in ["drift", "more drift"] {
+        fs::write(world.path("a"), content).unwrap();
+        agent.makes("a", "one");
+    }
+    // What is newer counts, whatever its time says.
+    fs::write(world.base().join("site.yaml"), site.replace("one", "two")).unwrap();
+    sh("touch -d 1980-01-01 site.yaml", world.base());
+    agent.makes("a", "two");
+    assert_eq!(agent.end().0, Some(0));
+}
+
+#[test]
+fn a_bundle_that_is_replaced_while_it_is_fetched_is_fetched_again() {
+    let world = World::new();
+    let bundle = |content: &str| {
+        let folder = world.base().join("packed");
+        fs::create_dir_all(&folder).unwrap();
+        // Something that does not compress, so that half of it is not all of it.
+        let noise = sh("head -c 20000 /dev/urandom | base64", world.base());
+        fs::write(folder.join("noise"), noise).unwrap();
+        fs::write(folder.join("manifest.yaml"), manifest(&world, content)).unwrap();
+        sh("tar -czf packed.tar.gz -C packed .", world.base());
+        fs::read(world.base().join("packed.tar.gz")).unwrap()
+    };
+    let (one, two) = (bundle("one"), bundle("two"));
+    // The first half of the old one and the rest of the new one, under the name of the old version.
+    let half = one.len().min(two.len()) / 2;
+    let torn = [&one[..half], &two[half..]].concat();
+    let turn = Arc::new(AtomicUsize::new(0));
+    let own = Arc::clone(&turn);
+    let server = Server::start(move |request| {
+        let (content, tag) = match own.load(Ordering::SeqCst) {
+            0 => (&one, "\"one\""),
+            1 => {
+                own.store(2, Ordering::SeqCst);
+                (&torn, "\"between\"")
+            }
+            _ => (&two, "\"two\""),
+        };
+        match request.header("if-none-match") {
+            Some(known) if known == tag => Reply::status(304).header("ETag", tag),
+            _ => Reply::body(content.clone()).header("ETag", tag),
+        }
+    });
+    let config = format!("manifests: ['{}']\npoll: 100ms\nsplay: 0s\n", server.url("/site.tar.gz"));
+    fs::write(world.base().join("agent.yaml"), config).unwrap();
+    let agent = Agent::start(&world);
+    agent.makes("a", "one");
+    turn.store(1, Ordering::SeqCst);
+    agent.says("new content is refused", 1);
+    agent.makes("a", "two");
+    assert_eq!(agent.end().0, Some(0));
+}
+
+#[test]
+fn an_object_whose_parts_are_gone_is_told_and_the_next_one_is_taken() {
+    let world = World::new();
+    let Some(server) = NatsServer::start(&world) else { return };
+    let mut client = server.client();
+    client.make_objects("SITE", DirectGets::Allowed);
+    client.put_object("SITE", "site.yaml", manifest(&world, "one").as_bytes(), 16);
+    fs::write(
+        world.base().join("agent.yaml"),
+        "manifests: [obj://SITE/site.yaml]\ninterval: 1h\nsplay: 0s\npoll: 1h\n",
+    )
+    .unwrap();
+    let agent = Agent::start(&world);
+    agent.makes("a", "one");
+    // Somebody replaces it between the moment that it is described and the moment that its parts are read.
+    agent.signal(Signal::STOP);
+    client.put_object("SITE", "site.yaml", manifest(&world, "lost").as_bytes(), 16);
+    let nuid = client.object("SITE", "site.yaml").unwrap()["nuid"].as_str().unwrap().to_owned();
+    client.purge_chunks("SITE", &nuid);
+    agent.signal(Signal::CONT);
+    agent.says("the last good content stays in force", 1);
+    fs::write(world.path("a"), "drift").unwrap();
+    agent.makes("a", "one");
+    client.put_object("SITE", "site.yaml", manifest(&world, "two").as_bytes(), 16);
+    agent.makes("a", "two");
+    // One that is deleted keeps nobody busy: the original uses a whole core from then on.
+    client.delete_object("SITE", "site.yaml");
+    agent.says("it is not there, or was deleted", 1);
+    let busy = || -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", agent.pid())).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    // Each of the short looks that it takes is cheaper than the wait.
+    agent.until("quiet", || {
+        let before = busy();
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        busy() - before < 10
+    });
+    assert_eq!(agent.end().0, Some(0));
+}
