@@ -6,10 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     agent::get,
-    support::{
-        Agent, World,
-        nats::{NatsServer, until},
-    },
+    support::{Agent, World, nats::NatsServer, wait_until},
 };
 
 /// A command that counts its runs, and a check that ends with the code in `health` and counts its own.
@@ -134,13 +131,13 @@ fn who_is_not_well_is_not_registered_until_it_is() {
         names.sort();
         names
     };
-    until("all that is well is registered", || services() == ["needy", "other", "web"]);
+    wait_until("all that is well is registered", || services() == ["needy", "other", "web"]);
     // UNKNOWN triggers nothing: only the checks say that it is not well.
     set(&world, "3");
-    until("who is not well expires", || services() == ["other"]);
+    wait_until("who is not well expires", || services() == ["other"]);
     assert_eq!(agent.count("msg=applied"), 1, "{}", agent.log());
     set(&world, "1");
-    until("a warning is well enough", || services() == ["needy", "other", "web"]);
+    wait_until("a warning is well enough", || services() == ["needy", "other", "web"]);
     let stream = server.client().api("STREAM.INFO.REGISTRATION", &json!({}));
     assert_eq!(stream["config"]["max_msgs_per_subject"], 1);
     assert_eq!(agent.end().0, Some(0));
