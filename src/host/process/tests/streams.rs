@@ -98,6 +98,6 @@ fn much_output_alone() {
     assert_eq!(finished.stdout.text(), "end\n");
     assert!(finished.stderr.text().lines().all(|line| line.len() == 1023 && line.ends_with("07")));
     assert!(longest <= super::super::output::LONGEST_LINE);
-    // Pages of the program itself that are first needed here count too: a few MiB in a debug build.
-    assert!(peak() - before < 16 * 1024, "grew by {} KiB", peak() - before);
+    // Pages of the program itself that are first needed here count too: many MiB in a debug build.
+    assert!(peak() - before < 32 * 1024, "grew by {} KiB", peak() - before);
 }
