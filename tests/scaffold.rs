@@ -215,7 +215,7 @@ fn broken_templates_empty_trees_and_empty_commands_are_errors_before_anything_is
     broken
         .validate()
         .exits(2)
-        .complains("tree/b:2: there is no variable `Dat`")
+        .complains("tree/b:2:4: there is no variable `Dat`")
         .complains("did you mean `Data`?");
     let partial = world("skip_empty: true").beside("tree/_partials/p", "{% if %}");
     partial.apply().exits(2).complains("_partials/p:1");
@@ -244,7 +244,7 @@ fn broken_templates_empty_trees_and_empty_commands_are_errors_before_anything_is
 #[test]
 fn what_a_template_lacks_fails_its_resource_and_nothing_is_written() {
     let missing = world("skip_empty: true").beside("tree/b", "one\n{{ Data.prot }}");
-    missing.apply().exits(1).says("tree/b:2: `Data.prot` has no value").says("did you mean `port`?");
+    missing.apply().exits(1).says("tree/b:2:4: `Data.prot` has no value").says("did you mean `port`?");
     assert!(!missing.path("t").exists());
     for (name, said) in [
         ("tree/{{ '..' }}", "no name of a file"),
