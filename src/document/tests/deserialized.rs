@@ -141,7 +141,7 @@ fn errors_say_what_was_expected_where_and_in_which_property() {
             "1:8 force: expected true or false, found the string \"yes\" (write true, without quotes)",
         ),
         ("returns: [0, x]", "1:14 returns: expected a whole number, found the string \"x\""),
-        ("returns: 0", "1:10 returns: expected a list, found the number 0"),
+        ("returns: 0", "1:10 returns: expected a list, found the number 0 (write a list: [0])"),
         ("ratio: x", "1:8 ratio: expected a number, found the string \"x\""),
         (
             "ensure: presnt",
