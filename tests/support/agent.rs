@@ -64,6 +64,8 @@ impl<'w> Agent<'w> {
     pub(crate) fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let begun = Instant::now();
         while !holds() {
+            // Inotify instances are counted for the whole machine: fs.inotify.max_user_instances.
+            assert!(!self.log().contains("nothing is watched"), "no agent can watch here\n{}", self.log());
             assert!(begun.elapsed() < PATIENCE, "{what} does not come\n{}", self.log());
             thread::sleep(Duration::from_millis(5));
         }
