@@ -179,7 +179,7 @@ fn a_bundle_that_is_replaced_while_it_is_fetched_is_fetched_again() {
     let (one, two) = (bundle("one"), bundle("two"));
     // The first half of the old one and the rest of the new one, under the name of the old version.
     let half = one.len().min(two.len()) / 2;
-    let torn = [&one[..half], &two[half..]].concat();
+    let mixed = [&one[..half], &two[half..]].concat();
     let turn = Arc::new(AtomicUsize::new(0));
     let own = Arc::clone(&turn);
     let server = Server::start(move |request| {
@@ -187,7 +187,7 @@ fn a_bundle_that_is_replaced_while_it_is_fetched_is_fetched_again() {
             0 => (&one, "\"one\""),
             1 => {
                 own.store(2, Ordering::SeqCst);
-                (&torn, "\"between\"")
+                (&mixed, "\"between\"")
             }
             _ => (&two, "\"two\""),
         };
