@@ -323,6 +323,7 @@ fn metrics_have_the_names_of_the_original_and_idle_connections_do_not_stall_them
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "figures are for people: `make fleet` shows them")]
 fn a_hundred_edits_are_repaired_when_they_happen() {
     let items: String = (0..100).map(|n| format!("- $W/f{n}: {{ content: \"x\\n\" }}\n")).collect();
     let world = world(&items, "");

@@ -17,7 +17,7 @@ use crate::{
         Agent, World,
         http::{Reply, Server},
         nats::{DirectGets, NatsServer},
-        sh,
+        sh, skip,
     },
 };
 
@@ -81,6 +81,52 @@ fn asked_to_end_in_the_midst_of_ten_thousand_resources_it_ends() {
 }
 
 #[test]
+fn more_events_than_the_kernel_keeps_have_everything_looked_at() {
+    let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let most: usize = most.trim().parse().unwrap();
+    let world = World::new()
+        .files("- $W/a: { content: one }\n- $W/b: { content: two }")
+        .beside("agent.yaml", "manifests: [site.yaml]\ninterval: 1h\n");
+    let agent = Agent::start(&world);
+    agent.says("msg=applied", 1);
+    agent.signal(Signal::STOP);
+    // Two in turn: the kernel keeps the same event only once when it comes twice in a row.
+    for number in 0..=most {
+        fs::write(world.path(["x", "y"][number % 2]), "").unwrap();
+    }
+    // Nobody is told of this any more.
+    fs::write(world.path("a"), "drift").unwrap();
+    agent.signal(Signal::CONT);
+    agent.says("too much happened at once to be followed", 1);
+    agent.makes("a", "one");
+    fs::write(world.path("b"), "drift").unwrap();
+    agent.makes("b", "two");
+    assert_eq!(agent.end().0, Some(0));
+}
+
+#[test]
+fn where_the_kernel_allows_no_more_watches_runs_go_on() {
+    let limited = ["unshare", "--user", "--map-root-user", "sh", "-c"];
+    let script = "echo 2 >/proc/sys/user/max_inotify_watches && exec \"$@\"";
+    let wrapper = [limited.as_slice(), &[script, "sh"]].concat();
+    let tried = std::process::Command::new(wrapper[0]).args(&wrapper[1..]).arg("true").output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        skip("needs user namespaces with limits of their own");
+        return;
+    }
+    let world = World::new()
+        .files("- $W/a: { content: one }")
+        .beside("agent.yaml", "manifests: [site.yaml]\ninterval: 1h\n");
+    let agent = Agent::start_under(&world, &wrapper);
+    agent.says("the kernel allows no more watches", 1);
+    agent.makes("a", "one");
+    fs::write(world.path("a"), "drift").unwrap();
+    world.ccm(["agent", "run"]).run().exits(0);
+    assert_eq!(world.read("a"), "one");
+    assert_eq!(agent.end().0, Some(0));
+}
+
+#[test]
 fn a_clock_that_jumps_changes_nothing() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let world = World::new();
@@ -133,7 +179,7 @@ fn a_bundle_that_is_replaced_while_it_is_fetched_is_fetched_again() {
     let (one, two) = (bundle("one"), bundle("two"));
     // The first half of the old one and the rest of the new one, under the name of the old version.
     let half = one.len().min(two.len()) / 2;
-    let torn = [&one[..half], &two[half..]].concat();
+    let mixed = [&one[..half], &two[half..]].concat();
     let turn = Arc::new(AtomicUsize::new(0));
     let own = Arc::clone(&turn);
     let server = Server::start(move |request| {
@@ -141,7 +187,7 @@ fn a_bundle_that_is_replaced_while_it_is_fetched_is_fetched_again() {
             0 => (&one, "\"one\""),
             1 => {
                 own.store(2, Ordering::SeqCst);
-                (&torn, "\"between\"")
+                (&mixed, "\"between\"")
             }
             _ => (&two, "\"two\""),
         };

@@ -1,5 +1,7 @@
 //! Figures: many agents at one server, one with many resources, and how long changes take. `make fleet` runs them.
 
+#![allow(clippy::print_stdout, reason = "figures are for people")]
+
 use std::{
     fs,
     net::TcpListener,
@@ -150,8 +152,7 @@ fn with_ten_thousand_resources_it_sleeps_and_needs_little_memory() {
         world.ccm(["agent", "run"]).run().exits(0);
     };
     run();
-    let stable =
-        agent.log().lines().filter(|line| line.contains("cause=asked")).next_back().unwrap().to_owned();
+    let stable = agent.log().lines().rfind(|line| line.contains("cause=asked")).unwrap().to_owned();
     agent.until("silence", || {
         let before = switches(agent.pid());
         std::thread::sleep(Duration::from_secs(1));

@@ -54,7 +54,9 @@ pub(crate) const CHECK_METRICS: [&Metric; 6] =
 /// Returns the metrics of the checks in these events, in the text format of Prometheus.
 pub(crate) fn metrics(events: &[Event]) -> String {
     let metrics = Metrics::counting();
-    CHECK_METRICS.iter().for_each(|metric| metrics.declare(metric));
+    for metric in CHECK_METRICS {
+        metrics.declare(metric);
+    }
     for event in events {
         count_checks(&metrics, event, &event.name);
     }

@@ -11,7 +11,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::{PATIENCE, World};
+use super::{PATIENCE, World, world::Call};
 
 /// A running agent; killed when the test is over.
 pub(crate) struct Agent<'w> {
@@ -31,6 +31,15 @@ impl<'w> Agent<'w> {
         for (name, value) in environment {
             call = call.env(name, *value);
         }
+        Self::of(world, &call)
+    }
+
+    /// Starts an agent by way of another program.
+    pub(crate) fn start_under(world: &'w World, wrapper: &[&str]) -> Self {
+        Self::of(world, &world.ccm(["agent", "--config", "agent.yaml"]).under(wrapper.iter().copied()))
+    }
+
+    fn of(world: &'w World, call: &Call) -> Self {
         let mut child = call.start();
         let stderr = child.stderr.take().expect("a pipe");
         let log = Arc::new(Mutex::new(String::new()));

@@ -11,6 +11,7 @@ use crate::{
         metrics,
     },
     checks::CheckState,
+    vocabulary::Duration,
 };
 
 /// Returns when health checks are made for the first time; `None` if they are made only by runs.
@@ -30,7 +31,9 @@ impl Agent<'_> {
             let host = self.host();
             let checkups = round(&self.setting, &self.exported, &self.fleet, &host, self.mode(), "health")
                 .check(&self.intake, &numbers);
-            checkups.into_iter().for_each(|checkup| self.take_checkup(checkup));
+            for checkup in checkups {
+                self.take_checkup(checkup);
+            }
             drop(busy);
             self.publish();
         }
@@ -58,7 +61,7 @@ impl Agent<'_> {
         let duration = format!("{:.3}s", took.as_secs_f64());
         log.debug("checked", &[("source", &source), ("checks", &count), ("duration", &duration)]);
         let written = &self.config.written;
-        let first = written.health_check_interval.map_or(took, |interval| interval.as_std());
+        let first = written.health_check_interval.map_or(took, Duration::as_std);
         let longest = written.interval.as_std();
         if self.health.is_to_remedy(manifest, Instant::now(), first, longest) {
             log.info("a health check is critical: the manifest is applied", &[("source", &source)]);
