@@ -4,7 +4,7 @@ use std::{sync::atomic::Ordering, time::Instant};
 
 use jiff::Timestamp;
 
-use super::{Agent, round};
+use super::{Agent, reloading::watch, round};
 use crate::{
     agent::{
         chance,
@@ -28,6 +28,10 @@ impl Agent<'_> {
             self.intake.look_at_local(workshop);
             if self.intake.has_candidates() {
                 self.settle(&host);
+            }
+            // What the kernel refused may be free again; at the start it was just asked.
+            if self.watching.is_none() && !self.last.is_empty() {
+                self.watching = watch(&self.setting, &self.config, &self.intake);
             }
             let splay = chance::up_to(self.config.splay);
             self.next_run = Instant::now() + self.config.written.interval.as_std() + splay;
