@@ -193,6 +193,14 @@ impl<'p> Found<'p> {
                 },
                 Some([entry]) if entry.key == FOR_EACH => self.problem(nothing_to_repeat(kind, entry)),
                 Some([entry]) => named.push((entry, None)),
+                Some([for_each, entry] | [entry, for_each])
+                    if for_each.key == FOR_EACH && entry.key == "defaults" =>
+                {
+                    let problem = Diagnostic::error("misplaced-for-each", "`defaults` cannot be repeated");
+                    self.problem(problem.at(for_each.key_span).with_help(
+                        "they hold for every item of the list, and are expanded for each element of its own `for_each`",
+                    ));
+                }
                 Some([for_each, entry] | [entry, for_each]) if for_each.key == FOR_EACH => {
                     named.push((entry, Some(&for_each.value)));
                 }
