@@ -68,9 +68,9 @@ fn killed_anywhere(before: &[&str], manifest: &str) {
     let manifest = manifest.replace("$ANN", ANN);
     let machine = || {
         let machine = Machine::new()?;
-        before.iter().for_each(|manifest| {
+        for manifest in before {
             machine.apply(&manifest.replace("$ANN", ANN), "").exits(0);
-        });
+        }
         fs::write(machine.world.base().join("site.yaml"), &manifest).unwrap();
         Some(machine)
     };

@@ -139,7 +139,7 @@ fn keys_of_an_attacker_never_lead_out_of_the_home() {
     let text = fs::read_to_string(&passwd).unwrap();
     let moved = machine.world.fill(&format!("nobody:x:{NOBODY}:{NOBODY}::$W/theirs:/bin/sh\n"));
     let others = text.lines().filter(|line| !line.starts_with("nobody:")).map(|line| format!("{line}\n"));
-    fs::write(&passwd, others.chain([moved]).collect::<String>()).unwrap();
+    fs::write(&passwd, others.chain([moved]).collect::<Vec<_>>().concat()).unwrap();
     let outside = machine.world.path("outside");
     let before = Tree::of(&outside);
     let mut attacker = Attacker::playing("the_owner_of_keys", &machine.world, "theirs");

@@ -155,6 +155,7 @@ fn it_has_no_place_in_a_map_of_names_or_among_properties() {
         "- exec: { for_each: [a], \"{{ each }}\": {} }\n",
         "- exec:\n    - \"{{ each }}\": { for_each: [a] }\n",
         "- exec:\n    - for_each: [a]\n",
+        "- exec:\n    - for_each: [a]\n      defaults: { cwd: / }\n    - \"true\": {}\n",
     ] {
         World::new().manifest(manifest).validate().exits(2).complains("for_each");
     }

@@ -53,6 +53,11 @@ impl CheckState {
         }
     }
 
+    /// Returns its word and what was said, if anything was.
+    pub(crate) fn with(self, said: &str) -> String {
+        if said.is_empty() { self.word().to_owned() } else { format!("{}: {said}", self.word()) }
+    }
+
     /// Returns the worse of two: what is known to be bad is worse than what is not known.
     pub(crate) fn worse(self, other: Self) -> Self {
         let badness = |state| match state {
@@ -174,10 +179,7 @@ impl CheckResult {
     pub(crate) fn complaint(&self) -> String {
         let Self { name, state, output, .. } = self;
         let first = output.lines().next().unwrap_or_default();
-        let mut text = format!("{name}: {}", state.word());
-        if !first.is_empty() {
-            text = format!("{text}: {first}");
-        }
+        let mut text = format!("{name}: {}", state.with(first));
         let bad =
             |property: &&PropertyResult| matches!(property.result, Judgement::Fail | Judgement::Unknown);
         for PropertyResult { kind, id, property, message, .. } in self.results.iter().filter(bad).take(5) {

@@ -1,5 +1,7 @@
 //! `ccm ensure`
 
+use std::path::Path;
+
 use clap::{Arg, ArgMatches, Command};
 
 use super::{
@@ -17,9 +19,10 @@ use super::{
     session::{self, SessionFolder},
 };
 use crate::{
-    document::Diagnostics,
+    document::{Diagnostics, Review, Source},
     engine::{Exclusion, OnFailure, Selected, Site},
-    resource::{AnyType, Expansion, FieldKind, fields},
+    manifest::RuleFiles,
+    resource::{AnyType, Expansion, FieldKind, Resource, fields},
     types,
     vocabulary::has_scheme,
 };
@@ -121,6 +124,16 @@ impl Arguments {
     }
 }
 
+/// Fails where a file of rules that is there by now cannot be used, before anything is done.
+fn refuse_bad_rules(resource: &Resource, source: &Source, folder: &Path) -> Result<(), Failure> {
+    let mut files = RuleFiles::default();
+    let problems = files.check(resource, None, folder);
+    if let Some(Review { source, diagnostics }) = files.reviews.pop() {
+        return Err(Failure::problems(source, diagnostics));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::problems(source.clone(), problems)) }
+}
+
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let flags = arguments.run;
     let folder = std::env::current_dir()
@@ -136,6 +149,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let Some(resource) = resource.filter(|_| !diagnostics.has_errors()) else {
         return Err(Failure::problems(source, diagnostics));
     };
+    refuse_bad_rules(&resource, &source, &folder)?;
     show(diagnostics.review(&source).as_slice());
     let on_failure = OnFailure::Continue;
     let session = arguments.session.resume()?;

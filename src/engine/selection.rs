@@ -39,8 +39,9 @@ impl FromStr for Selector {
             };
         }
         if !text.contains(['#', '*']) {
+            let tag = if text.is_empty() { "web" } else { text };
             return Err(format!(
-                "`{text}` names no resource: write `type#name`, a pattern of it, or `tag:{text}`"
+                "`{text}` names no resource: write `type#name`, a pattern of it, or `tag:{tag}`"
             ));
         }
         let pattern = regex::escape(text).replace(r"\*", ".*").replace(r"\?", ".");

@@ -72,7 +72,7 @@ pub(super) fn make(check: &HealthCheck, on: &Surroundings, tell: &mut dyn FnMut(
         }
         if well == 0 {
             let said = last.output.lines().next().unwrap_or_default();
-            let line = format!("health check {}: {}: {said}; trying again", check.name(), last.state.word());
+            let line = format!("health check {}: {}; trying again", check.name(), last.state.with(said));
             tell(&on.redactor.redact(&line));
         }
         stopped = on.host.interrupt.pause(pause);

@@ -190,6 +190,12 @@ impl<'p> Found<'p> {
             };
             let Some(entry) = entries.pop() else { continue };
             match beside.into_iter().next() {
+                Some(for_each) if entry.key == "defaults" => {
+                    let problem = Diagnostic::error("misplaced-for-each", "`defaults` cannot be repeated");
+                    self.problem(problem.at(for_each.key_span).with_help(
+                        "they hold for every item of the list, and are expanded for each element of its own `for_each`",
+                    ));
+                }
                 Some(for_each) => named.push((entry, Some(for_each.value))),
                 None if entry.key == FOR_EACH => self.problem(nothing_to_repeat(kind, &entry)),
                 None if entry.key == "defaults" => match &defaults {

@@ -11,6 +11,7 @@ mod secret;
 mod source;
 
 pub(crate) use bundle::Bundle;
+pub(crate) use rule_files::RuleFiles;
 pub(crate) use schema::manifest_schema;
 pub(crate) use source::{IN_A_FOLDER, Location, Unreadable};
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// The files that the checks of the resources of one manifest name.
 #[derive(Default)]
-pub(super) struct RuleFiles {
+pub(crate) struct RuleFiles {
     /// Paths that resources so far make themselves.
     made: HashSet<PathBuf>,
     /// Whether a resource so far may make any file.
@@ -21,12 +21,12 @@ pub(super) struct RuleFiles {
     /// The files of which everything is said.
     told: HashSet<String>,
     /// What is wrong inside them.
-    pub(super) reviews: Vec<Review>,
+    pub(crate) reviews: Vec<Review>,
 }
 
 impl RuleFiles {
     /// Looks at the files that the checks of a resource name, and returns what is wrong with how they are named.
-    pub(super) fn check(
+    pub(crate) fn check(
         &mut self,
         resource: &Resource,
         written: Option<&Node>,

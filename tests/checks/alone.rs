@@ -91,4 +91,16 @@ fn a_resource_of_a_script_can_be_checked() {
     assert_eq!(outcome.event("/f")["health_check"][0]["tries"], 2);
     with(&["--check-http", "http://127.0.0.1:1/", "--check-tries", "1"]).exits(1).says("CRITICAL");
     with(&["--check", "a | b"]).exits(2).complains("shell: true");
+    let silent = with(&["--check", "sh -c 'exit 2'", "--check-tries", "2", "--check-sleep", "10ms"]);
+    silent.says("health check sh -c 'exit 2': CRITICAL; trying again");
+}
+
+#[test]
+fn rules_of_a_script_that_cannot_be_used_are_told_before_anything_is_done() {
+    let world = World::new().beside("bad.yaml", "ports: { 80: { listening: true } }\n");
+    for (file, said) in [("bad.yaml", "did you mean `port`?"), ("none.yaml", "cannot read rules from")] {
+        let call = ["ensure", "file", "$W/f", "--content", "x", "--check-goss", file];
+        world.ccm(call).run().exits(2).complains(said);
+    }
+    assert!(!world.path("f").exists());
 }

@@ -304,7 +304,7 @@ fn a_unit_has_to_stay_active_for_as_long_as_asked() {
         let outcome = world
             .ccm(["apply", "site.yaml", "--json"])
             .env("PATH", &path)
-            .env("LOG", &log.display().to_string())
+            .env("LOG", log.display().to_string())
             .run();
         let one = first(&outcome);
         assert_eq!(one["state"], state, "{since}: {one}");

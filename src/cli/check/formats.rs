@@ -74,7 +74,7 @@ fn rows(check: &CheckResult) -> Vec<Row> {
         CheckState::Warning | CheckState::Critical => Judgement::Fail,
     };
     let first = check.output.lines().next().unwrap_or_default();
-    vec![Row { what: check.name.clone(), result, message: format!("{}: {first}", check.state.word()) }]
+    vec![Row { what: check.name.clone(), result, message: check.state.with(first) }]
 }
 
 fn word(result: Judgement) -> &'static str {

@@ -16,9 +16,7 @@ pub(in crate::cli) fn line(checks: &[(String, CheckResult)], failed: usize) -> (
         state = state.worse(check.state);
         if check.state != CheckState::Ok {
             let of = if of.is_empty() { String::new() } else { format!("{of} ") };
-            bad.push(
-                format!("{of}{} {}: {}", check.name, check.state.word(), reason(check)).replace('|', "/"),
-            );
+            bad.push(format!("{of}{} {}", check.name, check.state.with(&reason(check))).replace('|', "/"));
         }
     }
     if failed > 0 && state == CheckState::Ok {

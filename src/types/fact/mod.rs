@@ -44,7 +44,7 @@ pub(crate) struct Properties {
     /// Where the command prints the value.
     #[serde(default)]
     pub(crate) stream: Source,
-    /// The value, of any type, when the command cannot be run or fails. Without it that is a failure.
+    /// The value, of any type, when the command cannot be run or fails. Without it, or with `null`, that is a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) default: Option<Value>,
     /// The directory to run in (default `/`).

@@ -201,7 +201,7 @@ mod tests {
         };
         let half_made = || UserState { lacks_shadow: true, lacks_group: true, ..joe() };
         let homeless = || UserState { home_exists: false, ..joe() };
-        for (text, have, expected) in [
+        for (text, have, expected) in vec![
             ("", nobody(), Some("created the user")),
             ("ensure: absent", nobody(), None),
             ("ensure: absent", joe(), Some("removed the user")),
