@@ -267,11 +267,10 @@ impl Failed {
         let servers = servers.to_owned();
         match self {
             Self::Runtime(reason) => NatsError::Client(reason),
-            Self::TooSlow => NatsError::Unreachable {
-                servers,
-                reason: format!("no answer within {}s", PATIENCE.as_secs()),
-            },
+            Self::TooSlow => too_slow(servers),
             Self::Connect(error) => match error.kind() {
+                // The client has the same patience, and may lose it first.
+                ConnectErrorKind::TimedOut => too_slow(servers),
                 ConnectErrorKind::AuthorizationViolation => {
                     let reason =
                         "user, password, token, nkey or creds of the context are not accepted".to_owned();
@@ -284,6 +283,10 @@ impl Failed {
             },
         }
     }
+}
+
+fn too_slow(servers: String) -> NatsError {
+    NatsError::Unreachable { servers, reason: format!("no answer within {}s", PATIENCE.as_secs()) }
 }
 
 /// Returns what the last error of a chain says: `connection refused` and not `IO error`.
