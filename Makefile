@@ -72,9 +72,8 @@ test-other: lint-packages
 
 # Compares with the configuration managers that can be had; `make bench UPDATE=1` writes docs/benchmarks.md and its picture.
 PEERS := $(CURDIR)/target/tools/peers
-bench: bench-packages
-	cargo build --release
-	PATH=$(PATH):$(PEERS)/bin UPDATE=$(UPDATE) cargo bench --profile dev --bench peers -- target/release/ccm
+bench: bench-packages release
+	PATH=$(PATH):$(PEERS)/bin UPDATE=$(UPDATE) cargo bench --profile dev --bench peers -- target/$(TARGET)/release/ccm
 
 bench-packages:
 	$(call install,cfengine3 puppet-agent ansible-core curl python3-venv,; they are not compared with)
