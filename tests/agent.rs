@@ -96,6 +96,26 @@ fn an_edit_is_repaired_when_it_happens_and_only_what_depends_on_it_is_looked_at(
     assert_eq!(code, Some(0), "{log}");
 }
 
+#[test]
+fn what_somebody_writes_right_after_the_agent_is_put_right_too() {
+    // A check is made after the file is written and before the agent knows what it left there.
+    let world = World::new()
+        .manifest(
+            "
+- file:
+    - defaults: { $OWN, mode: '0644' }
+    - $W/a:
+        content: \"one\\n\"
+        health_checks:
+          - command: \"sh -c '[ -e $W/once ] || { echo drift >$W/a; touch $W/once; }'\"
+",
+        )
+        .beside("agent.yaml", "manifests: [site.yaml]\ninterval: 1h\n");
+    let agent = Agent::start(&world);
+    agent.until("the check", || world.path("once").exists());
+    agent.makes("a", "one\n");
+}
+
 /// A folder that is gone when the test is over.
 struct Quiet(std::path::PathBuf);
 
@@ -121,24 +141,14 @@ fn own_writes_do_not_wake_it_and_nothing_else_does() {
     let agent = Agent::start(&world);
     agent.says("resources=300 changed=300", 1);
     // Whoever has nothing to do is not woken: the kernel counts how often a thread was.
-    let switches = || -> u64 {
-        let tasks = fs::read_dir(format!("/proc/{}/task", agent.pid())).unwrap();
-        let count = |task: fs::DirEntry| {
-            let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
-            let line =
-                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).map(str::trim);
-            line.and_then(|count| count.parse::<u64>().ok()).unwrap_or_default()
-        };
-        tasks.flatten().map(count).sum()
-    };
     agent.until("silence", || {
-        let before = switches();
+        let before = agent.switches();
         std::thread::sleep(Duration::from_secs(1));
-        switches() == before
+        agent.switches() == before
     });
-    let before = switches();
+    let before = agent.switches();
     std::thread::sleep(Duration::from_secs(2));
-    assert_eq!(switches(), before, "{}", agent.log());
+    assert_eq!(agent.switches(), before, "{}", agent.log());
     assert_eq!(agent.count("msg=applied"), 1, "{}", agent.log());
 }
 

@@ -117,18 +117,6 @@ fn two_hundred_agents_take_a_new_bundle_within_half_a_minute() {
     assert!(took < Duration::from_secs(30), "{took:?}");
 }
 
-/// How often the threads of a process were woken.
-fn switches(pid: u32) -> u64 {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let count = |task: fs::DirEntry| {
-        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
-        let line =
-            status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).map(str::trim);
-        line.and_then(|count| count.parse::<u64>().ok()).unwrap_or_default()
-    };
-    tasks.flatten().map(count).sum()
-}
-
 /// What a process has in memory, in KiB: all of it, and what is not in files.
 fn resident(pid: u32) -> [u64; 2] {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -154,13 +142,13 @@ fn with_ten_thousand_resources_it_sleeps_and_needs_little_memory() {
     run();
     let stable = agent.log().lines().rfind(|line| line.contains("cause=asked")).unwrap().to_owned();
     agent.until("silence", || {
-        let before = switches(agent.pid());
+        let before = agent.switches();
         std::thread::sleep(Duration::from_secs(1));
-        switches(agent.pid()) == before
+        agent.switches() == before
     });
-    let (woken, first) = (switches(agent.pid()), resident(agent.pid()));
+    let (woken, first) = (agent.switches(), resident(agent.pid()));
     std::thread::sleep(Duration::from_mins(2));
-    let woken = switches(agent.pid()) - woken;
+    let woken = agent.switches() - woken;
     // As long as it may, after runs and repairs.
     for number in 0..20 {
         fs::write(world.path(&format!("f/f{number}")), "drift").unwrap();
@@ -168,9 +156,9 @@ fn with_ten_thousand_resources_it_sleeps_and_needs_little_memory() {
     }
     (0..5).for_each(|_| run());
     agent.until("silence", || {
-        let before = switches(agent.pid());
+        let before = agent.switches();
         std::thread::sleep(Duration::from_secs(1));
-        switches(agent.pid()) == before
+        agent.switches() == before
     });
     let last = resident(agent.pid());
     println!(

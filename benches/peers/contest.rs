@@ -71,9 +71,17 @@ impl Row {
         }
     }
 
-    pub(crate) fn mebibytes(&self) -> f64 {
-        let tenths = u32::try_from(self.memory_kib * 10 / 1024).unwrap_or(u32::MAX);
-        f64::from(tenths) / 10.0
+    /// Returns what is told of it behind its name: times, runs, ratios to the baseline and to ccm, memory.
+    pub(crate) fn cells(&self, baseline: &Self, ccm: &Self) -> [String; 6] {
+        let tenths = self.memory_kib * 10 / 1024;
+        [
+            format!("{:.2} ms", self.best_ms),
+            format!("{:.2} ms", self.median_ms),
+            self.runs.to_string(),
+            format!("{:.2}", self.best_ms / baseline.best_ms),
+            format!("{:.2}", self.best_ms / ccm.best_ms),
+            format!("{}.{} MiB", tenths / 10, tenths % 10),
+        ]
     }
 }
 
@@ -92,15 +100,10 @@ impl Table {
             "memory"
         );
         for row in &self.rows {
+            let [best, median, runs, to_baseline, to_ccm, memory] = row.cells(baseline, ccm);
             println!(
-                "  {:12} {:>9.2} ms {:>9.2} ms {:>5} {:>14.2} {:>9.2} {:>7.1} MiB",
-                row.name,
-                row.best_ms,
-                row.median_ms,
-                row.runs,
-                row.best_ms / baseline.best_ms,
-                row.best_ms / ccm.best_ms,
-                row.mebibytes(),
+                "  {:12} {best:>12} {median:>12} {runs:>5} {to_baseline:>14} {to_ccm:>9} {memory:>11}",
+                row.name
             );
         }
     }

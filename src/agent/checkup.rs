@@ -10,7 +10,6 @@ use super::{
 use crate::{
     checks::CheckState,
     engine::{Engine, Observer, OnFailure, Report, Site, Task},
-    resource::Resource,
     session::Session,
 };
 
@@ -49,23 +48,16 @@ impl Round<'_> {
     }
 
     fn check_one(&self, intake: &Intake, ready: &Ready) -> Checkup {
-        let Ready { number, manifest, selected, .. } = ready;
-        let source = intake.address_of(*number);
-        let site = Site {
-            resources: &manifest.resources,
-            source: &manifest.source,
-            working_directory: &manifest.working_directory,
-            scope: &manifest.scope,
-            on_failure: OnFailure::Continue,
-            selected,
-        };
+        let number = ready.number;
+        let source = intake.address_of(number);
+        let site = Site { on_failure: OnFailure::Continue, ..ready.site() };
         let started = Instant::now();
         let mut listener = Listener { round: self, source: &source, checks: Vec::new() };
         let mut engine = Engine::new(self.host, self.memory, self.settings(Task::Monitor), Session::begin());
         engine.apply(site, None, &mut listener);
         let (checks, took) = (listener.checks, started.elapsed());
         self.metrics.observe(&metrics::HEALTH_CHECKS, &[&source], took);
-        Checkup { manifest: *number, source, checks, took }
+        Checkup { manifest: number, source, checks, took }
     }
 }
 
@@ -77,12 +69,6 @@ struct Listener<'l> {
 }
 
 impl Observer for Listener<'_> {
-    fn begun(&mut self, _: &Resource) {}
-
-    fn waiting(&mut self, _: &str) {}
-
-    fn output(&mut self, _: &Resource, _: &str) {}
-
     fn finished(&mut self, report: &Report) {
         let Report { resource, event, .. } = report;
         self.round.fleet.note(self.source, Task::Monitor, report);

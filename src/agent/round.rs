@@ -70,6 +70,15 @@ pub(super) struct Ready {
     is_whole: bool,
 }
 
+impl Ready {
+    /// Returns what a run applies of it.
+    pub(super) fn site(&self) -> Site<'_> {
+        let Manifest { resources, source, working_directory, scope, settings, .. } = &self.manifest;
+        let on_failure = if settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue };
+        Site { resources, source, working_directory, scope, on_failure, selected: &self.selected }
+    }
+}
+
 impl Round<'_> {
     /// Applies manifests, one after the other.
     pub(crate) fn run(
@@ -127,14 +136,7 @@ impl Round<'_> {
         let Ready { number, manifest, selected, .. } = ready;
         let source = intake.address_of(*number);
         let before = engine.session().events().len();
-        let site = Site {
-            resources: &manifest.resources,
-            source: &manifest.source,
-            working_directory: &manifest.working_directory,
-            scope: &manifest.scope,
-            on_failure: if manifest.settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue },
-            selected,
-        };
+        let site = ready.site();
         let started = Instant::now();
         let mut witness = Witness {
             round: self,
@@ -199,12 +201,15 @@ impl Round<'_> {
     /// Returns which of the resources that were just changed are not as they should be. The stamps of what the agent wrote
     /// are taken after it was written: whoever came in between would be taken for the agent.
     fn look_again(&self, site: Site, manifest: usize, repaired: &[Repair]) -> Vec<Subject> {
+        let repaired: HashSet<&Reference> = repaired.iter().map(|repair| &repair.subject.resource).collect();
+        // What a command is for, it does once: that it would run again tells nothing.
+        let states = flattened(site.resources).into_iter().filter(|resource| !resource.kind.refreshes());
         let names: HashSet<Reference> =
-            repaired.iter().map(|repair| repair.subject.resource.clone()).collect();
+            states.map(Resource::reference).filter(|name| repaired.contains(name)).collect();
         if names.is_empty() {
             return Vec::new();
         }
-        let selected = Selected::with_refreshes(names.clone(), site.resources);
+        let selected = Selected::just(names.clone(), site.resources);
         let settings = Settings { mode: RunMode::Noop, ..self.settings(Task::Apply) };
         let mut second_look = SecondLook { manifest, repaired: &names, disturbed: Vec::new() };
         let site = Site { selected: &selected, on_failure: OnFailure::Continue, ..site };
@@ -383,12 +388,6 @@ struct Witness<'w> {
 const TAKE_EVENTS_AFTER: usize = 256;
 
 impl Observer for Witness<'_> {
-    fn begun(&mut self, _: &Resource) {}
-
-    fn waiting(&mut self, _: &str) {}
-
-    fn output(&mut self, _: &Resource, _: &str) {}
-
     fn finished(&mut self, report: &Report) {
         let Report { resource, event, excluded, errors, summary, warnings, .. } = report;
         // Of what this run is not about, nothing is known.
@@ -436,18 +435,10 @@ struct SecondLook<'r> {
 }
 
 impl Observer for SecondLook<'_> {
-    fn begun(&mut self, _: &Resource) {}
-
-    fn waiting(&mut self, _: &str) {}
-
-    fn output(&mut self, _: &Resource, _: &str) {}
-
     fn finished(&mut self, report: &Report) {
-        let Report { resource, event, .. } = report;
-        // What a command is for, it does once: that it would run again tells nothing.
-        let is_state = !resource.kind.refreshes();
-        if event.changed && is_state && self.repaired.contains(&resource.reference()) {
-            self.disturbed.push(Subject { manifest: self.manifest, resource: resource.reference() });
+        let resource = report.resource.reference();
+        if report.event.changed && self.repaired.contains(&resource) {
+            self.disturbed.push(Subject { manifest: self.manifest, resource });
         }
     }
 }

@@ -249,8 +249,6 @@ struct Witness<'a> {
 }
 
 impl Observer for Witness<'_> {
-    fn begun(&mut self, _: &Resource) {}
-
     fn waiting(&mut self, holder: &str) {
         waiting(holder);
     }

@@ -112,11 +112,11 @@ pub(crate) enum OnFailure {
 /// Is told what happens while it happens.
 pub(crate) trait Observer {
     /// The turn of a resource has come.
-    fn begun(&mut self, resource: &Resource);
+    fn begun(&mut self, _: &Resource) {}
     /// Another run has to come to its end first.
-    fn waiting(&mut self, holder: &str);
+    fn waiting(&mut self, _holder: &str) {}
     /// A line that a resource shows while it is being worked on.
-    fn output(&mut self, resource: &Resource, line: &str);
+    fn output(&mut self, _: &Resource, _line: &str) {}
     /// A resource is done with.
     fn finished(&mut self, report: &Report);
 }

@@ -137,6 +137,15 @@ impl Selected {
             }
             selected.extend(more);
         }
+        Self::with_surroundings(selected, resources)
+    }
+
+    /// Selects resources by their names, with what they are part of and what learns facts.
+    pub(crate) fn just(selected: HashSet<Reference>, resources: &[Resource]) -> Self {
+        Self::with_surroundings(selected, &flattened(resources))
+    }
+
+    fn with_surroundings(mut selected: HashSet<Reference>, resources: &[&Resource]) -> Self {
         selected.extend(facts(resources));
         surround(&mut selected, &parents(resources));
         Self(Some(selected))

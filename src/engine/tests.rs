@@ -199,9 +199,6 @@ impl ProgressListener for Nobody {
 }
 
 impl Observer for Nobody {
-    fn begun(&mut self, _: &Resource) {}
-    fn waiting(&mut self, _: &str) {}
-    fn output(&mut self, _: &Resource, _: &str) {}
     fn finished(&mut self, _: &Report) {}
 }
 

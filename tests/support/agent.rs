@@ -58,6 +58,18 @@ impl<'w> Agent<'w> {
         self.child.id()
     }
 
+    /// How often its threads were woken.
+    pub(crate) fn switches(&self) -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
+        let count = |task: std::fs::DirEntry| {
+            let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            let line =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).map(str::trim);
+            line.and_then(|count| count.parse::<u64>().ok()).unwrap_or_default()
+        };
+        tasks.flatten().map(count).sum()
+    }
+
     /// Everything that was logged so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
