@@ -128,7 +128,7 @@ fn a_thousand_updates_in_a_burst_come_to_the_last_one() {
     let agent = Agent::start(&world);
     agent.makes("motd", "first");
     // However slow the machine is, they are all there when the agent looks.
-    agent.signal(Signal::STOP);
+    agent.stop();
     for number in 0..1000 {
         client.put_key("DATA", "common", &format!("data: {{ motd: m{number} }}"));
     }

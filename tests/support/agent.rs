@@ -112,6 +112,19 @@ impl<'w> Agent<'w> {
         kill_process(pid, signal).expect("a running agent");
     }
 
+    /// Stops it as `kill -STOP` does, and waits until all of its threads stand still.
+    #[track_caller]
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        self.until("standing still", || {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
+            tasks.flatten().all(|task| {
+                let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+                status.lines().any(|line| line.starts_with("State:\tT"))
+            })
+        });
+    }
+
     /// What `ccm agent status --json` prints.
     pub(crate) fn status(&self) -> Value {
         self.world.ccm(["agent", "status", "--json"]).run().exits(0).json()

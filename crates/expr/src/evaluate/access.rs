@@ -15,12 +15,24 @@ impl<'a> Evaluation<'a> {
     /// The value of a row of members, or nothing when a `?.` cut it short.
     pub(super) fn chained(&mut self, node: &'a Node) -> Result<Option<Place<'a>>> {
         self.budget.steps(1).map_err(exhausted(node.span))?;
+        let (base, link) = match &node.kind {
+            Kind::Member { base, name, .. } if matches!(base.kind, Kind::Env) => {
+                return Ok(Some(Place::Owned(self.environment.variable(name).unwrap_or_default())));
+            }
+            Kind::Member { base, link, .. } | Kind::Method { base, link, .. } => (base.as_ref(), *link),
+            Kind::Index { pair, link } => (&pair[0], *link),
+            Kind::Slice { base, .. } => (base.as_ref(), Link::Plain),
+            _ => return self.place(node).map(Some),
+        };
+        let Some(value) = self.base(base, link)? else { return Ok(None) };
+        self.part(value, base, node).map(Some)
+    }
+
+    /// What a member, an index, a slice or a method takes of a value. Rows of them recurse without it: a row of hundreds
+    /// has to fit on the stack.
+    fn part(&mut self, value: Place<'a>, base: &'a Node, node: &'a Node) -> Result<Place<'a>> {
         match &node.kind {
-            Kind::Member { base, name, link } => {
-                if matches!(base.kind, Kind::Env) {
-                    return Ok(Some(Place::Owned(self.environment.variable(name).unwrap_or_default())));
-                }
-                let Some(value) = self.base(base, *link)? else { return Ok(None) };
+            Kind::Member { name, .. } => {
                 if value.is_null() {
                     return Err(self.nil_has_no(name, base));
                 }
@@ -29,21 +41,19 @@ impl<'a> Evaluation<'a> {
                 if found.is_null() {
                     self.note_missing(&owner, name, base, node.span);
                 }
-                Ok(Some(found))
+                Ok(found)
             }
-            Kind::Index { pair, link } => {
-                let [base, index] = pair.as_ref();
-                let Some(value) = self.base(base, *link)? else { return Ok(None) };
+            Kind::Index { pair, .. } => {
+                let [_, index] = pair.as_ref();
                 let index_value = self.place(index)?;
                 let owner = (*value).clone();
                 let found = self.index(value, &index_value, base.span, index.span)?;
                 if let (Value::Str(name), Value::Null) = (&*index_value, &*found) {
                     self.note_missing(&owner, name, base, node.span);
                 }
-                Ok(Some(found))
+                Ok(found)
             }
-            Kind::Slice { base, from, to } => {
-                let Some(value) = self.base(base, Link::Plain)? else { return Ok(None) };
+            Kind::Slice { from, to, .. } => {
                 let from = self.bound(from.as_deref())?;
                 let to = self.bound(to.as_deref())?;
                 let part = slice(&value, from, to, base.span)?;
@@ -52,19 +62,16 @@ impl<'a> Evaluation<'a> {
                 } else if let Value::Str(text) = &part {
                     self.budget.bytes(text.len()).map_err(exhausted(node.span))?;
                 }
-                Ok(Some(Place::Owned(part)))
+                Ok(Place::Owned(part))
             }
-            Kind::Method { base, name, arguments, link } => {
-                let Some(value) = self.base(base, *link)? else { return Ok(None) };
-                let nodes = arguments;
+            Kind::Method { name, arguments: nodes, .. } => {
                 let arguments = nodes.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
                 if let Some(answer) = self.environment.method(&value, name, &arguments) {
-                    let value = answer.map_err(|error| blamed(error, name, nodes, node.span))?;
-                    return Ok(Some(Place::Owned(value)));
+                    return answer.map(Place::Owned).map_err(|error| blamed(error, name, nodes, node.span));
                 }
-                method(&value, name, &arguments, node.span).map(|value| Some(Place::Owned(value)))
+                method(&value, name, &arguments, node.span).map(Place::Owned)
             }
-            _ => self.place(node).map(Some),
+            _ => Ok(value),
         }
     }
 
