@@ -28,14 +28,8 @@ run:
 	cargo run -q -- apply examples/first \
 	  --data folder=$(FOLDER) --data user=$$(id -un) --data group=$$(id -gn)
 
-# The last line counts what ran; above it is every test that was skipped, with the reason.
 test: test-packages
-	@mkdir -p target
-	cargo test --workspace --no-fail-fast 2>&1 | tee target/tests.log; status=$$?; \
-	sed -n 's/^.*\(skipped: \)/\1/p' target/tests.log | sort -u; \
-	awk '/^test result:/ { passed += $$4; failed += $$6 } /skipped: / { skipped++ } \
-	     END { printf "%d passed, %d failed, %d skipped\n", passed - skipped, failed, skipped }' target/tests.log; \
-	exit $$status
+	tests/run.sh
 
 lint: lint-packages
 	cargo fmt --all --check
