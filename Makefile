@@ -29,7 +29,7 @@ run:
 	  --data folder=$(FOLDER) --data user=$$(id -un) --data group=$$(id -gn)
 
 test: test-packages
-	tests/run.sh
+	.ci/test
 
 lint: lint-packages
 	cargo fmt --all --check

@@ -13,6 +13,7 @@ mod keys;
 mod limits;
 mod pair;
 mod parse;
+mod plain_yaml;
 mod scalar;
 #[cfg(test)]
 mod serialize;

@@ -1,4 +1,4 @@
-//! From text to tree: YAML events (`saphyr-parser`) put together, JSON read by its own reader.
+//! From text to tree: YAML events (`saphyr-parser`) put together; JSON and YAML without surprises are read by readers of their own.
 //!
 //! What YAML leaves open: keys are text (`8080:` is the key `8080`), a key given twice is a problem, tags other than
 //! those of the core schema are problems, and one source is one document. The merge key `<<` of YAML 1.1 takes a map
@@ -7,7 +7,9 @@
 
 use super::keys::{Key, drop_duplicates, resolve_merge};
 use super::limits::{Copies, MAX_DEPTH, Weight, check_length, too_deep};
-use super::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, Style, Typed, Value, json, syntax};
+use super::{
+    Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, Style, Typed, Value, json, plain_yaml, syntax,
+};
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -48,6 +50,14 @@ pub(crate) fn read(source: &Source) -> Result<Parsed, Diagnostics> {
 }
 
 fn yaml(text: &str) -> Result<Parsed, Diagnostics> {
+    if let Some(root) = plain_yaml::read(text) {
+        return Ok(Parsed { root, diagnostics: Diagnostics::default(), gaps: Vec::new() });
+    }
+    all_of_yaml(text)
+}
+
+/// Reads a text with the parser of all of YAML.
+pub(super) fn all_of_yaml(text: &str) -> Result<Parsed, Diagnostics> {
     if let Some(problem) = syntax::unknown_directive(text) {
         return Err(problem.into());
     }

@@ -1,7 +1,8 @@
 //! Properties that hold for every text.
 
 use super::source;
-use crate::document::{Colour, Diagnostic, Node, Span, Value, from_node, parse, render};
+use crate::document::parse::all_of_yaml;
+use crate::document::{Colour, Diagnostic, Node, Span, Value, from_node, parse, plain_yaml, render};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -109,7 +110,19 @@ fn check_node(text: &str, node: &Node) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Where the quick reader makes a tree, it is the parser's.
+fn check_quick(text: &str) -> Result<(), TestCaseError> {
+    if let Some(quick) = plain_yaml::read(text) {
+        let parsed =
+            all_of_yaml(text).map_err(|problems| TestCaseError::fail(format!("{text:?} {problems:?}")))?;
+        prop_assert!(parsed.diagnostics.is_empty(), "{:?} {:?}", text, parsed.diagnostics);
+        prop_assert_eq!(format!("{quick:?}"), format!("{:?}", parsed.root), "{:?}", text);
+    }
+    Ok(())
+}
+
 fn check(text: &str) -> Result<(), TestCaseError> {
+    check_quick(text)?;
     let source = source(text);
     match parse(&source) {
         Ok(node) => {
@@ -131,8 +144,146 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Chooses among the ways to write the same thing.
+struct Hand(u64);
+
+impl Hand {
+    fn below(&mut self, count: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % count
+    }
+
+    fn choose<'a>(&mut self, ways: &[&'a str]) -> &'a str {
+        ways[usize::try_from(self.below(ways.len() as u64)).unwrap()]
+    }
+
+    fn scalar(&mut self) -> &'static str {
+        self.choose(&[
+            "x",
+            "1.5",
+            "x y",
+            "a:b",
+            "a#b",
+            "-1",
+            "http://x/y?z=1&b",
+            "\"q # r\"",
+            "'q'",
+            "\"a\\n\\tb\"",
+            "\"\\u00e9\"",
+            "'it''s'",
+            "{}",
+            "[ ]",
+            "{a: b, c: \"d\"}",
+            "[a, 'b', {c: [d]}]",
+            "{a: [1, 2], }",
+            "{ }",
+            "\"{{ x }}\"",
+            "~",
+            "null",
+            "é",
+            "\"é\"",
+            "\"a: b\"",
+            "x, y",
+            "''",
+            "\"\"",
+            "$x",
+            "100%",
+            ".",
+            "/a/b",
+            "-x",
+            "[a,b]",
+            "[ a , b ]",
+            "{ a: b }",
+            "x{{ y }}",
+            "a [b]",
+        ])
+    }
+
+    /// Ends a line, mostly in the plainest way.
+    fn end(&mut self) -> &'static str {
+        match self.below(12) {
+            0 => self.choose(&[" # c", "  ", " #c: d", "\n", "\n  ", "\n# c", "\n        # c", "\n\n"]),
+            _ => "",
+        }
+    }
+
+    fn literal(&mut self, indent: usize, out: &mut String) {
+        out.push_str(self.choose(&["|", "|", "|-", "| ", "|+", ">"]));
+        for line in 0..=self.below(4) {
+            let more = " ".repeat(usize::try_from(self.below(8).saturating_sub(5)).unwrap());
+            let text =
+                self.choose(&["x", "a: b", "# c", "- d", "", "", "  ", "é", "\tx", "x  ", "\"", "{{ x }}"]);
+            let margin = if text.is_empty() && line > 0 { 0 } else { indent };
+            out.push_str(&format!("\n{}{more}{text}", " ".repeat(margin)));
+        }
+    }
+
+    /// Writes a list or map whose lines begin at a column, from where the first of them begins.
+    fn block(&mut self, column: usize, depth: u64, out: &mut String) {
+        let is_list = self.below(2) == 0;
+        for number in 0..=self.below(3) {
+            if number > 0 {
+                let end = self.end();
+                out.push_str(&format!("{end}\n{}", " ".repeat(column)));
+            }
+            let indicator = if is_list {
+                "-".to_owned()
+            } else {
+                let key = self.choose(&["kN", "\"kN\"", "'k N'", "k.N", "808N", "k N", "éN", "/k:N"]);
+                key.replace('N', &number.to_string()) + ":"
+            };
+            out.push_str(&indicator);
+            match self.below(8) {
+                0 => {}
+                1 | 2 if depth > 0 => {
+                    let end = self.end();
+                    let step = if is_list { 2 } else { usize::try_from(self.below(3)).unwrap() * 2 };
+                    out.push_str(&format!("{end}\n{}", " ".repeat(column + step)));
+                    self.block(column + step, depth - 1, out);
+                }
+                3 if depth > 0 && is_list => {
+                    out.push(' ');
+                    self.block(column + 2, depth - 1, out);
+                }
+                4 => {
+                    out.push(' ');
+                    self.literal(column + 2, out);
+                }
+                _ => {
+                    out.push_str(self.choose(&[" ", " ", "  "]));
+                    out.push_str(self.scalar());
+                }
+            }
+        }
+    }
+}
+
+/// A document as people write it.
+fn any_document() -> impl Strategy<Value = String> {
+    any::<u64>().prop_map(|seed| {
+        let (mut hand, mut text) = (Hand(seed), String::new());
+        text.push_str(hand.choose(&["", "", "", "# c\n", "\n"]));
+        hand.block(0, 3, &mut text);
+        text.push_str(hand.choose(&["\n", "\n", "\n", "", "\n\n", " \n", "\n# c", "\r\n", "\n...\n"]));
+        text
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn documents_are_read_quickly_as_the_parser_reads_them(
+        text in any_document(), at in any::<Index>(), cut in 0..4usize, piece in any_yaml(),
+    ) {
+        check(&text)?;
+        let mut damaged = text;
+        let at = damaged.floor_char_boundary(at.index(damaged.len() + 1));
+        let end = damaged.ceil_char_boundary((at + cut).min(damaged.len()));
+        let piece = &piece[..piece.floor_char_boundary(6)];
+        damaged.replace_range(at..end, piece);
+        check(&damaged)?;
+    }
 
     #[test]
     fn any_text_is_a_tree_or_problems(text in any::<String>()) {
@@ -165,6 +316,7 @@ proptest! {
     #[test]
     fn yaml_is_read_as_it_was_written(value in any_json()) {
         let text = serde_saphyr::to_string(&value).unwrap();
+        check_quick(&text)?;
         let node = parse(&source(&text)).map_err(|problems| TestCaseError::fail(format!("{text:?} {problems:?}")))?;
         prop_assert_eq!(serde_json::to_value(&node).unwrap(), value, "{}", text);
     }

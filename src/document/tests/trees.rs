@@ -1,7 +1,9 @@
 //! What documents mean.
 
 use super::{json, told, tree};
-use crate::document::Style;
+use crate::document::{Style, plain_yaml};
+use std::fs;
+use std::path::PathBuf;
 
 #[test]
 fn yaml_becomes_the_tree_it_describes() {
@@ -210,4 +212,23 @@ fn syntax_errors_are_told_where_they_are() {
     for (text, expected) in cases {
         assert_eq!(told(text), [expected], "{text:?}");
     }
+}
+
+#[test]
+fn what_people_write_needs_no_parser_of_all_of_yaml() {
+    let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples")];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(plain_yaml::read(&text).is_some(), "{}", path.display());
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 5, "{count}");
 }
