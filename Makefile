@@ -75,16 +75,14 @@ bench-packages:
 	  echo "not installed: salt, pyinfra; they are not compared with"
 
 # Figures of agents, of the program that people install: two hundred at one server, one with 10,000 resources.
-fleet: test-packages
-	cargo build --release
-	CCM_UNDER_TEST=$(CURDIR)/target/release/ccm \
+fleet: test-packages release
+	CCM_UNDER_TEST=$(CURDIR)/target/$(TARGET)/release/ccm \
 	  cargo test --test ccm -- --ignored --nocapture --test-threads=1 agent_fleet::
-	CCM_UNDER_TEST=$(CURDIR)/target/release/ccm cargo test --test ccm -- --nocapture agent::a_hundred_edits
+	CCM_UNDER_TEST=$(CURDIR)/target/$(TARGET)/release/ccm cargo test --test ccm -- --nocapture agent::a_hundred_edits
 
 # Counts instructions, which a busy machine does not change; `make callgrind UPDATE=1` writes down those of this build.
-callgrind: callgrind-packages
-	cargo build --release
-	UPDATE=$(UPDATE) benches/callgrind.sh target/release/ccm
+callgrind: callgrind-packages release
+	UPDATE=$(UPDATE) benches/callgrind.sh target/$(TARGET)/release/ccm
 
 callgrind-packages:
 	$(call install,valgrind,)

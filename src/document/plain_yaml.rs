@@ -35,8 +35,8 @@ struct Reader<'a> {
     /// Items of open lists and entries of open maps, the innermost last, so that each gets a vector of its exact size.
     items: Vec<Node>,
     entries: Vec<Entry>,
-    /// Room for the lines of a literal block, which gets a string of its exact size as well.
-    lines: String,
+    /// Room for text that is put together, which gets a string of its exact size as well.
+    room: String,
 }
 
 /// Whether text stands in brackets.
@@ -49,6 +49,12 @@ enum Within {
 impl Reader<'_> {
     fn byte(&self, ahead: usize) -> Option<u8> {
         self.bytes.get(self.at + ahead).copied()
+    }
+
+    fn room(&mut self) -> String {
+        let mut room = std::mem::take(&mut self.room);
+        room.clear();
+        room
     }
 
     fn skip_spaces(&mut self) {
@@ -229,12 +235,11 @@ impl Reader<'_> {
         if indent <= column || matches!(self.byte(indent), Some(b'\n' | b'\t')) {
             return None;
         }
-        let mut lines = std::mem::take(&mut self.lines);
-        lines.clear();
+        let mut lines = self.room();
         let end = self.indented(indent, &mut lines)?;
         let text = lines.trim_end_matches('\n');
         let text = lines[..text.len() + usize::from(keeps_break)].to_owned();
-        self.lines = lines;
+        self.room = lines;
         self.next_line()?;
         Some(node(text, Style::Quoted, start, end))
     }
@@ -372,17 +377,17 @@ impl Reader<'_> {
 
     fn double_quoted(&mut self) -> Option<Node> {
         let start = self.at;
-        let mut text = String::new();
+        let mut room = self.room();
         self.at += 1;
         loop {
             let rest = &self.bytes[self.at..];
             let length = memchr3(b'"', b'\\', b'\n', rest)?;
             is_ordinary(&rest[..length])?;
-            text.push_str(&self.text[self.at..self.at + length]);
+            room.push_str(&self.text[self.at..self.at + length]);
             self.at += length + 1;
             match rest[length] {
                 b'"' => break,
-                b'\\' => text.push(match self.byte(0)? {
+                b'\\' => room.push(match self.byte(0)? {
                     b'n' => '\n',
                     b't' => '\t',
                     b'"' => '"',
@@ -393,6 +398,8 @@ impl Reader<'_> {
             }
             self.at += 1;
         }
+        let text = room.clone();
+        self.room = room;
         Some(node(text, Style::Quoted, start, self.at))
     }
 

@@ -163,7 +163,11 @@ fn hash(
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.extend([digit(byte >> 4), digit(byte & 15)]);
+    }
+    text
 }
 
 /// Looking is done in two system calls where no link is on the way, which is nearly always: the kernel itself then
