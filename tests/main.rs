@@ -81,6 +81,7 @@ mod roles;
 mod scaffold;
 mod secrets;
 mod service;
+mod service_bus;
 mod service_cost;
 mod service_failures;
 mod service_refresh;
