@@ -18,6 +18,7 @@ mod agent_faults;
 mod agent_fleet;
 mod agent_health;
 mod agent_nats;
+mod agent_network;
 mod agent_sources;
 mod agent_systemd;
 mod architecture;
