@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::TcpStream,
-    os::unix::fs::PermissionsExt,
+    os::unix::{fs::PermissionsExt, net::UnixStream},
     time::Duration,
 };
 
@@ -163,23 +163,67 @@ fn what_fights_back_is_left_alone_by_name_until_somebody_asks() {
     }
     agent.says("it is left alone for a while", 1);
     assert!(agent.log().contains(&world.fill("resource=file#$W/a pause=1m")), "{}", agent.log());
-    fs::write(world.path("a"), "drift").unwrap();
-    // Others are repaired meanwhile.
-    fs::write(world.path("b"), "drift").unwrap();
-    agent.makes("b", "two\n");
-    assert_eq!(world.read("a"), "drift");
-    assert_eq!(agent.status()["pauses"][0]["resource"], world.fill("file#$W/a"));
-    // Nor does it wait for the end of the pause with open eyes.
-    let busy = || -> u64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", agent.pid())).unwrap();
-        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
-    };
-    let before = busy();
-    std::thread::sleep(Duration::from_secs(1));
-    assert!(busy() - before < 30, "{} hundredths of a second of work", busy() - before);
-    world.ccm(["agent", "run"]).run().exits(0).says("2 resources: 1 changed, 0 failed");
-    assert_eq!(world.read("a"), "one\n");
+    // How long it is left alone, a table beside the code has. On a machine that was too slow for one pause, the repair at
+    // its end begins the next, which is twice as long; one that is never left alone is repaired each time.
+    let is_left_alone = (0..6).any(|_| {
+        fs::write(world.path("a"), "drift").unwrap();
+        // Others are repaired meanwhile.
+        fs::write(world.path("b"), "drift").unwrap();
+        agent.makes("b", "two\n");
+        let pauses = agent.status()["pauses"].clone();
+        // Nor does it wait for the end of the pause with open eyes.
+        let before = busy(&agent);
+        std::thread::sleep(Duration::from_secs(1));
+        let work = busy(&agent) - before;
+        assert!(work < 30, "{work} hundredths of a second of work");
+        let is_alone = world.read("a") == "drift";
+        let run = world.ccm(["agent", "run"]).run();
+        run.exits(0).says("2 resources: ");
+        assert_eq!(world.read("a"), "one\n");
+        is_alone
+            && pauses[0]["resource"] == world.fill("file#$W/a")
+            && run.stdout.contains(": 1 changed, 0 failed")
+    });
+    assert!(is_left_alone, "{}", agent.log());
+}
+
+/// How many hundredths of a second of work an agent has done.
+fn busy(agent: &Agent) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", agent.pid())).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn the_ninth_caller_is_told_that_the_agent_is_busy() {
+    let world = World::new()
+        .manifest("- exec:\n    - slow: { command: \"sh -c 'touch $W/begun; while [ ! -e $W/go ]; do sleep 0.05; done'\" }\n")
+        .beside("agent.yaml", configured(""));
+    let agent = Agent::start(&world);
+    agent.until("the command", || world.path("begun").exists());
+    // Callers are heard in the order in which they come.
+    let callers: Vec<UnixStream> = (0..8)
+        .map(|_| {
+            let mut caller = UnixStream::connect(world.state().join("agent.sock")).unwrap();
+            writeln!(caller, "{{\"command\":\"run\"}}").unwrap();
+            caller
+        })
+        .collect();
+    for command in ["status", "run"] {
+        world
+            .ccm(["agent", command])
+            .run()
+            .exits(2)
+            .complains("the agent is busy: 8 others wait for its answer");
+    }
+    fs::write(world.path("go"), "").unwrap();
+    for mut caller in callers {
+        let mut answer = String::new();
+        caller.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("\"not_applied\":0"), "{answer}");
+    }
+    agent.until("room", || world.ccm(["agent", "status"]).run().code == 0);
+    assert_eq!(agent.end().0, Some(0));
 }
 
 #[test]

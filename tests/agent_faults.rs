@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,8 +15,9 @@ use serde_json::{Value, json};
 use crate::{
     agent::get,
     support::{
-        Agent, World,
+        Agent, World, has,
         http::{Reply, Server},
+        is_root,
         nats::{DirectGets, NatsServer},
         sh, skip,
     },
@@ -124,6 +126,55 @@ fn where_the_kernel_allows_no_more_watches_runs_go_on() {
     fs::write(world.path("a"), "drift").unwrap();
     world.ccm(["agent", "run"]).run().exits(0);
     assert_eq!(world.read("a"), "one");
+    assert_eq!(agent.end().0, Some(0));
+}
+
+/// A folder that shows another one by way of a program, as a file system over the network does: nobody is told of what is
+/// changed in the other one.
+struct Elsewhere(PathBuf);
+
+impl Elsewhere {
+    fn mount(folder: &Path, at: &Path) -> Option<Self> {
+        if !is_root() || !has("bindfs") {
+            return None;
+        }
+        if !Path::new("/dev/fuse").exists() {
+            skip("needs /dev/fuse");
+            return None;
+        }
+        let mounted = std::process::Command::new("bindfs").arg(folder).arg(at).output().unwrap();
+        assert!(mounted.status.success(), "{mounted:?}");
+        Some(Self(at.to_owned()))
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn what_is_on_a_file_system_that_tells_nothing_is_named_once_and_waits_for_the_interval() {
+    let world = World::new()
+        .dir("there")
+        .dir("here")
+        .files("- $W/here/a: { content: one }\n- $W/here/b: { content: two }\n- $W/c: { content: three }")
+        .beside("agent.yaml", "manifests: [site.yaml]\ninterval: 30s\nsplay: 0s\n");
+    let Some(_mount) = Elsewhere::mount(&world.path("there"), &world.path("here")) else { return };
+    let agent = Agent::start(&world);
+    agent.makes("here/b", "two");
+    agent.says("not everything is told of this directory", 1);
+    let told = world.fill("path=$W/here reason=\"it is on a file system that others change, too: fuse\"");
+    assert_eq!(agent.count(&told), 1, "{}", agent.log());
+    // What is told is repaired at once, whatever else is not.
+    fs::write(world.path("c"), "drift").unwrap();
+    agent.makes("c", "three");
+    // On the other side of it.
+    fs::write(world.path("there/a"), "drift").unwrap();
+    agent.makes("here/a", "one");
+    agent.says("cause=interval resources=3 changed=1", 1);
+    assert_eq!(agent.count("not everything is told"), 1, "{}", agent.log());
     assert_eq!(agent.end().0, Some(0));
 }
 

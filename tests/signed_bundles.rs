@@ -191,3 +191,54 @@ fn an_agent_that_requires_signatures_takes_nothing_else() {
     sign("key");
     agent.makes("a", "two");
 }
+
+#[test]
+fn an_old_bundle_that_is_replayed_is_refused_also_by_an_agent_that_was_started_again() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new();
+    keys(&world);
+    let publish = |version: &str, content: &str| {
+        packed(&world, content);
+        build(&world, &["--version", version]);
+        world.ccm(["bundle", "sign", "site.tar.gz", "--key", "key"]).run().exits(0);
+    };
+    publish("1", "old");
+    sh("mkdir replay; cp site.tar.gz site.tar.gz.sig replay", world.base());
+    publish("2", "new");
+    let folder = world.base().to_owned();
+    let server = Server::start(move |request| {
+        fs::read(folder.join(&request.path[1..])).map_or(Reply::status(404), Reply::body)
+    });
+    let config = format!(
+        "manifests: ['{}']\ninterval: 1h\npoll: 200ms\nsplay: 0s\nrequire_signature: true\nallowed_signers: {}\n",
+        server.url("/site.tar.gz"),
+        world.base().join("signers").display()
+    );
+    fs::write(world.base().join("agent.yaml"), config).unwrap();
+    let agent = Agent::start(&world);
+    agent.makes("a", "new");
+    agent.end();
+    // Somebody who cannot sign puts back what was signed once. The agent may be ended well, or killed.
+    sh("cp replay/* .", world.base());
+    for _ in 0..2 {
+        fs::write(world.path("a"), "drift").unwrap();
+        let agent = Agent::start(&world);
+        agent.makes("a", "new");
+        agent.until("the refusal", || {
+            let manifest = &agent.status()["manifests"][0];
+            let problem = manifest["problem"].as_str().unwrap_or_default();
+            manifest["stale"] == true && problem.contains("its version 1 is older than 2")
+        });
+        world.ccm(["agent", "run"]).run().exits(0);
+        assert_eq!(world.read("a"), "new");
+        drop(agent);
+    }
+    world.ccm(["agent", "--once", "--config", "agent.yaml"]).run().exits(1);
+    assert_eq!(world.read("a"), "new");
+    // What is newer is taken as before.
+    publish("3", "newest");
+    let agent = Agent::start(&world);
+    agent.makes("a", "newest");
+}

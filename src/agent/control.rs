@@ -44,21 +44,48 @@ pub(crate) fn listen(path: &Path, status: Arc<Mutex<Value>>, ask: Sender<Asked>)
     rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o600))?;
     let callers = Arc::new(AtomicUsize::new(0));
     thread::Builder::new().name("control".to_owned()).stack_size(128 * 1024).spawn(move || {
-        for caller in listener.incoming().flatten() {
-            if callers.fetch_add(1, Ordering::Relaxed) >= MOST_CALLERS {
-                callers.fetch_sub(1, Ordering::Relaxed);
-                continue;
+        for caller in listener.incoming().flatten().map(Arc::new) {
+            let (status, ask, own) = (Arc::clone(&status), ask.clone(), Arc::clone(&caller));
+            let is_served = Place::take(&callers).is_some_and(|place| {
+                let answer = move || {
+                    // A caller that goes away is answered no more.
+                    let _ = serve(&own, &status, &ask);
+                    drop(place);
+                };
+                let thread = thread::Builder::new().name("caller".to_owned()).stack_size(256 * 1024);
+                thread.spawn(answer).is_ok()
+            });
+            if !is_served {
+                let _ = refuse(&caller);
             }
-            let (status, ask, callers) = (Arc::clone(&status), ask.clone(), Arc::clone(&callers));
-            let answer = move || {
-                // A caller that goes away is answered no more.
-                let _ = serve(&caller, &status, &ask);
-                callers.fetch_sub(1, Ordering::Relaxed);
-            };
-            let _ = thread::Builder::new().name("caller".to_owned()).stack_size(256 * 1024).spawn(answer);
         }
     })?;
     Ok(())
+}
+
+/// The place of a caller among those that are served; free again when it is dropped.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    /// Takes a place, if one is free.
+    fn take(callers: &Arc<AtomicUsize>) -> Option<Self> {
+        let next = |count| (count < MOST_CALLERS).then_some(count + 1);
+        callers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+        Some(Self(Arc::clone(callers)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Tells a caller to come again. Nothing is read from it, and a line always has room, so that nobody else waits.
+fn refuse(mut caller: &UnixStream) -> io::Result<()> {
+    caller.set_nonblocking(true)?;
+    let error = format!("the agent is busy: {MOST_CALLERS} others wait for its answer; try again later");
+    writeln!(caller, "{}", json!({ "error": error }))
 }
 
 fn serve(caller: &UnixStream, status: &Mutex<Value>, ask: &Sender<Asked>) -> io::Result<()> {
@@ -85,8 +112,59 @@ fn serve(caller: &UnixStream, status: &Mutex<Value>, ask: &Sender<Asked>) -> io:
 /// Asks a running agent something and returns its answer.
 pub(crate) fn call(path: &Path, command: Command) -> io::Result<Value> {
     let mut stream = UnixStream::connect(path)?;
-    writeln!(stream, "{}", json!({ "command": command }))?;
+    // One that is busy answers and hangs up before it has heard the question.
+    let is_asked = writeln!(stream, "{}", json!({ "command": command }));
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
+    let is_read = BufReader::new(stream).read_line(&mut line);
+    if line.is_empty() {
+        is_asked.and(is_read)?;
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     serde_json::from_str(&line).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+
+    use super::*;
+    use crate::agent::mailbox::Mailbox;
+
+    #[test]
+    fn whoever_comes_when_all_places_are_taken_is_told_and_a_place_that_is_left_is_free() {
+        let folder = std::env::temp_dir().join(format!("ccm-control-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("agent.sock");
+        let mailbox: Mailbox<Asked> = Mailbox::new().unwrap();
+        let status = Arc::new(Mutex::new(json!({ "pid": 1 })));
+        listen(&path, status, mailbox.sender(|asked| asked)).unwrap();
+        let call = |command| call(&path, command).unwrap();
+        let is_busy =
+            |answer: &Value| answer["error"].as_str().is_some_and(|error| error.contains("is busy"));
+        // A thread that has answered leaves its place a moment later.
+        let insist = |command| iter::repeat_with(|| call(command)).find(|answer| !is_busy(answer)).unwrap();
+        for _ in 0..2 {
+            let mut asked = Vec::new();
+            thread::scope(|scope| {
+                let waiting: Vec<_> =
+                    (0..MOST_CALLERS).map(|_| scope.spawn(|| insist(Command::Run))).collect();
+                while asked.len() < MOST_CALLERS {
+                    asked.extend(mailbox.take());
+                    thread::yield_now();
+                }
+                for _ in 0..3 {
+                    let refused = call(Command::Status);
+                    assert!(is_busy(&refused), "{refused}");
+                }
+                for Asked(answer) in asked.drain(..) {
+                    answer.send(json!({ "failed": 0 })).unwrap();
+                }
+                for caller in waiting {
+                    assert_eq!(caller.join().unwrap(), json!({ "failed": 0 }));
+                }
+            });
+            assert_eq!(insist(Command::Status), json!({ "pid": 1 }));
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     ffi::OsString,
-    io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +17,7 @@ use crate::{
     host::{
         bus::UnitSignal,
         inotify::{Happening, Inotify, Interest, Stamp, Watch, What},
+        remote_file_system::RemoteFileSystem,
     },
     resource::Watches,
     vocabulary::Reference,
@@ -99,6 +100,32 @@ impl Folder {
     }
 }
 
+/// A directory of which the kernel does not tell everything: what changes there is looked at when its time comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unwatchable {
+    pub(crate) path: PathBuf,
+    pub(crate) why: Why,
+}
+
+/// Why a directory cannot be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Others change what is on this file system, too. The rest of it is told only if it is another one.
+    FileSystem(RemoteFileSystem),
+    Refused(Errno),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::FileSystem(system) => {
+                write!(f, "it is on a file system that others change, too: {}", system.name)
+            }
+            Self::Refused(error) => write!(f, "{}", io::Error::from(*error)),
+        }
+    }
+}
+
 /// Watches directories, where the kernel lets it.
 pub(crate) struct Watching {
     inotify: Inotify,
@@ -114,6 +141,9 @@ pub(crate) struct Watching {
     kept: Vec<Happening>,
     /// Whether the kernel allows no more watches.
     is_limited: bool,
+    /// What cannot be watched, and how much of it was told.
+    unwatchable: Vec<Unwatchable>,
+    told: usize,
 }
 
 impl Watching {
@@ -127,6 +157,8 @@ impl Watching {
             resources: Vec::new(),
             kept: Vec::new(),
             is_limited: false,
+            unwatchable: Vec::new(),
+            told: 0,
         })
     }
 
@@ -142,6 +174,12 @@ impl Watching {
     /// Whether the kernel allows no more watches: what is not watched is looked at when its time comes.
     pub(crate) fn is_limited(&self) -> bool {
         self.is_limited
+    }
+
+    /// Returns what has turned out since to be unwatchable: each directory, or each of several file systems, once.
+    pub(crate) fn new_unwatchable(&mut self) -> &[Unwatchable] {
+        let first = std::mem::replace(&mut self.told, self.unwatchable.len());
+        &self.unwatchable[first..]
     }
 
     /// Watches a source of this machine.
@@ -191,6 +229,7 @@ impl Watching {
         if self.resources.len() <= manifest {
             self.resources.resize_with(manifest + 1, Vec::new);
         }
+        references.shrink_to_fit();
         self.resources[manifest] = references;
         self.resolved = HashMap::new();
         self.renew();
@@ -211,7 +250,9 @@ impl Watching {
         if real != parent {
             self.note_links(parent);
         }
-        let targets = self.folders.entry(real).or_default().names.entry(name.to_owned()).or_default();
+        let names = &mut self.folders.entry(real).or_default().names;
+        // Most names concern one resource, and there may be many names.
+        let targets = names.entry(name.to_owned()).or_insert_with(|| Vec::with_capacity(1));
         if targets.last() != Some(&target) {
             targets.push(target);
         }
@@ -252,13 +293,19 @@ impl Watching {
                 Ok(watch) => {
                     folder.watch = Some((watch, interest));
                     self.paths.insert(watch, path.clone());
+                    // On the way to others, only what is moved matters, and that goes through this machine.
+                    if interest == Interest::Everything {
+                        let system = RemoteFileSystem::of(path).map(Why::FileSystem);
+                        note(&mut self.unwatchable, path, system);
+                    }
                 }
                 Err(Errno::NOSPC | Errno::NOMEM) => {
                     self.is_limited = true;
                     return;
                 }
                 // Of what does not exist, the directory above tells when it comes.
-                Err(_) => {}
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Err(error) => note(&mut self.unwatchable, path, Some(Why::Refused(error))),
             }
         }
     }
@@ -362,6 +409,18 @@ impl Watching {
         for (_, folder) in below {
             found.targets.extend(folder.names.values().flatten().chain(&folder.inside));
         }
+    }
+}
+
+/// Notes that a directory cannot be watched, unless that is known of it or of its whole file system.
+fn note(unwatchable: &mut Vec<Unwatchable>, path: &Path, why: Option<Why>) {
+    let Some(why) = why else { return };
+    let is_same = |known: &Unwatchable| match why {
+        Why::FileSystem(_) => known.why == why,
+        Why::Refused(_) => known.path == path,
+    };
+    if !unwatchable.iter().any(is_same) {
+        unwatchable.push(Unwatchable { path: path.to_owned(), why });
     }
 }
 
@@ -487,6 +546,20 @@ mod tests {
         trial.drifted(&none);
         fs::write(trial.path("d/e/file"), "again").unwrap();
         trial.drifts(&none, "d/e/file");
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_of_is_named_once() {
+        let mut trial = Trial::new("unwatchable", &["a", "/proc/self/a", "/proc/sys/b"]);
+        let named = |watching: &mut Watching| -> Vec<(PathBuf, String)> {
+            let all = watching.new_unwatchable().iter();
+            all.map(|one| (one.path.clone(), one.why.to_string())).collect()
+        };
+        let found = named(&mut trial.watching);
+        let [(path, why)] = found.as_slice() else { panic!("{found:?}") };
+        assert!(path.starts_with("/proc") && why.ends_with("others change, too: proc"), "{found:?}");
+        trial.watching.renew();
+        assert!(named(&mut trial.watching).is_empty());
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub(crate) mod input;
 pub(crate) mod interrupt;
 pub(crate) mod native_bytes;
 pub(crate) mod process;
+pub(crate) mod remote_file_system;
 pub(crate) mod service_manager;
 pub(crate) mod sockets;
 pub(crate) mod system_file;

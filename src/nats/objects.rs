@@ -93,9 +93,20 @@ impl Connection {
         to: &mut dyn Write,
     ) -> Result<ObjectInfo, ObjectError> {
         let info = self.object_info(address)?.ok_or(ObjectError::Missing)?;
+        self.fetch_described(address, &info, limit, to)?;
+        Ok(info)
+    }
+
+    /// Writes what an object holds of which the description is known.
+    pub(crate) fn fetch_described(
+        &self,
+        address: &Address,
+        info: &ObjectInfo,
+        limit: u64,
+        to: &mut dyn Write,
+    ) -> Result<(), ObjectError> {
         let Some(link) = info.options.as_ref().and_then(|options| options.link.clone()) else {
-            self.fetch_content(address, &info, limit, to)?;
-            return Ok(info);
+            return self.fetch_content(address, info, limit, to);
         };
         let target = Address { bucket: link.bucket, key: link.name, store: address.store };
         let content = match target.key.as_str() {
@@ -104,8 +115,7 @@ impl Connection {
         };
         let content =
             content.filter(|content| content.options.as_ref().is_none_or(|options| options.link.is_none()));
-        self.fetch_content(&target, &content.ok_or(ObjectError::Link)?, limit, to)?;
-        Ok(info)
+        self.fetch_content(&target, &content.ok_or(ObjectError::Link)?, limit, to)
     }
 
     fn fetch_content(

@@ -155,6 +155,11 @@ impl Site {
         Outcome::new(format!("ccm {}", arguments.join(" ")), output)
     }
 
+    /// The name that no other test uses.
+    pub(crate) fn name(&self) -> &str {
+        self.folder.trim_start_matches("/srv/")
+    }
+
     /// How systemctl was called during the last run.
     pub(crate) fn calls(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.lab.path(&format!("{}/calls", self.folder))).unwrap_or_default();

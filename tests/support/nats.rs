@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
@@ -134,7 +134,11 @@ pub(crate) struct Cable {
 impl Cable {
     /// Lays a way to a port.
     pub(crate) fn to(server: u16) -> Self {
-        let listener = ports::listen();
+        Self::from(ports::listen(), server)
+    }
+
+    /// Lays a way to a port from wherever somebody listens.
+    pub(crate) fn from(listener: TcpListener, server: u16) -> Self {
         let port = listener.local_addr().unwrap().port();
         let (cut, count) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let cable = Self { port, cut: Arc::clone(&cut), count: Arc::clone(&count) };

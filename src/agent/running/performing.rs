@@ -1,6 +1,6 @@
 //! Runs what is due.
 
-use std::{sync::atomic::Ordering, time::Instant};
+use std::{fmt::Display, sync::atomic::Ordering, time::Instant};
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use crate::{
         metrics,
         pauses::Repair,
         round::Outcome,
-        watching::{Drift, OwnWrites, Watching},
+        watching::{Drift, OwnWrites, Unwatchable, Watching},
     },
     host::Host,
 };
@@ -82,6 +82,13 @@ impl Agent<'_> {
             let hint =
                 "raise fs.inotify.max_user_watches; until then what is not watched waits for the interval";
             self.setting.log.warn("the kernel allows no more watches", &[("hint", &hint)]);
+        }
+        let unwatchable = self.watching.as_mut().map(Watching::new_unwatchable).unwrap_or_default();
+        for Unwatchable { path, why } in unwatchable {
+            let effect = "what is changed there is repaired at the next run";
+            let facts: [(&str, &dyn Display); 3] =
+                [("path", &path.display()), ("reason", why), ("effect", &effect)];
+            self.setting.log.warn("not everything is told of this directory", &facts);
         }
     }
 

@@ -27,9 +27,14 @@ use crate::{
 pub(crate) const SPREAD: Duration = Duration::from_secs(2);
 
 /// How soon a source is asked again that told of a change and then had nothing new. A NATS server tells its subscribers of a
-/// message before its stream has stored it.
-const AGAIN: [Duration; 4] =
-    [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(5)];
+/// message before its stream has stored it, which it usually has a moment later.
+const AGAIN: [Duration; 5] = [
+    Duration::from_millis(5),
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+];
 
 /// Asks one source from a thread of its own, until it is dropped.
 pub(crate) struct Fetcher {

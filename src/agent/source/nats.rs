@@ -32,9 +32,10 @@ impl NatsSource {
         if known.is_some_and(|Version(known)| known == found.version()) {
             return Ok(Answer::Same);
         }
-        let fetched =
-            self.connection.fetch(&self.address, LARGEST, into).map_err(|error| self.failed(error))?;
-        Ok(Answer::New(Some(Version(fetched.version().to_owned()))))
+        self.connection
+            .fetch_described(&self.address, &found, LARGEST, into)
+            .map_err(|error| self.failed(error))?;
+        Ok(Answer::New(Some(Version(found.version().to_owned()))))
     }
 
     fn key(&self, into: &mut dyn Write) -> Result<Answer, FetchError> {

@@ -1,5 +1,6 @@
 //! The `service` type: what runs, and what starts at boot.
 
+mod bus;
 mod decision;
 mod error;
 mod journal;

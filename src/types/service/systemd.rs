@@ -19,6 +19,7 @@ use std::{
 
 use super::{
     Properties, Verb,
+    bus::Bus,
     prediction::predict,
     reload_tracker::{Invalidation, ReloadTracker},
     settling::settle,
@@ -50,8 +51,9 @@ struct Manager {
 impl Systemd {
     /// Makes the provider, or says why this machine cannot have it.
     pub(super) fn new() -> Result<Self, String> {
-        process::locate("systemctl").map_err(|error| error.to_string())?;
-        Ok(Self { manager: Mutex::default() })
+        let systemctl = process::locate("systemctl").map_err(|error| error.to_string())?;
+        let units = UnitCache::new(Bus::beside(&systemctl));
+        Ok(Self { manager: Mutex::new(Manager { units, ..Manager::default() }) })
     }
 
     pub(super) fn expect(&self, wants: &[&Properties]) {

@@ -9,12 +9,14 @@
 //! happens after that, the next reads take ever more services at once: a run pays for each of its changes, not for each
 //! of its services.
 //!
+//! Where systemd can be asked directly (see [`super::bus`]), both are read over the bus instead, in one go.
+//!
 //! A systemctl that cannot describe units, such as one that somebody put in its place, is asked for its words about one
 //! service after the other.
 
 use std::collections::BTreeMap;
 
-use super::{systemctl, unit::Unit};
+use super::{bus::Bus, systemctl, unit::Unit};
 use crate::resource::{Context, Error};
 
 /// By how much the number of services that are read together grows while nothing happens.
@@ -23,6 +25,7 @@ const GROWTH: usize = 4;
 /// What systemctl has said, as far as it still holds.
 #[derive(Default)]
 pub(super) struct UnitCache {
+    bus: Bus,
     /// The services that the run will come to, in its order.
     expected: Vec<String>,
     /// Whether this systemctl cannot describe units, and has only words for them.
@@ -36,6 +39,10 @@ pub(super) struct UnitCache {
 }
 
 impl UnitCache {
+    pub(super) fn new(bus: Bus) -> Self {
+        Self { bus, ..Self::default() }
+    }
+
     pub(super) fn expect(&mut self, names: Vec<String>) {
         self.expected = names;
     }
@@ -48,8 +55,11 @@ impl UnitCache {
         let later = self.expected.iter().skip_while(|expected| *expected != name).skip(1);
         let unknown = later.filter(|later| !self.knows(later)).cloned();
         let ahead = self.ahead.unwrap_or(usize::MAX);
-        let names = [name.to_owned()].into_iter().chain(unknown).take(ahead).collect();
-        let unit = self.read(names, cx)?;
+        let names: Vec<String> = [name.to_owned()].into_iter().chain(unknown).take(ahead).collect();
+        let unit = match self.bus.read(&names, cx) {
+            Some(units) => self.take_in(names, units),
+            None => self.read(names, cx)?,
+        };
         self.ahead = Some(ahead.saturating_mul(GROWTH));
         Ok(unit)
     }
@@ -58,7 +68,16 @@ impl UnitCache {
         self.shown.contains_key(name)
     }
 
-    /// Returns what a unit is doing at this moment.
+    /// Takes in units of which systemd itself has told, and gives the first.
+    fn take_in(&mut self, names: Vec<String>, units: Vec<Unit>) -> Unit {
+        let first = units[0].clone();
+        let told = names.iter().zip(&units).filter(|(_, unit)| !unit.boot.is_empty());
+        self.words.extend(told.map(|(name, unit)| (name.clone(), Some(unit.boot.clone()))));
+        self.shown.extend(names.into_iter().zip(units));
+        first
+    }
+
+    /// Returns what a unit is doing at this moment, and how its last run ended.
     pub(super) fn unit_now(&mut self, name: &str, cx: &Context) -> Result<Unit, Error> {
         self.read(vec![name.to_owned()], cx)
     }
