@@ -123,9 +123,7 @@ fn a_machine_with_dnf_goes_from_the_package_through_the_tour() {
     fs::copy(rpm, site.lab.path("/srv/ccm.rpm")).unwrap();
     site.lab.sh("dnf install -y --nogpgcheck /srv/ccm.rpm");
     let search_path = "/usr/bin:/usr/sbin:/bin:/sbin";
-    // A package of rpm starts nothing by itself.
-    let here = [("\"debian\"", "\"fedora\"")];
-    take_the_tour(&site, search_path, &here);
+    take_the_tour(&site, search_path, &[("\"debian\"", "\"fedora\"")]);
     end_the_tour(&site, search_path);
     site.lab.sh("systemctl is-active ccm-apply.timer; systemctl start ccm-apply.service");
 }
