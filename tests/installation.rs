@@ -81,7 +81,7 @@ fn apt_installs_upgrades_and_removes_the_package() {
     machine.sh("apt-get remove -y ccm");
     assert!(!machine.exists("/usr/bin/ccm") && machine.exists("/etc/ccm/manifest.yaml"));
     machine.sh("dpkg --purge ccm");
-    assert!(!machine.exists("/etc/ccm/manifest.yaml"));
+    assert!(!machine.exists("/etc/ccm/manifest.yaml") && !machine.exists("/var/lib/ccm"));
 }
 
 #[test]
