@@ -125,7 +125,7 @@ release:
 # Tools that only these targets need, at the versions that they were tried with. One that is installed already is used as it is.
 TOOLS := $(CURDIR)/target/tools
 export PATH := $(TOOLS)/bin:$(PATH)
-MDBOOK := mdbook@0.5.4
+MDBOOK := mdbook@0.5.4 --no-default-features --features search
 CARGO_DEB := cargo-deb@3.8.0
 CARGO_RPM := cargo-generate-rpm@0.21.1
 CARGO_CYCLONEDX := cargo-cyclonedx@0.5.9
