@@ -14,10 +14,10 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=CCM_COMMIT");
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    if is_release && Path::new(LOG).exists() {
+    let given = env::var("CCM_COMMIT").ok().filter(|commit| !commit.is_empty());
+    if is_release && given.is_none() && Path::new(LOG).exists() {
         println!("cargo::rerun-if-changed={LOG}");
     }
-    let given = env::var("CCM_COMMIT").ok().filter(|commit| !commit.is_empty());
     let commit = given.or_else(|| if is_release { of_git() } else { None });
     let target = env::var("TARGET").unwrap_or_default();
     let build = commit.map(|commit| format!("{commit}, {target}")).unwrap_or(target);

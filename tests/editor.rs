@@ -110,7 +110,7 @@ fn properties_providers_and_examples_are_offered() {
     let Some(said) = said(&World::new(), &documents) else { return };
     assert!(said["properties"].iter().any(|label| label == "content"), "{said:?}");
     assert!(said["providers"].iter().any(|label| label.contains("shell")), "{said:?}");
-    for label in ["service", "A file with content"] {
+    for label in ["service", "A file with its content in the manifest"] {
         assert!(said["types"].iter().any(|offered| offered.contains(label)), "{label}: {:?}", said["types"]);
     }
 }

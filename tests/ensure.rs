@@ -317,6 +317,9 @@ fn completions_know_the_manifest_the_machine_and_the_types() {
         (&["status", "user", "roo"], &["root"], &[]),
         (&["apply", "si"], &["site.yaml"], &[]),
         (&["schema", ""], &["manifest", "event"], &[]),
+        (&["status", "file", "si"], &["site.yaml"], &[]),
+        (&["check", "si"], &["site.yaml"], &[]),
+        (&["reg"], &["registration"], &["r "]),
     ] {
         let said = offered(&world, words);
         assert!(expected.iter().all(|word| said.iter().any(|said| said == word)), "{words:?}: {said:?}");

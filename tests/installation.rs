@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     lab::{Machine, Site},
-    readme::take_the_tour,
+    readme::{end_the_tour, take_the_tour, use_repository},
     support::skip,
 };
 
@@ -23,10 +23,15 @@ const BROUGHT: [&str; 8] = [
     "/usr/share/doc/ccm/THIRD-PARTY-NOTICES",
 ];
 
-/// Returns the package with this ending that was built into a folder, if one was.
+/// Returns the package for this machine with this ending that was built into a folder, if one was.
 fn package(folder: &str, ending: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join(folder);
-    let is_one = |path: &PathBuf| path.to_string_lossy().ends_with(ending);
+    let architecture = match (ending, std::env::consts::ARCH) {
+        (".deb", "x86_64") => "amd64",
+        (".deb", "aarch64") => "arm64",
+        (_, known) => known,
+    };
+    let is_one = |path: &PathBuf| path.to_string_lossy().ends_with(&format!("{architecture}{ending}"));
     let found = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).find(is_one);
     if found.is_none() {
         skip("needs packages: make try-packages");
@@ -37,11 +42,7 @@ fn package(folder: &str, ending: &str) -> Option<PathBuf> {
 /// Puts the older and the newer package on a machine.
 fn bring(machine: &Machine, ending: &str) -> Option<()> {
     for (folder, name) in [("packages/older", "older"), ("packages", "newer")] {
-        fs::copy(
-            package(folder, ending)?,
-            machine.path(&format!("/srv/{name}{}", &ending[ending.len() - 4..])),
-        )
-        .unwrap();
+        fs::copy(package(folder, ending)?, machine.path(&format!("/srv/{name}{ending}"))).unwrap();
     }
     Some(())
 }
@@ -80,7 +81,7 @@ fn apt_installs_upgrades_and_removes_the_package() {
     machine.sh("apt-get remove -y ccm");
     assert!(!machine.exists("/usr/bin/ccm") && machine.exists("/etc/ccm/manifest.yaml"));
     machine.sh("dpkg --purge ccm");
-    assert!(!machine.exists("/etc/ccm/manifest.yaml"));
+    assert!(!machine.exists("/etc/ccm/manifest.yaml") && !machine.exists("/var/lib/ccm"));
 }
 
 #[test]
@@ -106,7 +107,23 @@ fn a_fresh_debian_goes_from_the_package_through_the_tour() {
     let Some(deb) = package("packages", ".deb") else { return };
     fs::copy(deb, site.lab.path("/srv/ccm.deb")).unwrap();
     site.lab.sh("dpkg --install /srv/ccm.deb");
-    take_the_tour(&site, "/usr/bin:/usr/sbin:/bin:/sbin");
-    site.lab.sh("systemctl start ccm-apply.service; systemctl enable --now ccm-apply.timer; systemctl is-active ccm-apply.timer");
+    let search_path = "/usr/bin:/usr/sbin:/bin:/sbin";
+    use_repository(&site, "tour");
+    take_the_tour(&site, search_path, &[]);
+    end_the_tour(&site, search_path);
+    site.lab.sh("systemctl is-active ccm-apply.timer; systemctl start ccm-apply.service");
     site.lab.sh("dpkg --purge ccm; rm -f /srv/ccm.deb");
+}
+
+#[test]
+#[ignore = "needs packages: make try-packages"]
+fn a_machine_with_dnf_goes_from_the_package_through_the_tour() {
+    let Some(site) = Site::with_dnf("tour") else { return };
+    let Some(rpm) = package("packages", ".rpm") else { return };
+    fs::copy(rpm, site.lab.path("/srv/ccm.rpm")).unwrap();
+    site.lab.sh("dnf install -y --nogpgcheck /srv/ccm.rpm");
+    let search_path = "/usr/bin:/usr/sbin:/bin:/sbin";
+    take_the_tour(&site, search_path, &[("\"debian\"", "\"fedora\"")]);
+    end_the_tour(&site, search_path);
+    site.lab.sh("systemctl is-active ccm-apply.timer; systemctl start ccm-apply.service");
 }

@@ -56,6 +56,7 @@ mod file_states;
 mod file_strangers;
 mod golden;
 mod guides;
+mod help;
 mod inputs;
 mod installation;
 mod jinja;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
 use self::log::{LogFormat, StderrLog};
 use super::{
@@ -47,6 +47,14 @@ const GRACE: Duration = Duration::from_secs(30);
 
 const LARGEST: u64 = 1 << 20;
 
+const EXAMPLES: &str = "\
+Examples:
+  # Find what is wrong with the configuration, and show what it comes to
+  ccm agent --config agent.yaml --check
+
+  # Fetch and apply everything once, as a cron job would
+  ccm agent --config agent.yaml --once";
+
 pub(super) fn command() -> Command {
     Command::new("agent")
         .about("Keeps this machine as its manifests say")
@@ -55,12 +63,14 @@ pub(super) fn command() -> Command {
              something new, and when something on the machine is changed. Its configuration is a YAML file; \
              docs/reference/agent.md has the keys.",
         )
+        .after_help(EXAMPLES)
         .args_conflicts_with_subcommands(true)
         .arg(
             Arg::new("config")
                 .long("config")
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
+                .value_hint(ValueHint::FilePath)
                 .help(format!("The configuration [default: the first of {}]", PLACES.join(", "))),
         )
         .arg(switch("check", "Check the configuration, say what the agent would do, and end").conflicts_with("once"))

@@ -64,11 +64,13 @@ pub(super) fn command() -> Command {
         .subcommand(
             flags(Command::new("pipe"))
                 .about("Answers one request, in JSON or YAML")
-                .arg(switch("yaml", "Answer in YAML instead of JSON")),
+                .arg(switch("yaml", "Answer in YAML instead of JSON"))
+                .after_help("Example:\n  ccm ensure api pipe --noop <request.json"),
         )
         .subcommand(
             flags(Command::new("serve"))
-                .about("Answers a JSON request per line, in one session, until the input ends"),
+                .about("Answers a JSON request per line, in one session, until the input ends")
+                .after_help("Example:\n  ccm ensure api serve --noop <requests.jsonl"),
         );
     with_aliases(command, "ensure api")
 }

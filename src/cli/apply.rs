@@ -27,9 +27,21 @@ use crate::{
     template::escape,
 };
 
+const EXAMPLES: &str = "\
+Examples:
+  # Show what would change, with the text of files
+  ccm apply site.yaml --noop
+
+  # Apply what is tagged, with other data than the manifest's
+  ccm apply site.yaml --only tag:web --data port=8081
+
+  # Tell programs: an event per line, and exit code 3 if something changed
+  ccm apply site.yaml --json --detailed-exitcode";
+
 pub(super) fn command() -> Command {
     let command = load_inputs::arguments(run::arguments(Command::new("apply")))
         .about("Brings the machine to the state that a manifest declares")
+        .after_help(EXAMPLES)
         .arg(manifest_argument().num_args(1..))
         .arg(complete::resources(
             Arg::new("only")

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use jiff::Timestamp;
 
 use super::{Exit, failure::Failure, output::Output, required};
@@ -20,7 +20,8 @@ use crate::{
 
 pub(super) fn command() -> Command {
     let path = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).value_name(value).value_parser(value_parser!(PathBuf)).required(true).help(help)
+        let path = Arg::new(name).value_name(value).value_parser(value_parser!(PathBuf)).required(true);
+        path.value_hint(ValueHint::FilePath).help(help)
     };
     let bundle = || path("bundle", "BUNDLE", "The bundle");
     let text = |name: &'static str, value: &'static str, help: &'static str| {
@@ -28,7 +29,8 @@ pub(super) fn command() -> Command {
     };
     let build = Command::new("build")
         .about("Packs a folder with a manifest into a bundle, the same bytes every time")
-        .arg(path("folder", "FOLDER", "The folder that holds manifest.yaml"))
+        .after_help("Example:\n  ccm bundle build site -o site.tar.gz --version 1.2.0")
+        .arg(path("folder", "FOLDER", "The folder that holds manifest.yaml").value_hint(ValueHint::DirPath))
         .arg(path("output", "BUNDLE", "The bundle to write, such as site.tar.gz").short('o').long("output"))
         .arg(text("name", "NAME", "The name of the bundle [default: the folder's]"))
         .arg(
@@ -42,6 +44,7 @@ pub(super) fn command() -> Command {
         ));
     let sign = Command::new("sign")
         .about("Signs a bundle: writes BUNDLE.sig, as `ssh-keygen -Y sign -n ccm` does")
+        .after_help("Example:\n  ccm bundle sign site.tar.gz --key ~/.ssh/id_ed25519")
         .arg(bundle())
         .arg(
             path(
@@ -53,6 +56,7 @@ pub(super) fn command() -> Command {
         );
     let verify = Command::new("verify")
         .about("Checks who signed a bundle, its name and its expiry")
+        .after_help("Example:\n  ccm bundle verify site.tar.gz --signers allowed_signers --name site")
         .arg(bundle())
         .arg(path("signers", "FILE", "Who may sign: an allowed-signers file of ssh-keygen").long("signers"))
         .arg(text("name", "NAME", "The name that the bundle must have"));

@@ -4,7 +4,7 @@ mod formats;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, ValueHint};
 
 use self::formats::CheckFormat;
 use super::{Exit, failure::Failure, host, nats::NatsFlags, output::Output, required};
@@ -23,7 +23,8 @@ const LARGEST: u64 = 16 << 20;
 pub(super) fn command() -> Command {
     Command::new("check")
         .about("Checks how well the machine is")
-        .arg(Arg::new("file").value_name("FILE").required(true).help(
+        .after_help("Examples:\n  ccm check goss.yaml\n  ccm check goss.yaml --format nagios")
+        .arg(Arg::new("file").value_name("FILE").required(true).value_hint(ValueHint::FilePath).help(
             "A YAML or JSON file with rules of goss or a list of health checks, or - for standard input",
         ))
         .arg(

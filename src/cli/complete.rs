@@ -3,12 +3,17 @@
 //! The script that `ccm completions` prints asks the program itself, with [`VARIABLE`] in its environment and the words so far
 //! behind `--`. Nothing is run for an answer and no template is expanded: names are read from files.
 
-use std::{collections::BTreeSet, env, ffi::OsString, path::Path};
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::{OsStr, OsString},
+    path::Path,
+};
 
 use clap::{Arg, ArgMatches, ValueHint, builder::StyledStr};
 use clap_complete::{
     CompleteEnv, Shell,
-    engine::{ArgValueCandidates, CompletionCandidate},
+    engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter},
     env::Shells,
 };
 
@@ -55,17 +60,26 @@ pub(super) fn resources(argument: Arg) -> Arg {
 pub(super) fn names(argument: Arg, kind: &dyn AnyType) -> Arg {
     match kind.name() {
         "file" | "archive" => argument.value_hint(ValueHint::AnyPath),
+        "scaffold" => argument.value_hint(ValueHint::DirPath),
         kind => argument.add(ArgValueCandidates::new(move || candidates(names_of(kind)))),
     }
 }
 
 /// Offers names of resources of the type that the command names before.
 pub(super) fn names_of_typed(argument: Arg) -> Arg {
-    let offered = || {
+    let offered = |begun: &OsStr| {
         let kind = words_so_far().and_then(|matches| matches.get_one::<String>("type").cloned());
-        candidates(kind.as_deref().map(names_of).unwrap_or_default())
+        match kind.as_deref() {
+            Some("file" | "archive") => PathCompleter::any().complete(begun),
+            Some("scaffold") => PathCompleter::dir().complete(begun),
+            Some(kind) => {
+                let begun = begun.to_string_lossy();
+                candidates(names_of(kind).into_iter().filter(|name| name.starts_with(&*begun)).collect())
+            }
+            None => Vec::new(),
+        }
     };
-    argument.add(ArgValueCandidates::new(offered))
+    argument.add(ArgValueCompleter::new(offered))
 }
 
 /// Offers values of a property.

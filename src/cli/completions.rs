@@ -5,6 +5,15 @@ use clap_complete::Shell;
 
 use super::{Exit, complete, failure::Failure, output::Output, required};
 
+const EXAMPLES: &str = "\
+Examples:
+  # In this shell
+  eval \"$(ccm completions bash)\"
+
+  # In every shell from now on; packages bring this already
+  mkdir -p ~/.local/share/bash-completion/completions
+  ccm completions bash >~/.local/share/bash-completion/completions/ccm";
+
 pub(super) fn command() -> Command {
     Command::new("completions")
         .about("Prints a completion script for a shell")
@@ -15,7 +24,7 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(Shell))
                 .help("The shell to complete for"),
         )
-        .after_help("Example:\n  ccm completions bash >/etc/bash_completion.d/ccm")
+        .after_help(EXAMPLES)
 }
 
 /// What `ccm completions` is asked.

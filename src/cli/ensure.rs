@@ -27,10 +27,22 @@ use crate::{
     vocabulary::has_scheme,
 };
 
+const EXAMPLES: &str = "\
+Examples:
+  # Show what would be done
+  ccm ensure file /etc/motd --content 'managed by ccm' --noop
+
+  # One command of a script refers to another: a session remembers
+  eval \"$(ccm session new)\"
+  ccm ensure file \"$PWD/app.conf\" --content 'port = 8080'
+  ccm ensure exec true --refresh-only --subscribe \"file#$PWD/app.conf\"
+  ccm session report --remove";
+
 pub(super) fn command() -> Command {
     // Flags are made from the types' properties only when this command is used.
     Command::new("ensure")
         .about("Brings one resource to a state")
+        .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)

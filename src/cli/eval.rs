@@ -3,7 +3,7 @@
 use std::{env, path::Path};
 
 use ccm_expr::{Program, Value};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, ValueHint};
 
 use super::{
     Exit,
@@ -22,6 +22,11 @@ use crate::{
 /// What messages call the expression.
 const EXPRESSION: &str = "expression";
 
+const EXAMPLES: &str = "\
+Examples:
+  ccm eval 'Facts.family == \"debian\" ? 8080 : 80'
+  ccm eval 'Data.port + 1' --manifest site.yaml";
+
 pub(super) fn command() -> Command {
     load_inputs::arguments(Command::new("eval"))
         .about("Prints the value of an expression as JSON, for trying things out")
@@ -36,9 +41,11 @@ pub(super) fn command() -> Command {
             Arg::new("manifest")
                 .long("manifest")
                 .value_name("MANIFEST")
+                .value_hint(ValueHint::FilePath)
                 .help("A manifest whose data the expression can see"),
         )
-        .defer(|command| command.after_long_help(functions_help()))
+        .after_help(EXAMPLES)
+        .defer(|command| command.after_long_help(format!("{EXAMPLES}\n\n{}", functions_help())))
 }
 
 /// What `ccm eval` is asked.

@@ -21,6 +21,11 @@ use crate::{
     vocabulary::Size,
 };
 
+const EXAMPLES: &str = "\
+Examples:
+  ccm facts host.info.platformFamily
+  ccm facts network --yaml";
+
 pub(super) fn command() -> Command {
     Command::new("facts")
         .about("Shows what ccm knows about this machine")
@@ -32,7 +37,8 @@ pub(super) fn command() -> Command {
         .arg(Arg::new("query").value_name("QUERY").help("A GJSON path such as `host.info.platformFamily`"))
         .arg(switch("yaml", "Print YAML instead of JSON"))
         .args(arguments())
-        .defer(|command| command.after_long_help(facts::help()))
+        .after_help(EXAMPLES)
+        .defer(|command| command.after_long_help(format!("{EXAMPLES}\n\n{}", facts::help())))
 }
 
 /// The flags that add facts.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use ccm_expr::{Path as ValuePath, Value};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 
 use super::{
     Exit,
@@ -34,13 +34,24 @@ pub(super) fn command() -> Command {
         })
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  # The data of a machine with this role
+  ccm hiera parse data.yaml role=web
+
+  # One value, and all of them as variables of a shell
+  ccm hiera parse data.yaml --query port
+  eval \"$(ccm hiera parse data.yaml --env)\"";
+
 fn parse_command() -> Command {
     let parse = Command::new("parse")
         .about("Shows the data of a file as it is on this machine")
+        .after_help(EXAMPLES)
         .arg(or_variable(
             Arg::new("file")
                 .value_name("FILE")
                 .required(true)
+                .value_hint(ValueHint::FilePath)
                 .help("A file with data, hierarchy and overrides"),
             "HIERA_INPUT",
         ))
@@ -70,6 +81,7 @@ fn parse_command() -> Command {
             Arg::new("data-file")
                 .long("data-file")
                 .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
                 .action(ArgAction::Append)
                 .help("A YAML or JSON file with values that go over the result"),
         )

@@ -25,6 +25,7 @@ use crate::{
 pub(super) fn command() -> Command {
     let init = Command::new("init")
         .about("Makes the stream that holds registrations, or repairs its settings")
+        .after_help("Example:\n  ccm registration init --replicas 3")
         .arg(
             Arg::new("replicas")
                 .long("replicas")
@@ -41,8 +42,12 @@ pub(super) fn command() -> Command {
                 .help("How long an entry is kept that is not renewed"),
         );
     let create = entry_arguments(Command::new("create"))
-        .visible_alias("c")
+        .alias("c")
         .about("Publishes an entry")
+        .after_help(
+            "Example:\n  ccm registration create --cluster lab --service web --protocol http \\\n    \
+             --address 192.0.2.7 --port 8080 --ttl 1m",
+        )
         .arg(Arg::new("priority").long("priority").value_name("NUMBER").default_value("100").help("1 to 255"))
         .arg(
             Arg::new("ttl")
@@ -60,21 +65,28 @@ pub(super) fn command() -> Command {
                 .help("What others should know about it; may be repeated"),
         );
     let rm = entry_arguments(Command::new("rm"))
-        .visible_alias("delete")
+        .alias("delete")
         .about("Removes an entry")
+        .after_help(
+            "Example:\n  ccm registration rm --cluster lab --service web --protocol http \\\n    \
+             --address 192.0.2.7 --port 8080 --force",
+        )
         .arg(switch("force", "Do not ask").short('f'));
     let query = filter_arguments(Command::new("query"))
-        .visible_alias("q")
+        .alias("q")
         .about("Shows entries, sorted by address and port")
+        .after_help("Examples:\n  ccm registration query lab http\n  ccm registration query --prometheus")
         .arg(switch("yaml", "Print YAML").conflicts_with("json"))
         .arg(
             switch("prometheus", "Print targets for Prometheus' file discovery")
                 .conflicts_with_all(["json", "yaml"]),
         );
-    let watch = filter_arguments(Command::new("watch")).about("Shows entries that come and go");
+    let watch = filter_arguments(Command::new("watch"))
+        .about("Shows entries that come and go")
+        .after_help("Example:\n  ccm registration watch lab --json");
     let subcommands = [init, create, query, watch, rm];
     Command::new("registration")
-        .visible_aliases(["reg", "r"])
+        .aliases(["reg", "r"])
         .about("Shows and changes which services there are in a fleet")
         .subcommand_required(true)
         .arg_required_else_help(true)

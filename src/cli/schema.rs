@@ -21,13 +21,16 @@ const DOCUMENTS: [Document; 5] = [
 ];
 
 pub(super) fn command() -> Command {
-    Command::new("schema").about("Prints the JSON Schema of what ccm reads or writes").arg(
-        Arg::new("of")
-            .value_name("DOCUMENT")
-            .required(true)
-            .value_parser(PossibleValuesParser::new(DOCUMENTS.map(|document| document.name)))
-            .help("Which schema to print"),
-    )
+    Command::new("schema")
+        .about("Prints the JSON Schema of what ccm reads or writes")
+        .arg(
+            Arg::new("of")
+                .value_name("DOCUMENT")
+                .required(true)
+                .value_parser(PossibleValuesParser::new(DOCUMENTS.map(|document| document.name)))
+                .help("Which schema to print"),
+        )
+        .after_help("Example:\n  ccm schema manifest >ccm.schema.json")
 }
 
 /// Which schema `ccm schema` is asked for.

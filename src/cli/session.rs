@@ -24,6 +24,12 @@ const VARIABLE: &str = "CCM_SESSION_STORE";
 /// A script whose session nobody has written to for this many seconds has ended without a report.
 const ABANDONED: i64 = 24 * 60 * 60;
 
+const EXAMPLE: &str = "\
+Example:
+  eval \"$(ccm session new)\"
+  ccm ensure file \"$PWD/motd\" --content hello
+  ccm session report --remove";
+
 pub(super) fn command() -> Command {
     let command = Command::new("session")
         .about("Keeps the events of a script together")
@@ -52,7 +58,8 @@ pub(super) fn command() -> Command {
                 .arg(state::argument())
                 .args(Verbosity::arguments())
                 .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
-                .arg(switch("remove", "Remove the session afterwards")),
+                .arg(switch("remove", "Remove the session afterwards"))
+                .after_help(EXAMPLE),
         );
     with_aliases(command, "session")
 }

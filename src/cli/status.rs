@@ -29,6 +29,7 @@ use crate::{
 pub(super) fn command() -> Command {
     Command::new("status")
         .about("Shows the state of one resource")
+        .after_help("Examples:\n  ccm status file /etc/hosts\n  ccm status user root --json")
         .arg(
             Arg::new("type")
                 .value_name("TYPE")

@@ -18,9 +18,18 @@ use crate::{
     resource::flattened,
 };
 
+const EXAMPLES: &str = "\
+Examples:
+  # Show everything that is wrong, each at its place
+  ccm validate site.yaml
+
+  # For a code host, with warnings as errors
+  ccm validate --strict --sarif site.yaml >ccm.sarif";
+
 pub(super) fn command() -> Command {
     load_inputs::arguments(Command::new("validate"))
         .about("Finds everything that is wrong with manifests without touching the machine")
+        .after_help(EXAMPLES)
         .arg(manifest_argument().num_args(1..))
         .arg(Strictness::argument())
         .args(Dotenv::arguments())

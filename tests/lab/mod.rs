@@ -29,6 +29,9 @@ use crate::support::{PATIENCE, has, is_root, sh};
 /// What the lab is made of unless `LAB_SUITE` says otherwise.
 const SUITE: &str = "bookworm";
 
+/// What a Debian needs to be booted.
+const BOOTED: &str = "systemd,systemd-sysv,dbus";
+
 /// The guardian: puts away what a killed one may have left, boots the container, tells its process, and powers it off
 /// when the pipe ends. nspawn takes the first SIGTERM for a wish and the second for an order.
 const GUARDIAN: &str = r#"
@@ -60,21 +63,33 @@ impl Lab {
     pub(crate) fn get() -> Option<&'static Self> {
         static LAB: OnceLock<Lab> = OnceLock::new();
         let can = is_root() && has("systemd-nspawn") && has("mmdebstrap") && has("nsenter");
-        can.then(|| LAB.get_or_init(Self::boot))
+        can.then(|| LAB.get_or_init(|| Self::boot(&folder(), &tree(&folder(), "", BOOTED))))
     }
 
-    fn boot() -> Self {
-        let folder = folder();
+    /// Another one, which has dnf too; only the tests of packages ask for it.
+    fn with_dnf() -> Option<&'static Self> {
+        static LAB: OnceLock<Lab> = OnceLock::new();
+        let can = is_root() && has("systemd-nspawn") && has("mmdebstrap") && has("nsenter");
+        can.then(|| {
+            LAB.get_or_init(|| {
+                let home = folder().join("with-dnf");
+                fs::create_dir_all(&home).expect("a folder for the lab");
+                Self::boot(&home, &tree(&folder(), "-dnf", &format!("{BOOTED},dnf,dnf-plugins-core")))
+            })
+        })
+    }
+
+    /// Boots a container of a tree; what is known of it is kept in a folder.
+    fn boot(folder: &Path, tree: &Path) -> Self {
         // Held by the guardian too: the lock is free when the container of an earlier run is gone.
         let lock = fs::File::create(folder.join("lock")).expect("a lock");
         lock.lock().expect("the end of an earlier lab");
-        let tree = tree(&folder, "", "systemd,systemd-sysv,dbus");
         let stale = fs::read_to_string(folder.join("pid")).unwrap_or_default();
         let _ = fs::remove_file(folder.join("pid"));
         let guardian = Command::new("/bin/sh")
             .args(["-c", GUARDIAN])
-            .env("LAB", &folder)
-            .env("TREE", &tree)
+            .env("LAB", folder)
+            .env("TREE", tree)
             .env("STALE", stale.trim())
             .env("CCM", env!("CARGO_BIN_EXE_ccm"))
             .stdin(Stdio::piped())
@@ -83,8 +98,8 @@ impl Lab {
             .process_group(0)
             .spawn()
             .expect("a shell");
-        let leader = wait_for("the container", &folder, || {
-            let leader = leader(&folder)?;
+        let leader = wait_for("the container", folder, || {
+            let leader = leader(folder)?;
             let answer = inside(leader, &["systemctl", "is-system-running", "--wait"]).output().ok()?;
             let is_up = ["running", "degraded"].contains(&String::from_utf8_lossy(&answer.stdout).trim());
             is_up.then_some(leader)

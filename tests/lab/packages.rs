@@ -58,13 +58,9 @@ impl Machine {
     pub(crate) fn dnf() -> Option<Self> {
         let machine = Self::start()?;
         machine.sh("rm /etc/os-release");
-        machine.write("/etc/os-release", "ID=fedora\nVERSION_ID=40\n");
-        machine.write("/etc/dnf/vars/releasever", "40\n");
-        machine.write("/etc/dnf/plugins/local.conf", "[main]\nenabled = false\n");
-        machine.write(
-            "/etc/yum.repos.d/lab.repo",
-            "[lab]\nname=lab\nbaseurl=file:///repositories/dnf\ngpgcheck=0\n",
-        );
+        for (path, content) in fedora("/repositories/dnf") {
+            machine.write(path, &content);
+        }
         Some(machine)
     }
 
@@ -266,6 +262,22 @@ fn nspawn(tree: &Path, name: &str) -> Command {
     ]);
     command.arg(format!("--directory={}", tree.display())).arg(format!("--machine={name}"));
     command
+}
+
+/// Returns the files that make a machine say that it is a Fedora, and have dnf use the repository in a folder.
+pub(super) fn fedora(repository: &str) -> [(&'static str, String); 4] {
+    let source = format!("[lab]\nname=lab\nbaseurl=file://{repository}\ngpgcheck=0\n");
+    [
+        ("/etc/os-release", "ID=fedora\nVERSION_ID=40\n".to_owned()),
+        ("/etc/dnf/vars/releasever", "40\n".to_owned()),
+        ("/etc/dnf/plugins/local.conf", "[main]\nenabled = false\n".to_owned()),
+        ("/etc/yum.repos.d/lab.repo", source),
+    ]
+}
+
+/// The folder of the repository of dnf.
+pub(super) fn dnf_repository() -> PathBuf {
+    parts().repositories.join("dnf")
 }
 
 /// The folder of the repository of apt.

@@ -138,6 +138,18 @@ done
 printf '%s\n' '%pre' "echo 'stubborn: not before /run/stubborn-may is there' >&2" '[ -e /run/stubborn-may ] || exit 3' \
     "$nothing" | rpm stubborn 1.0 1
 printf '%s\n' '%post' 'touch /run/slow-begun' 'while [ ! -e /run/slow-may ]; do sleep 0.05; done' "$nothing" | rpm slow 1.0 1
+# What stands in for nginx, as above. Packages of rpm start nothing.
+{
+    echo '%install'
+    echo 'mkdir -p %{buildroot}/etc/nginx/conf.d %{buildroot}/usr/sbin %{buildroot}/usr/lib/systemd/system'
+    echo 'echo "server { listen 80; }" >%{buildroot}/etc/nginx/conf.d/default.conf'
+    echo 'printf "#!/bin/sh\\ncat /etc/nginx/conf.d/*.conf >/run/nginx.read\\nexec sleep 1000000\\n" >%{buildroot}/usr/sbin/nginx'
+    echo 'printf "[Service]\\nExecStart=/usr/sbin/nginx\\n[Install]\\nWantedBy=multi-user.target\\n" >%{buildroot}/usr/lib/systemd/system/nginx.service'
+    echo '%files'
+    echo '%config(noreplace) /etc/nginx/conf.d/default.conf'
+    echo '%attr(755, root, root) /usr/sbin/nginx'
+    echo '/usr/lib/systemd/system/nginx.service'
+} | rpm nginx 1.20.1 1
 # Several versions of it can be installed at once, as of a kernel.
 preamble='Provides: installonlypkg(kernel)'
 for version in 1.0 2.0 3.0; do echo "$nothing" | rpm core "$version" 1; done

@@ -7,8 +7,8 @@ use std::{
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use super::Lab;
-use crate::support::Outcome;
+use super::{Lab, packages};
+use crate::support::{Outcome, sh};
 
 /// A folder in the lab with a manifest, a state directory and a `systemctl` that keeps a record of how it is called.
 pub(crate) struct Site {
@@ -65,6 +65,19 @@ impl Site {
         Some(site)
     }
 
+    /// A site on a booted machine that says it is a Fedora, with dnf and a repository. It is used once.
+    pub(crate) fn with_dnf(name: &str) -> Option<Self> {
+        let turn = || Turn::Alone(TURNS.write().unwrap_or_else(PoisonError::into_inner));
+        let site = Self::open_in(Lab::with_dnf()?, name, turn);
+        let repository = format!("{}/repository", site.folder);
+        sh(&format!("cp -r . {}", site.lab.path(&repository).display()), &packages::dnf_repository());
+        site.lab.sh("rm /etc/os-release");
+        for (path, content) in packages::fedora(&repository) {
+            site.write(path, &content);
+        }
+        Some(site)
+    }
+
     /// Runs a script that is told the folder.
     fn script(&self, script: &str) -> Output {
         let output = self.lab.command(&["/bin/sh", "-ec", script, "sh", &self.folder]).output();
@@ -72,7 +85,10 @@ impl Site {
     }
 
     fn open(name: &str, turn: impl FnOnce() -> Turn) -> Option<Self> {
-        let lab = Lab::get()?;
+        Some(Self::open_in(Lab::get()?, name, turn))
+    }
+
+    fn open_in(lab: &'static Lab, name: &str, turn: impl FnOnce() -> Turn) -> Self {
         let site = Self { lab, folder: format!("/srv/{name}"), has_packages: false, _turn: turn() };
         let folder = &site.folder;
         site.write(
@@ -84,7 +100,7 @@ impl Site {
         );
         let systemctl = lab.path(&format!("{folder}/bin/systemctl"));
         fs::set_permissions(systemctl, fs::Permissions::from_mode(0o755)).expect("own file");
-        Some(site)
+        site
     }
 
     /// Writes a file, and the folders that it is in.

@@ -19,6 +19,7 @@ use crate::{
 pub(super) fn status_command() -> Command {
     Command::new("status")
         .about("Shows how the running agent is doing")
+        .after_help("Example:\n  ccm agent status --json")
         .arg(switch("json", "Print JSON"))
         .arg(state::argument())
 }
@@ -26,6 +27,7 @@ pub(super) fn status_command() -> Command {
 pub(super) fn run_command() -> Command {
     Command::new("run")
         .about("Has the running agent apply everything now, and waits for the end")
+        .after_help("Example:\n  ccm agent run")
         .arg(switch("json", "Print JSON"))
         .arg(state::argument())
 }

@@ -18,7 +18,7 @@ use clap_mangen::Man;
 
 use self::{
     roff::{Page, tidy},
-    tables::{EXIT_CODES, FILES, VARIABLES},
+    tables::{EXIT_CODES, FILES, PLUGIN, VARIABLES},
 };
 use super::{Exit, failure::Failure, flags, required};
 use crate::host::files::{self, Attributes};
@@ -29,14 +29,17 @@ const DATE: &str = "2026-11-16";
 const SOURCE: &str = concat!("ccm ", env!("CARGO_PKG_VERSION"));
 
 pub(super) fn command() -> Command {
-    Command::new("man").about("Writes the manual pages into a folder").arg(
-        Arg::new("folder")
-            .value_name("FOLDER")
-            .required(true)
-            .value_parser(value_parser!(PathBuf))
-            .value_hint(ValueHint::DirPath)
-            .help("An existing folder, such as /usr/local/share/man/man1"),
-    )
+    Command::new("man")
+        .about("Writes the manual pages into a folder")
+        .arg(
+            Arg::new("folder")
+                .value_name("FOLDER")
+                .required(true)
+                .value_parser(value_parser!(PathBuf))
+                .value_hint(ValueHint::DirPath)
+                .help("An existing folder, such as /usr/local/share/man/man1"),
+        )
+        .after_help("Example:\n  mkdir -p man1\n  ccm man man1")
 }
 
 /// What `ccm man` is asked.
@@ -84,7 +87,7 @@ fn pages() -> io::Result<Vec<(String, String)>> {
 /// Returns the page of a command: what clap knows of it, and what it reads and leaves.
 fn page(command: &Command) -> io::Result<(String, String)> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let examples = examples(command);
     let reads = variables(command);
     let has_state = command.get_arguments().any(|argument| argument.get_id() == "state-dir");
     let is_program = name == "ccm";
@@ -105,6 +108,9 @@ fn page(command: &Command) -> io::Result<(String, String)> {
     for (exit, meaning) in EXIT_CODES {
         more.term(&exit.code().to_string(), meaning);
     }
+    if is_program || command.get_arguments().any(|argument| argument.get_id() == "format") {
+        more.paragraph(PLUGIN);
+    }
     let variables =
         VARIABLES.iter().filter(|(variable, _)| is_program || reads.iter().any(|read| read == variable));
     more.terms("ENVIRONMENT", variables.copied());
@@ -114,6 +120,13 @@ fn page(command: &Command) -> io::Result<(String, String)> {
     more.see(if is_program { &["ccm-apply(1)", "ccm-manifest(5)"] } else { &["ccm(1)", "ccm-manifest(5)"] });
     let text = flags::with_spaces(&String::from_utf8_lossy(&text));
     Ok((man.get_filename(), tidy(&text) + &more.text()))
+}
+
+/// Returns the end of a command's help; that of a command which only has others below it is theirs.
+fn examples(command: &Command) -> String {
+    let of = |command: &Command| command.get_after_help().map(ToString::to_string);
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    of(command).unwrap_or_else(|| shown.filter_map(of).collect::<Vec<_>>().join("\n\n"))
 }
 
 /// Returns the variables that stand for flags of a command.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::tables::{EXIT_CODES, FILES, VARIABLES};
+use super::tables::{EXIT_CODES, FILES, PLUGIN, VARIABLES};
 use crate::types::{event_schema, summary_schema};
 
 /// Returns the generated pages of the reference that are about the program, with their names.
@@ -12,7 +12,7 @@ pub(super) fn reference_pages() -> [(&'static str, String); 4] {
     let codes = EXIT_CODES.map(|(exit, meaning)| (exit.code().to_string(), meaning.to_owned()));
     let owned = |(name, meaning): &(&str, &str)| ((*name).to_owned(), (*meaning).to_owned());
     [
-        ("exit-codes", page("Exit codes", EXIT_ABOUT, &table("code", codes))),
+        ("exit-codes", page("Exit codes", EXIT_ABOUT, &format!("{}\n{PLUGIN}\n", table("code", codes)))),
         (
             "environment",
             page("Environment", VARIABLES_ABOUT, &table("variable", VARIABLES.iter().map(owned))),

@@ -7,7 +7,7 @@ pub(super) const EXIT_CODES: [(Exit, &str); 4] = [
     (Exit::Success, "Everything is as asked, whether or not something had to be changed for it."),
     (
         Exit::Failed,
-        "A resource failed, or was skipped because one that it requires had failed; or the run was interrupted; or its report could not be printed.",
+        "A resource or a check failed, or a resource was skipped because one that it requires had failed; or the run was interrupted; or its report could not be printed.",
     ),
     (
         Exit::NotAttempted,
@@ -18,6 +18,10 @@ pub(super) const EXIT_CODES: [(Exit, &str); 4] = [
         "With `--detailed-exitcode`, instead of 0: something was changed, or in a dry run would have been.",
     ),
 ];
+
+/// How a command ends instead that was asked to be a plugin of Nagios.
+pub(super) const PLUGIN: &str =
+    "With `--format nagios`, as a plugin of Nagios: 0 OK, 1 warning, 2 critical, 3 unknown.";
 
 /// Every variable that ccm reads, with what it does.
 pub(super) const VARIABLES: [(&str, &str); 25] = [

@@ -1,0 +1,116 @@
+//! The examples in help, and so in the manual pages, do what they say: each is run as it is written.
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
+
+use crate::support::{Outcome, World, finish, has, sh};
+
+/// Examples that need something which a folder cannot hold, and who runs them instead.
+const ELSEWHERE: [(&str, &str); 4] = [
+    ("ccm ensure service nginx running", "docs/tour.md"),
+    ("ccm agent status", "tests/agent.rs"),
+    ("ccm agent run", "tests/agent.rs"),
+    ("ccm registration", "tests/registration.rs"),
+];
+
+/// Returns the commands among the examples of a help text.
+fn examples(help: &str) -> Vec<&str> {
+    let lines = help.lines().skip_while(|line| !matches!(*line, "Examples:" | "Example:")).skip(1);
+    let lines = lines.take_while(|line| line.is_empty() || line.starts_with("  "));
+    lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("# ")).collect()
+}
+
+/// A folder with the files that examples name.
+fn world() -> World {
+    let site = "\
+data: { port: 8080 }
+ccm:
+  resources:
+    - file:
+        - ${ Environ.PWD }/app.conf:
+            content: 'port = ${ Data.port }'
+            owner: '${ Environ.ME }'
+            group: '${ Environ.MY_GROUP }'
+            mode: '0644'
+            tags: [web]
+";
+    let request = r#"{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "exec", "properties": {"name": "true"}}"#;
+    let data = "data: { port: 80 }\nhierarchy: { order: ['role:${ Facts.role }'] }\noverrides: { 'role:web': { port: 8080 } }\n";
+    let world = World::new()
+        .file("site.yaml", site)
+        .dir("site")
+        .file("site/manifest.yaml", "ccm: { resources: [] }\n")
+        .file("goss.yaml", "file:\n  /etc/passwd: { exists: true }\n")
+        .file("data.yaml", data)
+        .file("request.json", request)
+        .file("requests.jsonl", format!("{request}\n"));
+    let agent = world.fill("manifests: [$W/site]\n");
+    fs::write(world.path("agent.yaml"), agent).unwrap();
+    world
+}
+
+/// Runs a script as somebody does who pastes it into a shell in the world's folder.
+fn paste(world: &World, script: &str) -> Outcome {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_ccm")).parent().unwrap();
+    let names = sh("id -un; id -gn", world.base());
+    let mut names = names.lines();
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-ec", script])
+        .current_dir(world.path(""))
+        .env_clear()
+        .env("PATH", format!("{}:{}", program.display(), std::env::var("PATH").unwrap()))
+        .env("HOME", world.base().join("home"))
+        .env("TMPDIR", world.base().join("home"))
+        .env("CCM_STATE_DIR", world.state())
+        .env("PWD", world.path(""))
+        .env("ME", names.next().unwrap())
+        .env("MY_GROUP", names.next().unwrap())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    finish(shell.spawn().unwrap(), script.to_owned())
+}
+
+/// Returns the words of every command that has a manual page, except those that bring about one resource: their
+/// examples are those of the reference.
+fn commands(world: &World) -> Vec<Vec<String>> {
+    let pages = world.base().join("pages");
+    fs::create_dir(&pages).unwrap();
+    world.ccm(["man", pages.to_str().unwrap()]).run().exits(0);
+    let names = sh("ls *.1", &pages);
+    let words = |name: &str| name.trim_end_matches(".1").split('-').skip(1).map(str::to_owned).collect();
+    let all = names.lines().map(words);
+    all.filter(|words: &Vec<String>| words.len() != 2 || words[0] != "ensure" || words[1] == "api").collect()
+}
+
+#[test]
+fn every_example_in_help_runs_as_it_is_written() {
+    if !has("bash") || !has("ssh-keygen") {
+        return;
+    }
+    let world = world();
+    sh("mkdir -p home/.ssh && ssh-keygen -q -t ed25519 -N '' -f home/.ssh/id_ed25519", world.base());
+    let key = fs::read_to_string(world.base().join("home/.ssh/id_ed25519.pub")).unwrap();
+    let world = world.file("allowed_signers", format!("ops {key}"));
+    let mut ran = 0;
+    for words in commands(&world) {
+        let help =
+            world.ccm(words.iter().map(String::as_str).chain(["--help"])).run().exits(0).stdout.clone();
+        let is_elsewhere = |line: &&str| ELSEWHERE.iter().any(|(begun, _)| line.starts_with(begun));
+        if examples(&help).iter().any(|line| line.starts_with("ccm registration")) {
+            continue;
+        }
+        let script: Vec<&str> = examples(&help).into_iter().filter(|line| !is_elsewhere(line)).collect();
+        let is_leaf = !help.contains("\nCommands:\n");
+        assert!(!is_leaf || !examples(&help).is_empty(), "`ccm {}` has no example\n{help}", words.join(" "));
+        ran += script.len();
+        // One that tells what changed may end with 3.
+        let script: String = script.iter().map(|line| format!("{line} || [ $? = 3 ]\n")).collect();
+        let outcome = paste(&world, &script);
+        assert_eq!(outcome.code, 0, "`ccm {}`\n{script}\n{outcome}", words.join(" "));
+    }
+    assert!(ran > 20, "{ran}");
+}
