@@ -1,5 +1,5 @@
-//! systemd asked directly, over the system bus, in place of `systemctl`: a call of the program costs more than the answers
-//! for a hundred units.
+//! systemd asked directly, over the system bus, in place of `systemctl`, which has to be started and asks about one unit
+//! after the other.
 //!
 //! It is asked only where `systemctl` would ask it, too. Whoever puts a program of that name first in the search path, or
 //! in the place of the system's own, wants it to be called. In a chroot and in a container without a systemd of its own
