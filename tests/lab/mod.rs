@@ -1,10 +1,10 @@
 //! A lab: a small Debian with a real systemd, booted in a container, to try on it what cannot be tried here.
 //!
 //! The tree is made once with mmdebstrap and kept in `.lab/`; every boot starts from it afresh, because what is written
-//! during a boot stays in memory. It takes a fraction of a second. All tests share one boot, so each works in a [`Site`]
-//! of its own, with unit names that nobody else uses.
+//! during a boot stays in memory. It takes a fraction of a second. Most tests share one boot, so each works in a [`Site`]
+//! of its own, with unit names that nobody else uses; a few other containers are for one test at a time.
 //!
-//! The container lives exactly as long as the test process, however that ends: a guardian waits for the end of a pipe
+//! A container lives exactly as long as the test process, however that ends: a guardian waits for the end of a pipe
 //! that only the test process holds, and then powers the container off. `LAB_SUITE` in the environment names another
 //! Debian than the usual one. Needs root and the packages `systemd-container` and `mmdebstrap`.
 
@@ -31,13 +31,29 @@ const SUITE: &str = "bookworm";
 
 /// The guardian: puts away what a killed one may have left, boots the container, tells its process, and powers it off
 /// when the pipe ends. nspawn takes the first SIGTERM for a wish and the second for an order.
+///
+/// nspawn puts the container into `payload` below the cgroup that it finds itself in. Two that find themselves in the same one
+/// share it, and the systemd of each ends the services of the other: every guardian goes into a cgroup of its own.
 const GUARDIAN: &str = r#"
+groups=
+while IFS=: read -r number name path; do
+    case $number:$name in
+        0:) roots="/sys/fs/cgroup /sys/fs/cgroup/unified" ;;
+        *:name=systemd) roots=/sys/fs/cgroup/systemd ;;
+        *) continue ;;
+    esac
+    for root in $roots; do
+        [ -e "$root/cgroup.procs" ] || continue
+        group="${root}${path%/}/ccm-lab-$$"
+        mkdir "$group" && groups="$groups $group" && echo $$ >"$group/cgroup.procs"
+    done
+done </proc/self/cgroup
 if [ "$(cat "/proc/$STALE/comm" 2>/dev/null)" = systemd-nspawn ]; then
     kill -KILL "$STALE"
     while [ -d "/proc/$STALE" ]; do sleep 0.05; done
 fi
-systemd-nspawn --quiet --directory="$TREE" --boot --register=no --keep-unit --console=pipe --volatile=overlay \
-    --bind-ro="$CCM:/usr/local/bin/ccm" </dev/null >"$LAB/console" 2>&1 &
+systemd-nspawn --quiet --directory="$TREE" --boot --register=no --keep-unit --console=pipe --volatile=overlay --read-only \
+    --machine="ccm-lab-${LAB##*/}" --bind-ro="$CCM:/usr/local/bin/ccm" </dev/null >"$LAB/console" 2>&1 &
 echo $! >"$LAB/pid.new" && mv "$LAB/pid.new" "$LAB/pid"
 cat >/dev/null
 for signal in TERM TERM KILL; do
@@ -45,6 +61,10 @@ for signal in TERM TERM KILL; do
     for _ in $(seq 30); do [ -d "/proc/$!" ] || break 2; sleep 0.1; done
 done
 rm -f "$LAB/pid"
+for group in $groups; do
+    echo $$ >"${group%/*}/cgroup.procs"
+    find "$group" -depth -type d -exec rmdir {} + 2>/dev/null
+done
 "#;
 
 /// A container that runs.
@@ -56,19 +76,24 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// The lab, booted when the first test asks; `None` where there can be none.
-    pub(crate) fn get() -> Option<&'static Self> {
-        static LAB: OnceLock<Lab> = OnceLock::new();
+    /// Boots a container with a name of its own when the first test asks; `None` where there can be none.
+    fn get(lab: &'static OnceLock<Self>, name: &str) -> Option<&'static Self> {
         let can = is_root() && has("systemd-nspawn") && has("mmdebstrap") && has("nsenter");
-        can.then(|| LAB.get_or_init(Self::boot))
+        can.then(|| lab.get_or_init(|| Self::boot(name)))
     }
 
-    fn boot() -> Self {
-        let folder = folder();
+    fn boot(name: &str) -> Self {
+        let tree = {
+            // Another container, or another test process, may be about to make it.
+            let lock = fs::File::create(folder().join("tree.lock")).expect("a lock");
+            lock.lock().expect("a tree that is whole");
+            tree(&folder(), "", "systemd,systemd-sysv,dbus")
+        };
+        let folder = folder().join(name);
+        fs::create_dir_all(&folder).expect("a folder for the lab");
         // Held by the guardian too: the lock is free when the container of an earlier run is gone.
         let lock = fs::File::create(folder.join("lock")).expect("a lock");
         lock.lock().expect("the end of an earlier lab");
-        let tree = tree(&folder, "", "systemd,systemd-sysv,dbus");
         let stale = fs::read_to_string(folder.join("pid")).unwrap_or_default();
         let _ = fs::remove_file(folder.join("pid"));
         let guardian = Command::new("/bin/sh")
