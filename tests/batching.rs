@@ -29,6 +29,12 @@ fn every_second_file_changed_makes_no_more_temporary_files_than_changes_and_one_
         |call: &&Syscall| call.succeeded() && call.text.contains(".ccm-") && call.text.contains("O_EXCL");
     let made = trace.calls.iter().filter(makes).filter(|call| call.is_below(&world.path(""))).count();
     assert_eq!(made, 50, "temporary files for 50 changes");
+    let named = trace.calls.iter().position(|call| {
+        call.name().starts_with("rename") && call.text.contains(".ccm-") && call.is_below(&world.path(""))
+    });
+    let ahead = trace.calls[..named.expect("a new name")].iter().filter(makes);
+    let ahead = ahead.filter(|call| call.is_below(&world.path(""))).count();
+    assert!(ahead > 1, "files that follow each other are not made together");
     let group_syncs = trace.calls.iter().filter(|call| call.name() == "syncfs").count();
     // Where others have much to bring to disk, it does not wait for all of that, but syncs its own files one by one.
     let alone = trace.calls.iter().filter(|call| call.syncs() && call.text.contains("/.ccm-")).count();
