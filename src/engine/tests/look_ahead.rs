@@ -181,9 +181,9 @@ fn gives_the_same(case: u64, folder: &Path) {
     let dice = || Dice(case.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut wishes = Dice(dice().0 ^ 0x5DEE_CE66);
     let count = 4 + wishes.roll(14);
-    let kinds = if case % 8 == 0 { 16 } else { 15 };
+    let kinds = if case.is_multiple_of(8) { 16 } else { 15 };
     let resources: Vec<Resource> = (0..count).filter_map(|_| resource(folder, kinds, &mut wishes)).collect();
-    let read_ahead = if case % 3 == 0 { WARY } else { EAGER };
+    let read_ahead = if case.is_multiple_of(3) { WARY } else { EAGER };
     let [in_turn, ahead] = [ReadAhead::None, read_ahead].map(|read_ahead| {
         prepare(folder, &mut dice());
         // Twice: most of the second run is as it should be.
