@@ -91,7 +91,7 @@ callgrind-packages:
 AREA ?= engine
 SHARD ?= 0/1
 MUTATED_engine := src/engine
-TESTS_engine := engine:: exec_refresh:: pending_refreshes:: subsets:: prediction:: report::
+TESTS_engine := engine:: exec_refresh:: pending_refreshes:: subsets:: prediction:: report:: children:: batching::
 MUTATED_state := src/state
 TESTS_state := state:: state_directory:: pending_refreshes:: overlap:: archive::memory
 MUTATED_resource := src/resource
@@ -110,7 +110,7 @@ MUTATED_manifest := src/manifest
 TESTS_manifest := manifest:: children:: loops:: subsets:: bundles:: mistakes:: diagnostics::
 
 mutants: test-packages
-	command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
+	$(call tool,$(CARGO_MUTANTS))
 	cargo mutants --shard $(SHARD) --timeout 900 --no-shuffle --output target $(foreach path,$(MUTATED_$(AREA)),--file '$(path)$(if $(filter %.rs,$(path)),,/**/*.rs)') \
 	  -- --lib --test ccm $(TESTS_$(AREA))
 
@@ -128,6 +128,7 @@ CARGO_DEB := cargo-deb@3.8.0
 CARGO_RPM := cargo-generate-rpm@0.21.1
 CARGO_CYCLONEDX := cargo-cyclonedx@0.5.9
 CARGO_DENY := cargo-deny@0.20.2
+CARGO_MUTANTS := cargo-mutants@27.1.0
 YAML_SERVER := yaml-language-server@1.25.0
 # They run for seconds: how soon they are built matters more than how fast they are.
 tool = command -v $(firstword $(subst @, ,$(1))) >/dev/null || \

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     accounts::{ANN, HASH, Machine},
-    support::{Item, Tree, fits_strace, side_by_side},
+    support::{Item, Tree, fits_strace, injection, side_by_side},
 };
 
 const USER: &str = "
@@ -66,25 +66,23 @@ fn killed_anywhere(before: &[&str], manifest: &str) {
         return;
     }
     let manifest = manifest.replace("$ANN", ANN);
-    let machine = || {
-        let machine = Machine::new()?;
-        for manifest in before {
-            machine.apply(&manifest.replace("$ANN", ANN), "").exits(0);
-        }
-        fs::write(machine.world.base().join("site.yaml"), &manifest).unwrap();
-        Some(machine)
-    };
-    let Some(reference) = machine() else { return };
+    let Some(start) = Machine::new() else { return };
+    for manifest in before {
+        start.apply(&manifest.replace("$ANN", ANN), "").exits(0);
+    }
+    fs::write(start.world.base().join("site.yaml"), &manifest).unwrap();
+    let reference = start.copy();
     reference.run("strace -f -qq -s 0 -e signal=none -o trace $CCM apply site.yaml").exits(0);
     let wanted = Accounts::of(&reference);
     let points = points(&fs::read_to_string(reference.world.base().join("trace")).unwrap());
     assert!(points.len() > 5, "{points:?}");
     let kills = AtomicUsize::new(0);
     side_by_side(points, |(call, number)| {
-        let machine = machine().unwrap();
+        let machine = start.copy();
         let at = format!("killed before {call} number {number}");
-        let inject = format!("inject={call}:signal=KILL:when={number}");
-        let run = machine.run(&format!("strace -f -qq -e {inject} -o trace $CCM apply site.yaml"));
+        let [trace, inject] = injection(&call, "signal=KILL", number);
+        let strace = format!("strace -f -qq -e {trace} -e {inject} -o trace");
+        let run = machine.run(&format!("{strace} $CCM apply site.yaml"));
         if run.code != 0 {
             kills.fetch_add(1, Ordering::Relaxed);
         }

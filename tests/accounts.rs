@@ -34,6 +34,13 @@ impl Machine {
         Some(Self { world })
     }
 
+    /// Makes another one that is as this one is now.
+    pub(crate) fn copy(&self) -> Self {
+        let world = World::new();
+        sh(&format!("cp -a {}/. .", self.world.base().display()), world.base());
+        Self { world }
+    }
+
     /// Runs a shell command on the machine; `ccm` is the program.
     pub(crate) fn run(&self, command: &str) -> Outcome {
         let world = &self.world;

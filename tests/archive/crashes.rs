@@ -10,7 +10,7 @@ use super::{EXTRACT, manifest, sha256, tarball};
 use crate::support::{
     Syscall, Trace, World, fits_strace,
     http::{Manner, Reply, Server},
-    side_by_side, tampered, wait_until,
+    injection, side_by_side, tampered, wait_until,
 };
 
 /// System calls that change something.
@@ -63,8 +63,8 @@ fn kill_at_every_change(world: impl Fn() -> World + Sync, check: impl Fn(&World,
     side_by_side(CHANGING, |call| {
         for time in 1.. {
             let world = world();
-            let inject = format!("inject={call}:signal=KILL:when={time}");
-            let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+            let [trace, inject] = injection(call, "signal=KILL", time);
+            let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
             let outcome = world.ccm(["apply", "site.yaml"]).under(strace).run();
             assert!([0, -9, 137].contains(&outcome.code), "{outcome}");
             check(&world, &format!("{call} {time}"));

@@ -1,10 +1,10 @@
 //! A lab: a small Debian with a real systemd, booted in a container, to try on it what cannot be tried here.
 //!
 //! The tree is made once with mmdebstrap and kept in `.lab/`; every boot starts from it afresh, because what is written
-//! during a boot stays in memory. It takes a fraction of a second. All tests share one boot, so each works in a [`Site`]
-//! of its own, with unit names that nobody else uses.
+//! during a boot stays in memory. It takes a fraction of a second. Most tests share one boot, so each works in a [`Site`]
+//! of its own, with unit names that nobody else uses; a few other containers are for one test at a time.
 //!
-//! The container lives exactly as long as the test process, however that ends: a guardian waits for the end of a pipe
+//! A container lives exactly as long as the test process, however that ends: a guardian waits for the end of a pipe
 //! that only the test process holds, and then powers the container off. `LAB_SUITE` in the environment names another
 //! Debian than the usual one. Needs root and the packages `systemd-container` and `mmdebstrap`.
 
@@ -34,13 +34,29 @@ const BOOTED: &str = "systemd,systemd-sysv,dbus";
 
 /// The guardian: puts away what a killed one may have left, boots the container, tells its process, and powers it off
 /// when the pipe ends. nspawn takes the first SIGTERM for a wish and the second for an order.
+///
+/// nspawn puts the container into `payload` below the cgroup that it finds itself in. Two that find themselves in the same one
+/// share it, and the systemd of each ends the services of the other: every guardian goes into a cgroup of its own.
 const GUARDIAN: &str = r#"
+groups=
+while IFS=: read -r number name path; do
+    case $number:$name in
+        0:) roots="/sys/fs/cgroup /sys/fs/cgroup/unified" ;;
+        *:name=systemd) roots=/sys/fs/cgroup/systemd ;;
+        *) continue ;;
+    esac
+    for root in $roots; do
+        [ -e "$root/cgroup.procs" ] || continue
+        group="${root}${path%/}/ccm-lab-$$"
+        mkdir "$group" && groups="$groups $group" && echo $$ >"$group/cgroup.procs"
+    done
+done </proc/self/cgroup
 if [ "$(cat "/proc/$STALE/comm" 2>/dev/null)" = systemd-nspawn ]; then
     kill -KILL "$STALE"
     while [ -d "/proc/$STALE" ]; do sleep 0.05; done
 fi
-systemd-nspawn --quiet --directory="$TREE" --boot --register=no --keep-unit --console=pipe --volatile=overlay \
-    --bind-ro="$CCM:/usr/local/bin/ccm" </dev/null >"$LAB/console" 2>&1 &
+systemd-nspawn --quiet --directory="$TREE" --boot --register=no --keep-unit --console=pipe --volatile=overlay --read-only \
+    --machine="ccm-lab-${LAB##*/}" --bind-ro="$CCM:/usr/local/bin/ccm" </dev/null >"$LAB/console" 2>&1 &
 echo $! >"$LAB/pid.new" && mv "$LAB/pid.new" "$LAB/pid"
 cat >/dev/null
 for signal in TERM TERM KILL; do
@@ -48,6 +64,10 @@ for signal in TERM TERM KILL; do
     for _ in $(seq 30); do [ -d "/proc/$!" ] || break 2; sleep 0.1; done
 done
 rm -f "$LAB/pid"
+for group in $groups; do
+    echo $$ >"${group%/*}/cgroup.procs"
+    find "$group" -depth -type d -exec rmdir {} + 2>/dev/null
+done
 "#;
 
 /// A container that runs.
@@ -59,11 +79,10 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// The lab, booted when the first test asks; `None` where there can be none.
-    pub(crate) fn get() -> Option<&'static Self> {
-        static LAB: OnceLock<Lab> = OnceLock::new();
+    /// Boots a container with a name of its own when the first test asks; `None` where there can be none.
+    fn get(lab: &'static OnceLock<Self>, name: &str) -> Option<&'static Self> {
         let can = is_root() && has("systemd-nspawn") && has("mmdebstrap") && has("nsenter");
-        can.then(|| LAB.get_or_init(|| Self::boot(&folder(), &tree(&folder(), "", BOOTED))))
+        can.then(|| lab.get_or_init(|| Self::boot(name, "", BOOTED)))
     }
 
     /// Another one, which has dnf too; only the tests of packages ask for it.
@@ -71,16 +90,20 @@ impl Lab {
         static LAB: OnceLock<Lab> = OnceLock::new();
         let can = is_root() && has("systemd-nspawn") && has("mmdebstrap") && has("nsenter");
         can.then(|| {
-            LAB.get_or_init(|| {
-                let home = folder().join("with-dnf");
-                fs::create_dir_all(&home).expect("a folder for the lab");
-                Self::boot(&home, &tree(&folder(), "-dnf", &format!("{BOOTED},dnf,dnf-plugins-core")))
-            })
+            LAB.get_or_init(|| Self::boot("with-dnf", "-dnf", &format!("{BOOTED},dnf,dnf-plugins-core")))
         })
     }
 
-    /// Boots a container of a tree; what is known of it is kept in a folder.
-    fn boot(folder: &Path, tree: &Path) -> Self {
+    /// Boots a container of a tree with these packages; what is known of it is kept in a folder of this name.
+    fn boot(name: &str, tree_suffix: &str, packages: &str) -> Self {
+        let tree = {
+            // Another container, or another test process, may be about to make it.
+            let lock = fs::File::create(folder().join("tree.lock")).expect("a lock");
+            lock.lock().expect("a tree that is whole");
+            tree(&folder(), tree_suffix, packages)
+        };
+        let folder = folder().join(name);
+        fs::create_dir_all(&folder).expect("a folder for the lab");
         // Held by the guardian too: the lock is free when the container of an earlier run is gone.
         let lock = fs::File::create(folder.join("lock")).expect("a lock");
         lock.lock().expect("the end of an earlier lab");
@@ -88,8 +111,8 @@ impl Lab {
         let _ = fs::remove_file(folder.join("pid"));
         let guardian = Command::new("/bin/sh")
             .args(["-c", GUARDIAN])
-            .env("LAB", folder)
-            .env("TREE", tree)
+            .env("LAB", &folder)
+            .env("TREE", &tree)
             .env("STALE", stale.trim())
             .env("CCM", env!("CARGO_BIN_EXE_ccm"))
             .stdin(Stdio::piped())
@@ -98,8 +121,8 @@ impl Lab {
             .process_group(0)
             .spawn()
             .expect("a shell");
-        let leader = wait_for("the container", folder, || {
-            let leader = leader(folder)?;
+        let leader = wait_for("the container", &folder, || {
+            let leader = leader(&folder)?;
             let answer = inside(leader, &["systemctl", "is-system-running", "--wait"]).output().ok()?;
             let is_up = ["running", "degraded"].contains(&String::from_utf8_lossy(&answer.stdout).trim());
             is_up.then_some(leader)

@@ -4,7 +4,10 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     process::Output,
-    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{
+        Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use super::{Lab, packages};
@@ -16,7 +19,7 @@ pub(crate) struct Site {
     folder: String,
     /// Whether packages go with it.
     has_packages: bool,
-    _turn: Turn,
+    _turn: Option<MutexGuard<'static, ()>>,
 }
 
 /// Writes down in the folder `$1` which packages there are and where they come from.
@@ -37,24 +40,49 @@ systemctl daemon-reload
 systemctl reset-failed
 "#;
 
-/// Tests work side by side, except for those that would see what others do to systemd as a whole.
-#[expect(dead_code, reason = "held for as long as the site is there")]
-enum Turn {
-    Shared(RwLockReadGuard<'static, ()>),
-    Alone(RwLockWriteGuard<'static, ()>),
+/// The container in which tests work side by side.
+static SHARED: OnceLock<Lab> = OnceLock::new();
+
+/// A container for those who would see what others do to systemd as a whole, one at a time.
+struct Room {
+    name: &'static str,
+    lab: OnceLock<Lab>,
+    turn: Mutex<()>,
 }
 
-static TURNS: RwLock<()> = RwLock::new(());
+static ROOMS: [Room; 3] = [Room::new("room-1"), Room::new("room-2"), Room::new("room-3")];
+
+impl Room {
+    const fn new(name: &'static str) -> Self {
+        Self { name, lab: OnceLock::new(), turn: Mutex::new(()) }
+    }
+
+    /// Takes a room: one where nobody is, or else the next in turn, when it is free.
+    fn take() -> (&'static Self, MutexGuard<'static, ()>) {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let free = ROOMS.iter().find_map(|room| match room.turn.try_lock() {
+            Ok(turn) => Some((room, turn)),
+            // A test that failed there does not keep others out.
+            Err(TryLockError::Poisoned(left)) => Some((room, left.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        });
+        free.unwrap_or_else(|| {
+            let room = &ROOMS[NEXT.fetch_add(1, Ordering::Relaxed) % ROOMS.len()];
+            (room, room.turn.lock().unwrap_or_else(PoisonError::into_inner))
+        })
+    }
+}
 
 impl Site {
     /// A site with a name that no other test uses; `None` where there is no lab.
     pub(crate) fn new(name: &str) -> Option<Self> {
-        Self::open(name, || Turn::Shared(TURNS.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Self::open(name, Lab::get(&SHARED, "shared")?, None))
     }
 
-    /// The same, with nobody else in the lab.
+    /// The same, with nobody else in the container.
     pub(crate) fn alone(name: &str) -> Option<Self> {
-        Self::open(name, || Turn::Alone(TURNS.write().unwrap_or_else(PoisonError::into_inner)))
+        let (room, turn) = Room::take();
+        Some(Self::open(name, Lab::get(&room.lab, room.name)?, Some(turn)))
     }
 
     /// The same, for a test that installs packages: they are gone when it ends, however it ends.
@@ -67,8 +95,7 @@ impl Site {
 
     /// A site on a booted machine that says it is a Fedora, with dnf and a repository. It is used once.
     pub(crate) fn with_dnf(name: &str) -> Option<Self> {
-        let turn = || Turn::Alone(TURNS.write().unwrap_or_else(PoisonError::into_inner));
-        let site = Self::open_in(Lab::with_dnf()?, name, turn);
+        let site = Self::open(name, Lab::with_dnf()?, None);
         let repository = format!("{}/repository", site.folder);
         sh(&format!("cp -r . {}", site.lab.path(&repository).display()), &packages::dnf_repository());
         site.lab.sh("rm /etc/os-release");
@@ -84,12 +111,8 @@ impl Site {
         output.expect("a shell")
     }
 
-    fn open(name: &str, turn: impl FnOnce() -> Turn) -> Option<Self> {
-        Some(Self::open_in(Lab::get()?, name, turn))
-    }
-
-    fn open_in(lab: &'static Lab, name: &str, turn: impl FnOnce() -> Turn) -> Self {
-        let site = Self { lab, folder: format!("/srv/{name}"), has_packages: false, _turn: turn() };
+    fn open(name: &str, lab: &'static Lab, turn: Option<MutexGuard<'static, ()>>) -> Self {
+        let site = Self { lab, folder: format!("/srv/{name}"), has_packages: false, _turn: turn };
         let folder = &site.folder;
         site.write(
             &format!("{folder}/bin/systemctl"),

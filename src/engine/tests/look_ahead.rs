@@ -1,11 +1,12 @@
 //! Looking ahead gives what looking in turn gives, on random manifests whose resources get in each other's way.
 //!
-//! `CCM_CASES=100000` tries that many; a case that fails names its number, which `CCM_CASE` runs alone.
+//! `CCM_CASES=100000` tries that many, a few at a time; a case that fails names its number, which `CCM_CASE` runs alone.
 
 use std::{
     collections::BTreeMap,
     env, fs,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    thread,
 };
 
 use serde_json::{Value, json};
@@ -18,7 +19,10 @@ const EAGER: ReadAhead = ReadAhead::Windows(Windows { least: 1, first: 3, most: 
 /// Looks ahead again only after a while.
 const WARY: ReadAhead = ReadAhead::Windows(Windows { least: 2, first: 4, most: 6, calm: 2 });
 
-const CASES: u64 = 1000;
+const CASES: u64 = 400;
+
+/// So many cases are tried side by side.
+const THREADS: u64 = 4;
 
 /// Names that lead to each other: through directories, links, and files with several names.
 const NAMES: [&str; 9] = ["a", "a/b", "a/b/c", "d", "d/e", "l", "l/b", "l/e", "m"];
@@ -160,22 +164,31 @@ fn looking_ahead_gives_what_looking_in_turn_gives() {
     };
     let memory = Path::new("/dev/shm");
     let base = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
-    let folder = base.canonicalize().unwrap().join(format!("ccm-ahead-{}", std::process::id()));
-    for case in cases {
-        let dice = || Dice(case.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let mut wishes = Dice(dice().0 ^ 0x5DEE_CE66);
-        let count = 4 + wishes.roll(14);
-        let kinds = if case % 8 == 0 { 16 } else { 15 };
-        let resources: Vec<Resource> =
-            (0..count).filter_map(|_| resource(&folder, kinds, &mut wishes)).collect();
-        let read_ahead = if case % 3 == 0 { WARY } else { EAGER };
-        let [in_turn, ahead] = [ReadAhead::None, read_ahead].map(|read_ahead| {
-            prepare(&folder, &mut dice());
-            // Twice: most of the second run is as it should be.
-            let events = [(); 2].map(|()| events(&resources, &folder, read_ahead));
-            (events, tree(&folder))
-        });
-        assert_eq!(ahead, in_turn, "CCM_CASE={case}");
-    }
-    fs::remove_dir_all(folder).unwrap();
+    let base = base.canonicalize().unwrap();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let folder = base.join(format!("ccm-ahead-{}-{thread}", std::process::id()));
+            let cases = cases.clone().filter(move |case| case % THREADS == thread);
+            scope.spawn(move || {
+                cases.for_each(|case| gives_the_same(case, &folder));
+                let _ = fs::remove_dir_all(folder);
+            });
+        }
+    });
+}
+
+fn gives_the_same(case: u64, folder: &Path) {
+    let dice = || Dice(case.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mut wishes = Dice(dice().0 ^ 0x5DEE_CE66);
+    let count = 4 + wishes.roll(14);
+    let kinds = if case.is_multiple_of(8) { 16 } else { 15 };
+    let resources: Vec<Resource> = (0..count).filter_map(|_| resource(folder, kinds, &mut wishes)).collect();
+    let read_ahead = if case.is_multiple_of(3) { WARY } else { EAGER };
+    let [in_turn, ahead] = [ReadAhead::None, read_ahead].map(|read_ahead| {
+        prepare(folder, &mut dice());
+        // Twice: most of the second run is as it should be.
+        let events = [(); 2].map(|()| events(&resources, folder, read_ahead));
+        (events, tree(folder))
+    });
+    assert_eq!(ahead, in_turn, "CCM_CASE={case}");
 }
