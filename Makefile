@@ -166,6 +166,6 @@ try-editor:
 deny:
 	$(call tool,$(CARGO_DENY))
 	cargo deny check bans licenses sources
-	@if cargo deny fetch db; then cargo deny check --disable-fetch advisories; \
+	@if cargo deny fetch db; then cargo deny --offline check advisories; \
 	elif [ "$$CI" = true ]; then exit 1; \
 	else echo "the database of advisories cannot be had: known weaknesses were not looked for"; fi
