@@ -426,7 +426,8 @@ fn is_plain_key(key: &Scalar) -> bool {
 
 /// Leaves control characters and marks of the byte order to the parser.
 fn is_ordinary(bytes: &[u8]) -> Option<()> {
+    let is_odd = |byte: u8| (byte < b' ' && byte != b'\t') || matches!(byte, 0x7f | 0xef);
     // Looks at every byte, so that it can be done for many at once.
-    let is_odd = |byte: u8| (byte < b' ') & (byte != b'\t') | (byte == 0x7f) | (byte == 0xef);
-    (!bytes.iter().fold(false, |found, &byte| found | is_odd(byte))).then_some(())
+    let odd = bytes.iter().map(|&byte| u8::from(is_odd(byte))).fold(0, |found, odd| found | odd);
+    (odd == 0).then_some(())
 }

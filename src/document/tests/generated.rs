@@ -214,7 +214,7 @@ impl Hand {
             let text =
                 self.choose(&["x", "a: b", "# c", "- d", "", "", "  ", "é", "\tx", "x  ", "\"", "{{ x }}"]);
             let margin = if text.is_empty() && line > 0 { 0 } else { indent };
-            out.push_str(&format!("\n{}{more}{text}", " ".repeat(margin)));
+            out.extend(["\n", &" ".repeat(margin), &more, text]);
         }
     }
 
@@ -224,7 +224,7 @@ impl Hand {
         for number in 0..=self.below(3) {
             if number > 0 {
                 let end = self.end();
-                out.push_str(&format!("{end}\n{}", " ".repeat(column)));
+                out.extend([end, "\n", &" ".repeat(column)]);
             }
             let indicator = if is_list {
                 "-".to_owned()
@@ -238,7 +238,7 @@ impl Hand {
                 1 | 2 if depth > 0 => {
                     let end = self.end();
                     let step = if is_list { 2 } else { usize::try_from(self.below(3)).unwrap() * 2 };
-                    out.push_str(&format!("{end}\n{}", " ".repeat(column + step)));
+                    out.extend([end, "\n", &" ".repeat(column + step)]);
                     self.block(column + step, depth - 1, out);
                 }
                 3 if depth > 0 && is_list => {

@@ -81,15 +81,16 @@ fn facts(answers: &[Option<Vec<u8>>], count: usize) -> Option<Vec<UnitFacts>> {
         return None;
     }
     let (stale, files) = others.split_at(count);
-    let read = |(unit, (stale, file)): (UnitFacts, (&Option<Vec<u8>>, &Option<Vec<u8>>))| {
+    let mut all = Vec::new();
+    for (unit, (stale, file)) in listed.into_iter().zip(stale.iter().zip(files)) {
         let needs_reload = boolean(stale.as_ref()?)?;
         let file_state = match file {
             Some(answer) => Some(Reader::body(answer)?.text()?),
             None => None,
         };
-        Some(UnitFacts { needs_reload, file_state, ..unit })
-    };
-    listed.into_iter().zip(stale.iter().zip(files)).map(read).collect()
+        all.push(UnitFacts { needs_reload, file_state, ..unit });
+    }
+    Some(all)
 }
 
 /// Reads one unit of the list: name, description, states, the unit that it follows, path, and its job.
