@@ -497,9 +497,11 @@ mod tests {
 
         /// Waits until one has drifted: a test beside this one that forks holds open what was written for a moment.
         fn drifts(&mut self, own: &OwnWrites, name: &str) {
-            while !self.drifted(own).iter().any(|found| found == name) {
-                std::thread::yield_now();
-            }
+            let attempt = |_| {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                self.drifted(own).iter().any(|found| found == name)
+            };
+            assert!((0..60_000).any(attempt), "{name} does not drift");
         }
 
         fn path(&self, name: &str) -> PathBuf {

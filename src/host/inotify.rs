@@ -178,8 +178,11 @@ mod tests {
         // What is written or removed is told when nobody holds it any more, a test beside this one that forks included.
         let until = |what: What| {
             let mut told = Vec::new();
-            while told.last().is_none_or(|(_, last, _)| *last != what) {
-                std::thread::yield_now();
+            for _ in 0..60_000 {
+                if told.last().is_some_and(|(_, last, _)| *last == what) {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
                 told.extend(inotify.take().into_iter().map(|told| (told.watch, told.what, told.name)));
             }
             told
