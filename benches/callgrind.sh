@@ -86,7 +86,7 @@ while read -r name now; do
   fi
   awk -v name="$name" -v now="$now" -v before="$before" -v most=$tolerance 'BEGIN {
     change = 100 * (now - before) / before
-    printf "%-10s %12d instructions, %+.1f %%%s\n", name, now, change, change > most ? ": too many" : ""
-    exit change > most }' || status=1
+    printf "%-10s %12d instructions, %+.1f %%%s\n", name, now, change, (change > most) ? ": too many" : ""
+    exit (change > most) }' || status=1
 done <<< "$measured"
 exit $status
