@@ -247,6 +247,7 @@ impl<'h> Engine<'h> {
         let prediction = Rc::clone(&self.prediction);
         site.scope.forget_learned();
         let resources = flattened(site.resources);
+        self.session.expect(resources.len());
         let mode = self.settings.mode;
         let place = Place {
             site,

@@ -120,14 +120,14 @@ pub(crate) fn read_argument(path: &Path, limit: u64, interrupt: &Interrupt) -> R
         Some(Inherited::Other) => match opened(path)? {
             (file, FileType::RegularFile) => read_to_end(file, limit),
             (_, kind @ FileType::Directory) => Err(InputError::NotAFile { kind }),
-            (file, _) => stoppable(read_to_end(Interruptible { file, interrupt }, limit), interrupt),
+            (file, _) => stoppable(read(Interruptible { file, interrupt }, limit, 0), interrupt),
         },
     }
 }
 
 /// Reads standard input to its end.
 pub(crate) fn read_stdin(limit: u64, interrupt: &Interrupt) -> Result<Vec<u8>, InputError> {
-    stoppable(read_to_end(Stdin(interrupt), limit), interrupt)
+    stoppable(read(Stdin(interrupt), limit, 0), interrupt)
 }
 
 /// Says of a read that a signal ended which signal it was.
@@ -177,9 +177,17 @@ fn noun(kind: FileType) -> &'static str {
     }
 }
 
-/// Reads what is already open to its end.
-pub(crate) fn read_to_end(reader: impl Read, limit: u64) -> Result<Vec<u8>, InputError> {
+/// Reads a file that is already open to its end.
+pub(crate) fn read_to_end(file: File, limit: u64) -> Result<Vec<u8>, InputError> {
+    let size = fstat(&file)?.st_size;
+    read(file, limit, u64::try_from(size).unwrap_or(0))
+}
+
+/// Reads to the end, into room for as much as is expected: a buffer that grows is copied and copied again.
+fn read(reader: impl Read, limit: u64, expected: u64) -> Result<Vec<u8>, InputError> {
     let mut bytes = Vec::new();
+    let room = usize::try_from(expected.min(limit)).unwrap_or(0);
+    bytes.try_reserve_exact(room).map_err(|error| InputError::of(error.into()))?;
     reader.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(InputError::of)?;
     if bytes.len() as u64 > limit {
         return Err(InputError::TooLarge { limit });

@@ -80,6 +80,12 @@ impl Session {
         Event::begin(kind, name, &mut self.ids)
     }
 
+    /// Makes room for this many more events, so that none are copied to make it.
+    pub(crate) fn expect(&mut self, events: usize) {
+        self.events.reserve_exact(events);
+        self.last.reserve(events);
+    }
+
     /// Adds an event that was reported. Of properties, state and diff, which may be large, nothing is kept in memory:
     /// later resources and the sum ask only how it went.
     pub(crate) fn record(&mut self, event: &Event) -> Result<(), StoreError> {
