@@ -2,18 +2,19 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     process::{Command, Stdio},
 };
 
-use crate::support::{Outcome, World, finish, has, sh};
+use serde_json::json;
 
-/// Examples that need something which a folder cannot hold, and who runs them instead.
-const ELSEWHERE: [(&str, &str); 4] = [
-    ("ccm ensure service nginx running", "docs/tour.md"),
-    ("ccm agent status", "tests/agent.rs"),
-    ("ccm agent run", "tests/agent.rs"),
-    ("ccm registration", "tests/registration.rs"),
-];
+use crate::support::{Agent, Outcome, World, finish, has, nats::NatsServer, sh, wait_until};
+
+/// An example that needs systemd; the tour runs it.
+const IN_THE_TOUR: &str = "ccm ensure service nginx running";
+
+/// Commands that talk to an agent or a server, which tests of their own start.
+const TO_OTHERS: [&str; 3] = ["agent status", "agent run", "registration"];
 
 /// Returns the commands among the examples of a help text.
 fn examples(help: &str) -> Vec<&str> {
@@ -51,8 +52,20 @@ ccm:
     world
 }
 
+/// Returns the examples of a command, as a script.
+fn script(world: &World, words: &str) -> String {
+    let help = world.ccm(words.split(' ').chain(["--help"])).run().exits(0).stdout.clone();
+    let script: String = examples(&help).iter().map(|line| format!("{line}\n")).collect();
+    assert!(script.starts_with(&format!("ccm {words}")), "{help}");
+    script
+}
+
 /// Runs a script as somebody does who pastes it into a shell in the world's folder.
 fn paste(world: &World, script: &str) -> Outcome {
+    finish(shell(world, script).spawn().unwrap(), script.to_owned())
+}
+
+fn shell(world: &World, script: &str) -> Command {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_ccm")).parent().unwrap();
     let names = sh("id -un; id -gn", world.base());
     let mut names = names.lines();
@@ -71,7 +84,7 @@ fn paste(world: &World, script: &str) -> Outcome {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    finish(shell.spawn().unwrap(), script.to_owned())
+    shell
 }
 
 /// Returns the words of every command that has a manual page, except those that bring about one resource: their
@@ -96,14 +109,12 @@ fn every_example_in_help_runs_as_it_is_written() {
     let key = fs::read_to_string(world.base().join("home/.ssh/id_ed25519.pub")).unwrap();
     let world = world.file("allowed_signers", format!("ops {key}"));
     let mut ran = 0;
-    for words in commands(&world) {
+    let is_to_others = |words: &Vec<String>| TO_OTHERS.iter().any(|to| words.join(" ").starts_with(to));
+    for words in commands(&world).into_iter().filter(|words| !is_to_others(words)) {
         let help =
             world.ccm(words.iter().map(String::as_str).chain(["--help"])).run().exits(0).stdout.clone();
-        let is_elsewhere = |line: &&str| ELSEWHERE.iter().any(|(begun, _)| line.starts_with(begun));
-        if examples(&help).iter().any(|line| line.starts_with("ccm registration")) {
-            continue;
-        }
-        let script: Vec<&str> = examples(&help).into_iter().filter(|line| !is_elsewhere(line)).collect();
+        let script: Vec<&str> =
+            examples(&help).into_iter().filter(|line| !line.starts_with(IN_THE_TOUR)).collect();
         let is_leaf = !help.contains("\nCommands:\n");
         assert!(!is_leaf || !examples(&help).is_empty(), "`ccm {}` has no example\n{help}", words.join(" "));
         ran += script.len();
@@ -113,4 +124,42 @@ fn every_example_in_help_runs_as_it_is_written() {
         assert_eq!(outcome.code, 0, "`ccm {}`\n{script}\n{outcome}", words.join(" "));
     }
     assert!(ran > 20, "{ran}");
+}
+
+#[test]
+fn examples_that_talk_to_a_server_run_as_they_are_written() {
+    if !has("bash") {
+        return;
+    }
+    let world = world();
+    let Some(server) = NatsServer::start(&world) else { return };
+    paste(&world, &script(&world, "registration init")).exits(0);
+    let mut watch = shell(&world, &script(&world, "registration watch")).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    wait_until("it watches", || {
+        server.client().api("STREAM.INFO.REGISTRATION", &json!({}))["state"]["consumer_count"] == 1
+    });
+    paste(&world, &script(&world, "registration create")).exits(0);
+    let told = lines.next().unwrap().unwrap();
+    assert!(told.contains("192.0.2.7"), "{told}");
+    paste(&world, &script(&world, "registration query")).exits(0).says("192.0.2.7");
+    paste(&world, &script(&world, "registration rm")).exits(0);
+    let told = lines.next().unwrap().unwrap();
+    assert!(told.contains("remove"), "{told}");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}
+
+#[test]
+fn examples_that_talk_to_an_agent_run_as_they_are_written() {
+    if !has("bash") {
+        return;
+    }
+    let world = world();
+    fs::copy(world.path("agent.yaml"), world.base().join("agent.yaml")).unwrap();
+    let agent = Agent::start(&world);
+    agent.says("msg=applied", 1);
+    paste(&world, &script(&world, "agent run")).exits(0).says("0 resources");
+    let status = paste(&world, &script(&world, "agent status"));
+    assert!(status.exits(0).json().is_object(), "{status}");
 }

@@ -25,7 +25,7 @@ use crate::{
 pub(super) fn command() -> Command {
     let init = Command::new("init")
         .about("Makes the stream that holds registrations, or repairs its settings")
-        .after_help("Example:\n  ccm registration init --replicas 3")
+        .after_help("Example:\n  ccm registration init")
         .arg(
             Arg::new("replicas")
                 .long("replicas")
