@@ -4,6 +4,8 @@
 //! old one. The directories on the way there are watched too: one of them may be moved away, or come to be. What a run of
 //! the agent itself writes is known by its stamp and wakes nobody.
 
+mod wanted;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     ffi::OsString,
@@ -13,6 +15,7 @@ use std::{
 
 use rustix::io::Errno;
 
+use self::wanted::Wanted;
 use crate::{
     host::{
         bus::UnitSignal,
@@ -133,10 +136,8 @@ pub(crate) struct Watching {
     paths: HashMap<Watch, PathBuf>,
     /// Whom a change of a unit concerns.
     units: BTreeMap<String, Vec<Target>>,
-    /// Where directories really are, while resources are taken in.
-    resolved: HashMap<PathBuf, PathBuf>,
     /// The resources of each manifest.
-    resources: Vec<Vec<Reference>>,
+    wanted: Vec<Wanted>,
     /// What came while a run was in progress.
     kept: Vec<Happening>,
     /// Whether the kernel allows no more watches.
@@ -153,8 +154,7 @@ impl Watching {
             folders: BTreeMap::new(),
             paths: HashMap::new(),
             units: BTreeMap::new(),
-            resolved: HashMap::new(),
-            resources: Vec::new(),
+            wanted: Vec::new(),
             kept: Vec::new(),
             is_limited: false,
             unwatchable: Vec::new(),
@@ -185,7 +185,7 @@ impl Watching {
     /// Watches a source of this machine.
     pub(crate) fn add_source(&mut self, number: usize, path: &Path) {
         let target = Target::Source(u32::try_from(number).unwrap_or(u32::MAX));
-        self.insert(path, target);
+        self.insert(path, target, &mut HashMap::new());
     }
 
     /// Watches what the resources of a manifest depend on, and no more what they depended on before.
@@ -193,8 +193,16 @@ impl Watching {
         &mut self,
         manifest: usize,
         folder: &Path,
-        resources: impl Iterator<Item = (Reference, &'r Watches)>,
+        resources: impl Iterator<Item = (Reference, &'r Watches)> + Clone,
     ) {
+        let wanted = Wanted::of(folder, resources.clone());
+        if self.wanted.len() <= manifest {
+            self.wanted.resize_with(manifest + 1, Wanted::default);
+        }
+        if !self.wanted[manifest].is_replaced_by(wanted) {
+            self.renew();
+            return;
+        }
         let number = u32::try_from(manifest).unwrap_or(u32::MAX);
         let is_other =
             |target: &Target| !matches!(target, Target::Resource { manifest, .. } if *manifest == number);
@@ -209,12 +217,12 @@ impl Watching {
             targets.retain(is_other);
             !targets.is_empty()
         });
-        let mut references = Vec::new();
-        for (reference, watches) in resources {
-            let place = u32::try_from(references.len()).unwrap_or(u32::MAX);
+        let mut ways = HashMap::new();
+        for (place, (_, watches)) in resources.enumerate() {
+            let place = u32::try_from(place).unwrap_or(u32::MAX);
             let target = Target::Resource { manifest: number, place };
             for path in paths(watches, folder) {
-                self.insert(&path, target);
+                self.insert(&path, target, &mut ways);
             }
             for path in &watches.folders {
                 let path = resolved(&folder.join(path));
@@ -224,37 +232,33 @@ impl Watching {
             for unit in &watches.units {
                 self.units.entry(unit.clone()).or_default().push(target);
             }
-            references.push(reference);
         }
-        if self.resources.len() <= manifest {
-            self.resources.resize_with(manifest + 1, Vec::new);
-        }
-        references.shrink_to_fit();
-        self.resources[manifest] = references;
-        self.resolved = HashMap::new();
         self.renew();
     }
 
-    fn insert(&mut self, path: &Path, target: Target) {
+    /// Has a target named when something happens to a path. The ways to directories that are known are not looked for
+    /// again.
+    fn insert(&mut self, path: &Path, target: Target, ways: &mut HashMap<PathBuf, Way>) {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
-        let real = match self.resolved.get(parent) {
-            Some(known) => known.clone(),
-            None => {
-                let real = resolved(parent);
-                self.resolved.insert(parent.to_owned(), real.clone());
-                real
+        if !ways.contains_key(parent) {
+            let way = Way::to(parent);
+            self.walk_to(&way.real);
+            for (folder, name) in &way.links {
+                self.walk_to(folder);
+                self.folders.entry(folder.clone()).or_default().steps.insert(name.clone());
             }
-        };
-        self.walk_to(&real);
-        // A link on the way may come to lead elsewhere.
-        if real != parent {
-            self.note_links(parent);
+            ways.insert(parent.to_owned(), way);
         }
-        let names = &mut self.folders.entry(real).or_default().names;
-        // Most names concern one resource, and there may be many names.
-        let targets = names.entry(name.to_owned()).or_insert_with(|| Vec::with_capacity(1));
-        if targets.last() != Some(&target) {
-            targets.push(target);
+        let Way { real, links } = &ways[parent];
+        // Where a link leads elsewhere, there may be something else.
+        let links = links.iter().map(|(folder, name)| (folder, name.as_os_str()));
+        for (folder, name) in links.chain([(real, name)]) {
+            let names = &mut self.folders.entry(folder.clone()).or_default().names;
+            // Most names concern one resource, and there may be many names.
+            let targets = names.entry(name.to_owned()).or_insert_with(|| Vec::with_capacity(1));
+            if targets.last() != Some(&target) {
+                targets.push(target);
+            }
         }
     }
 
@@ -265,17 +269,6 @@ impl Watching {
             let is_new = self.folders.entry(above.to_owned()).or_default().steps.insert(name.to_owned());
             if !is_new {
                 return;
-            }
-            below = above;
-        }
-    }
-
-    /// Remembers the links on the way to a directory.
-    fn note_links(&mut self, directory: &Path) {
-        let mut below = directory;
-        while let (Some(above), Some(name)) = (below.parent(), below.file_name()) {
-            if resolved(above) == above {
-                self.folders.entry(above.to_owned()).or_default().steps.insert(name.to_owned());
             }
             below = above;
         }
@@ -341,6 +334,7 @@ impl Watching {
             self.judge(&happening, own, &mut found);
         }
         if found.is_structure_changed {
+            self.wanted.iter_mut().for_each(Wanted::outdate);
             self.renew();
         }
         self.drift_of(found.targets, found.anything)
@@ -354,10 +348,9 @@ impl Watching {
                     drift.sources.insert(number as usize);
                 }
                 Target::Resource { manifest, place } => {
-                    let resource =
-                        self.resources.get(manifest as usize).and_then(|all| all.get(place as usize));
                     let manifest = manifest as usize;
-                    drift.subjects.extend(resource.map(|one| Subject { manifest, resource: one.clone() }));
+                    let resource = self.wanted.get(manifest).and_then(|wanted| wanted.resource(place));
+                    drift.subjects.extend(resource.map(|resource| Subject { manifest, resource }));
                 }
             }
         }
@@ -443,6 +436,30 @@ fn paths(watches: &Watches, folder: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// How a directory is reached.
+struct Way {
+    /// Where it really is, as far as it exists.
+    real: PathBuf,
+    /// Links on the way there, each with the directory that it is really in.
+    links: Vec<(PathBuf, OsString)>,
+}
+
+impl Way {
+    fn to(directory: &Path) -> Self {
+        let real = resolved(directory);
+        let mut links = Vec::new();
+        let mut below = directory;
+        while let (true, Some(above), Some(name)) = (real != directory, below.parent(), below.file_name()) {
+            let folder = resolved(above);
+            if folder.join(name).is_symlink() {
+                links.push((folder, name.to_owned()));
+            }
+            below = above;
+        }
+        Self { real, links }
+    }
+}
+
 /// Returns where a directory really is, as far as it exists.
 fn resolved(directory: &Path) -> PathBuf {
     let mut missing = Vec::new();
@@ -462,119 +479,4 @@ fn resolved(directory: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    struct Trial {
-        folder: PathBuf,
-        watching: Watching,
-    }
-
-    impl Trial {
-        fn new(name: &str, files: &[&str]) -> Self {
-            let folder = std::env::temp_dir().join(format!("ccm-watching-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&folder);
-            fs::create_dir_all(&folder).unwrap();
-            let mut watching = Watching::new().unwrap();
-            let watches: Vec<_> = files
-                .iter()
-                .map(|file| Watches { paths: vec![PathBuf::from(file)], ..Watches::default() })
-                .collect();
-            let named = files.iter().zip(&watches).map(|(file, watches)| {
-                (Reference { kind: "file".to_owned(), name: (*file).to_owned() }, watches)
-            });
-            watching.set(0, &folder, named);
-            Self { folder, watching }
-        }
-
-        fn drifted(&mut self, own: &OwnWrites) -> Vec<String> {
-            let drift = self.watching.drift(own);
-            assert!(!drift.anything);
-            drift.subjects.into_iter().map(|subject| subject.resource.name).collect()
-        }
-
-        /// Waits until one has drifted: a test beside this one that forks holds open what was written for a moment.
-        fn drifts(&mut self, own: &OwnWrites, name: &str) {
-            let attempt = |_| {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-                self.drifted(own).iter().any(|found| found == name)
-            };
-            assert!((0..60_000).any(attempt), "{name} does not drift");
-        }
-
-        fn path(&self, name: &str) -> PathBuf {
-            self.folder.join(name)
-        }
-    }
-
-    impl Drop for Trial {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
-    }
-
-    #[test]
-    fn only_what_depends_on_an_event_is_named() {
-        let mut trial = Trial::new("named", &["a", "b"]);
-        let none = OwnWrites::default();
-        assert!(trial.drifted(&none).is_empty());
-        fs::write(trial.path("other"), "").unwrap();
-        assert!(trial.drifted(&none).is_empty());
-        fs::write(trial.path("a"), "").unwrap();
-        trial.drifts(&none, "a");
-        fs::write(trial.path("new"), "").unwrap();
-        fs::rename(trial.path("new"), trial.path("b")).unwrap();
-        trial.drifts(&none, "b");
-        fs::remove_file(trial.path("a")).unwrap();
-        trial.drifts(&none, "a");
-    }
-
-    #[test]
-    fn directories_that_come_and_go_are_followed() {
-        let mut trial = Trial::new("moved", &["d/e/file", "f"]);
-        let none = OwnWrites::default();
-        fs::create_dir_all(trial.path("d/e")).unwrap();
-        trial.drifts(&none, "d/e/file");
-        // What comes with a directory is seen as well.
-        trial.drifted(&none);
-        fs::write(trial.path("d/e/file"), "").unwrap();
-        trial.drifts(&none, "d/e/file");
-        fs::rename(trial.path("d"), trial.path("away")).unwrap();
-        trial.drifts(&none, "d/e/file");
-        fs::create_dir_all(trial.path("d/e")).unwrap();
-        trial.drifts(&none, "d/e/file");
-        trial.drifted(&none);
-        fs::write(trial.path("d/e/file"), "again").unwrap();
-        trial.drifts(&none, "d/e/file");
-    }
-
-    #[test]
-    fn what_the_kernel_does_not_tell_of_is_named_once() {
-        let mut trial = Trial::new("unwatchable", &["a", "/proc/self/a", "/proc/sys/b"]);
-        let named = |watching: &mut Watching| -> Vec<(PathBuf, String)> {
-            let all = watching.new_unwatchable().iter();
-            all.map(|one| (one.path.clone(), one.why.to_string())).collect()
-        };
-        let found = named(&mut trial.watching);
-        let [(path, why)] = found.as_slice() else { panic!("{found:?}") };
-        assert!(path.starts_with("/proc") && why.ends_with("others change, too: proc"), "{found:?}");
-        trial.watching.renew();
-        assert!(named(&mut trial.watching).is_empty());
-    }
-
-    #[test]
-    fn own_writes_wake_nobody_and_others_after_them_do() {
-        let mut trial = Trial::new("own", &["a"]);
-        fs::write(trial.path("a"), "ours").unwrap();
-        let mut own = OwnWrites::default();
-        own.note(&Watches { paths: vec!["a".into()], ..Watches::default() }, &trial.folder);
-        assert!(trial.drifted(&own).is_empty());
-        fs::write(trial.path("a"), "somebody else's").unwrap();
-        trial.drifts(&own, "a");
-        fs::remove_file(trial.path("a")).unwrap();
-        own.note(&Watches { paths: vec!["a".into()], ..Watches::default() }, &trial.folder);
-        assert!(trial.drifted(&own).is_empty());
-    }
-}
+mod tests;

@@ -167,7 +167,7 @@ impl History {
 }
 
 /// What the state of a resource depends on: who sees one of these change looks again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Watches {
     /// Relative paths start at the folder of the manifest.
     pub(crate) paths: Vec<PathBuf>,
@@ -182,7 +182,7 @@ pub(crate) struct Watches {
 }
 
 /// Whether watching is enough.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Coverage {
     /// Nothing else matters.
     #[default]
