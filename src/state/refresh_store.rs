@@ -282,7 +282,7 @@ fn damaged(folder: &PrivateFolder, name: &str, error: &serde_json::Error) -> Sta
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs, path::PathBuf, process, thread};
+    use std::{env, fs, os::unix::fs::MetadataExt, path::PathBuf, process, thread};
 
     use super::*;
     use crate::state::{PendingRefresh, ScriptSession};
@@ -356,6 +356,23 @@ mod tests {
         assert!(!folder.0.join(FILE).exists(), "nothing is owed");
         owe(&mut one, 7);
         assert!(folder.store().owed().holds(&pending(7)));
+    }
+
+    #[test]
+    fn a_file_of_which_much_still_counts_is_not_written_anew() {
+        // How many refreshes stay owed, and how many come and go.
+        for (staying, passing) in [(100, 100), (1, 33)] {
+            let folder = Folder::new(&format!("ccm-refreshes-kept-{staying}"));
+            let mut store = folder.store();
+            (0..staying).for_each(|number| owe(&mut store, number));
+            let file = || fs::metadata(folder.0.join(FILE)).unwrap().ino();
+            let before = file();
+            for _ in 0..passing {
+                owe(&mut store, staying);
+                store.edit(|owed| (owed.strike(&[pending(staying)]), ())).unwrap();
+            }
+            assert_eq!(file(), before, "{staying} owed, {passing} come and gone");
+        }
     }
 
     #[test]
