@@ -385,6 +385,25 @@ mod tests {
     }
 
     #[test]
+    fn of_a_change_that_came_to_nothing_only_what_it_changed_is_taken_back() {
+        let session = |name: &str| ScriptSession { name: name.to_owned(), folder: name.into() };
+        let names = ["file#/x".parse().unwrap(), "file#/y".parse().unwrap()];
+        let mut owed = RefreshRecords::default();
+        RefreshRecords::change(&names[..1], &session("first"), 1)
+            .into_iter()
+            .for_each(|entry| owed.apply(entry));
+        let before = owed.known(&names);
+        assert_eq!(owed.restore(&before), [], "nothing was changed since");
+        RefreshRecords::change(&names[1..], &session("next"), 2)
+            .into_iter()
+            .for_each(|entry| owed.apply(entry));
+        let entries = owed.restore(&before);
+        assert_eq!(entries, [Entry::Known { name: "file#/y".to_owned(), change: None }]);
+        entries.into_iter().for_each(|entry| owed.apply(entry));
+        assert_eq!(owed.known(&names), before);
+    }
+
+    #[test]
     fn sessions_that_will_not_go_on_are_forgotten_after_a_day() {
         const DAY: i64 = 24 * 60 * 60;
         let mut owed = RefreshRecords::default();
