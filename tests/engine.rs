@@ -9,7 +9,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{World, finish, listens};
+use crate::support::{Trace, World, finish, fits_strace, listens};
 
 /// A resource that fails, whoever runs it.
 const BAD: &str = "- $W/no/where: { content: x, alias: bad }";
@@ -26,6 +26,24 @@ fn resources_run_in_the_written_order() {
     let outcome = world.apply_with(&["--json"]);
     let names: Vec<_> = outcome.exits(0).events().iter().map(|event| event["name"].clone()).collect();
     assert_eq!(json!(names), json!(["$W/d", "$W/d/a", "$W/d/b", "$W/c"].map(|name| world.fill(name))));
+}
+
+#[test]
+fn what_was_seen_of_a_file_ahead_of_its_turn_is_not_looked_at_again() {
+    if !fits_strace() {
+        return;
+    }
+    let names: Vec<String> = (0..200).map(|number| format!("f{number:03}")).collect();
+    let items: Vec<String> = names.iter().map(|name| format!("- $W/{name}: {{ content: same }}")).collect();
+    let world = names.iter().fold(World::new(), |world, name| world.file(name, "same"));
+    let trace = Trace::of(&world.files(&items.join("\n")), &[]);
+    trace.outcome.exits(0).counts([0, 200, 0, 0]);
+    let looks = |name: &String| {
+        let name = format!("{name}\"");
+        trace.calls.iter().filter(|call| call.text.contains(&name)).count()
+    };
+    let counts: Vec<usize> = names.iter().map(looks).collect();
+    assert_eq!(counts, vec![counts[0]; 200], "as often as the first, of which nothing was seen before");
 }
 
 #[test]

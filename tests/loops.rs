@@ -162,6 +162,21 @@ fn it_has_no_place_in_a_map_of_names_or_among_properties() {
 }
 
 #[test]
+fn what_an_element_registers_is_rendered_with_the_element() {
+    let world = World::new().files(
+        "- $W/domain: { content: example.org }
+- for_each: [a, b]
+  $W/{{ each }}:
+    content: x
+    register_when_stable:
+      - { cluster: prod, service: web, protocol: http, address: \"{{ each }}.{{ file('$W/domain') }}\" }",
+    );
+    let rendered = world.apply_with(&["--render"]);
+    rendered.exits(0).says("each");
+    world.beside("again.yaml", &rendered.stdout).ccm(["validate", "again.yaml"]).run().exits(0);
+}
+
+#[test]
 fn what_is_rendered_says_what_came_out_and_does_the_same() {
     let world = World::new().file("seed", "S").manifest(&files(
         "    - for_each: [a, b]\n      $W/{{ each }}: { content: \"{{ file('$W/seed') }}${ each }{{ index }}\", control: { if: each == 'b' } }\n",

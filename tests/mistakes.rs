@@ -310,14 +310,17 @@ fn what_only_looks_like_a_mistake_is_not_told() {
 
 #[test]
 fn a_file_that_an_earlier_resource_may_make_is_a_warning() {
-    let world = World::new()
-        .manifest("- exec: [{ 'true': {} }]\n- file: [{ $W/a: { $OWN, mode: '0644', source: made.txt } }]\n");
-    let outcome = world.validate();
-    outcome
-        .exits(0)
-        .complains("warning: file#")
-        .complains("source: there is no ")
-        .complains("help: this is fine if an earlier resource makes it");
+    for earlier in ["exec: [{ 'true': {} }]", "file: [{ $W/made.txt: { $OWN, mode: '0644', content: x } }]"] {
+        let world = World::new().manifest(&format!(
+            "- {earlier}\n- file: [{{ $W/a: {{ $OWN, mode: '0644', source: w/made.txt }} }}]\n"
+        ));
+        let outcome = world.validate();
+        outcome
+            .exits(0)
+            .complains("warning: file#")
+            .complains("source: there is no ")
+            .complains("help: this is fine if an earlier resource makes it");
+    }
 }
 
 #[test]

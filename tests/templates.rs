@@ -583,12 +583,13 @@ fn a_path_is_relative_to_the_manifest() {
     let world = World::new().file("sub/data.txt", "here").file(
         "sub/site.yaml",
         World::new().fill(
-            "- file: { name: '${ Environ.TARGET }', content: \"${ file('data.txt') }\", $OWN, mode: '0644' }",
+            "- file: { name: '${ Environ.TARGET }', content: \"${ file('data.txt') } in ${ WorkingDir }\", \
+             $OWN, mode: '0644' }",
         ),
     );
     let target = world.path("x").display().to_string();
     world.ccm(["apply", "$W/sub/site.yaml"]).env("TARGET", target).run().exits(0);
-    assert_eq!(world.read("x"), "here");
+    assert_eq!(world.read("x"), world.fill("here in $W/sub"));
 }
 
 #[test]

@@ -21,11 +21,11 @@ pub(super) fn hide(problems: &mut [Diagnostic], root: &Node, text: &str) {
     }
     let mut secrets = Vec::new();
     collect(root, &mut secrets);
-    let secrets: Vec<_> = secrets.into_iter().map(|secret| lines(text, secret)).collect();
+    let secrets: Vec<_> = secrets.into_iter().map(|secret| to_line_end(text, secret)).collect();
     for problem in problems {
         let shown = problem.span.into_iter().chain(problem.also.iter().map(|(span, _)| *span));
         // Lines between two marks may be shown as well.
-        let shown = shown.map(|span| lines(text, Span::new(span.start as usize, span.start as usize)));
+        let shown = shown.map(|span| to_line_end(text, Span::new(span.start as usize, span.start as usize)));
         let shown = shown.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
         let holds = |secret: &Range<usize>| {
             shown.as_ref().is_some_and(|shown| shown.start < secret.end && secret.start < shown.end)
@@ -110,11 +110,9 @@ fn is_marked(node: &Node) -> bool {
     }
 }
 
-/// The whole lines that a span touches.
-fn lines(text: &str, span: Span) -> Range<usize> {
+/// A span up to and with the end of its last line. Of two that touch the same line, each begins before the other ends.
+fn to_line_end(text: &str, span: Span) -> Range<usize> {
     let (start, end) = (span.start as usize, span.end as usize);
-    let first = text.as_bytes()[..start].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    let last =
-        text.as_bytes()[end..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |at| end + at);
-    first..last.max(first + 1)
+    let rest = &text.as_bytes()[end..];
+    start..end + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len()) + 1
 }

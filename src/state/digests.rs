@@ -300,4 +300,35 @@ mod tests {
         assert!(Table::new(whole.clone(), BOOT_ID, at(99)).is_none());
         assert!(Table::new(whole, BOOT_ID, at(101)).is_some());
     }
+
+    #[test]
+    fn what_one_run_learnt_is_of_use_to_the_next_once_that_reads_enough() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let folder = folder.join(format!("ccm-digests-{}", std::process::id()));
+        let state = StateDirectory::at(folder.clone());
+        let little = Stamp { size: NEGLIGIBLE - OPENING, ..stamp(1) };
+        let first = state.digests();
+        assert_eq!(first.find(&little), None);
+        assert!(!first.is_worthwhile(), "so much is read without a thought");
+        assert_eq!(first.find(&stamp(2)), None);
+        assert!(first.is_worthwhile());
+        first.keep(little, [7; SUM]);
+        assert!(!first.is_of_use(), "no earlier run left anything");
+        first.save();
+
+        let next = state.digests();
+        assert!(!next.is_of_use(), "nothing is read yet");
+        assert_eq!(next.find(&little), None, "not enough is read yet");
+        assert_eq!(next.find(&little), Some([7; SUM]));
+        assert!(next.is_of_use());
+        let file = || rustix::fs::stat(folder.join(FILE)).unwrap().st_ino;
+        let before = file();
+        next.save();
+        assert_eq!(file(), before, "who learnt nothing writes nothing");
+
+        let distrustful = Digests { recall: Recall::Ignored, ..state.digests() };
+        assert_eq!([distrustful.find(&little), distrustful.find(&little)], [None, None]);
+        assert!(!distrustful.is_of_use());
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }

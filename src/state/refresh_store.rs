@@ -282,7 +282,7 @@ fn damaged(folder: &PrivateFolder, name: &str, error: &serde_json::Error) -> Sta
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs, path::PathBuf, process, thread};
+    use std::{env, fs, os::unix::fs::MetadataExt, path::PathBuf, process, thread};
 
     use super::*;
     use crate::state::{PendingRefresh, ScriptSession};
@@ -359,12 +359,48 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_which_much_still_counts_is_not_written_anew() {
+        // How many refreshes stay owed, and how many come and go.
+        for (staying, passing) in [(100, 100), (1, 33)] {
+            let folder = Folder::new(&format!("ccm-refreshes-kept-{staying}"));
+            let mut store = folder.store();
+            (0..staying).for_each(|number| owe(&mut store, number));
+            let file = || fs::metadata(folder.0.join(FILE)).unwrap().ino();
+            let before = file();
+            for _ in 0..passing {
+                owe(&mut store, staying);
+                store.edit(|owed| (owed.strike(&[pending(staying)]), ())).unwrap();
+            }
+            assert_eq!(file(), before, "{staying} owed, {passing} come and gone");
+        }
+    }
+
+    #[test]
     fn who_has_nothing_to_write_down_writes_nothing() {
         let folder = Folder::new("ccm-refreshes-nothing");
         let mut store = folder.store();
         store.edit(|owed| (owed.complete(&[pending(1)]), ())).unwrap();
         store.edit(|owed| (owed.settle("session"), ())).unwrap();
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn of_a_change_that_came_to_nothing_only_what_it_changed_is_taken_back() {
+        let session = |name: &str| ScriptSession { name: name.to_owned(), folder: name.into() };
+        let names = ["file#/x".parse().unwrap(), "file#/y".parse().unwrap()];
+        let mut owed = RefreshRecords::default();
+        RefreshRecords::change(&names[..1], &session("first"), 1)
+            .into_iter()
+            .for_each(|entry| owed.apply(entry));
+        let before = owed.known(&names);
+        assert_eq!(owed.restore(&before), [], "nothing was changed since");
+        RefreshRecords::change(&names[1..], &session("next"), 2)
+            .into_iter()
+            .for_each(|entry| owed.apply(entry));
+        let entries = owed.restore(&before);
+        assert_eq!(entries, [Entry::Known { name: "file#/y".to_owned(), change: None }]);
+        entries.into_iter().for_each(|entry| owed.apply(entry));
+        assert_eq!(owed.known(&names), before);
     }
 
     #[test]

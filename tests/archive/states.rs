@@ -85,6 +85,8 @@ fn a_downloaded_archive_has_the_mode_that_is_asked_for_or_the_usual_one() {
         .run()
         .exits(0);
     assert_eq!(world.tree().item("app.tar.gz").unwrap().mode, 0o640);
+    // Nobody asks for a mode: the one that it has stays.
+    stable(&world.apply());
 }
 
 #[test]

@@ -313,6 +313,20 @@ fn long_names_are_understood_in_both_ways_of_writing_them() {
 }
 
 #[test]
+fn a_link_may_lead_through_other_links_of_the_archive() {
+    let archive = tar([
+        directory("versions/1/"),
+        file("versions/1/app", "x"),
+        symlink("versions/latest", "1"),
+        symlink("current", "versions/latest"),
+        symlink("app", "current/app"),
+    ]);
+    let scratch = Scratch::new();
+    unpack(&scratch, &archive, PLAIN, &rules()).unwrap();
+    assert_eq!(fs::read(scratch.target().join("app")).unwrap(), b"x");
+}
+
+#[test]
 fn components_are_stripped_from_names_and_from_hard_links_but_not_from_symbolic_ones() {
     let archive = tar([
         directory("app-1.0/"),

@@ -239,6 +239,22 @@ mod tests {
     }
 
     #[test]
+    fn what_differs_is_told_with_the_versions_that_there_are() {
+        for (ensure, presence, is, should_be) in [
+            ("present", Presence::Absent, "absent", "present"),
+            ("latest", Presence::Configuration, "config-files", "1:0.9"),
+            ("latest", installed(&["1.0"]), "1.0", "1:0.9"),
+            ("2.0", installed(&["1.0"]), "1.0", "2.0"),
+            ("absent", Presence::Broken("half-configured".to_owned()), "half-configured", "absent"),
+        ] {
+            let found = state(Scheme::Debian, presence, offer(&OFFERED), Hold::Free);
+            let wanted = want(&format!("name: tool\nensure: \"{ensure}\""));
+            let change = compare(&wanted, &found).unwrap().unwrap();
+            assert_eq!(change.differences, [Difference::between("ensure", is, should_be)]);
+        }
+    }
+
+    #[test]
     fn an_rpm_matches_without_release_and_epoch_and_its_direction_is_that_of_what_is_offered() {
         let offered = ["1:0.9-1", "0:2.0-1", "0:1.0-2", "0:1.0-1"];
         for (ensure, presence, action) in [
