@@ -10,7 +10,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -56,7 +56,7 @@ pub(crate) struct Digests {
     state: StateDirectory,
     pub(super) recall: Recall,
     /// What earlier runs left, read when it is first worthwhile.
-    earlier: OnceLock<Table>,
+    earlier: Mutex<Option<Arc<Table>>>,
     learnt: Mutex<Learnt>,
     /// Whether something was learnt that is not written down.
     is_unsaved: AtomicBool,
@@ -70,7 +70,7 @@ impl StateDirectory {
         Digests {
             state: self.clone(),
             recall: Recall::Used,
-            earlier: OnceLock::new(),
+            earlier: Mutex::default(),
             learnt: Mutex::default(),
             is_unsaved: AtomicBool::new(false),
             asked: AtomicU64::new(0),
@@ -79,26 +79,37 @@ impl StateDirectory {
 }
 
 impl Digests {
-    /// Writes down what was learnt, as well as the state directory allows.
+    /// Writes down what was learnt, as well as the state directory allows, and lets go of what can be read there again: an
+    /// agent that waits has no use for it.
     pub(crate) fn save(&self) {
-        if !self.is_unsaved.swap(false, Ordering::Relaxed) {
+        if self.is_unsaved.load(Ordering::Relaxed) && !self.write() {
             return;
         }
-        let learnt = self.learnt();
-        let (Some(boot), Ok(folder)) = (boot(), self.state.make()) else { return };
-        let content = Table::merged(&boot, files::now(), &learnt, self.earlier());
-        let _ = folder.replace_unsynced(FILE, &content);
+        self.is_unsaved.store(false, Ordering::Relaxed);
+        *self.learnt() = Learnt::new();
+        *self.kept() = None;
+        self.asked.store(0, Ordering::Relaxed);
     }
 
-    fn earlier(&self) -> &Table {
-        self.earlier.get_or_init(|| {
+    /// Writes down what was learnt. Returns whether it is there now.
+    fn write(&self) -> bool {
+        let (Some(boot), Ok(folder)) = (boot(), self.state.make()) else { return false };
+        let content = Table::merged(&boot, files::now(), &self.learnt(), &self.earlier());
+        folder.replace_unsynced(FILE, &content).is_ok()
+    }
+
+    fn earlier(&self) -> Arc<Table> {
+        let read = || {
             let folder = self.state.open().ok().flatten();
             let bytes = folder.and_then(|folder| read(&folder, FILE).ok().flatten());
-            bytes
-                .zip(boot())
-                .and_then(|(bytes, boot)| Table::new(bytes, &boot, files::now()))
-                .unwrap_or_default()
-        })
+            let table = bytes.zip(boot()).and_then(|(bytes, boot)| Table::new(bytes, &boot, files::now()));
+            Arc::new(table.unwrap_or_default())
+        };
+        Arc::clone(self.kept().get_or_insert_with(read))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Arc<Table>>> {
+        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether enough is read in this run for it to matter.
@@ -315,6 +326,7 @@ mod tests {
         first.keep(little, [7; SUM]);
         assert!(!first.is_of_use(), "no earlier run left anything");
         first.save();
+        assert!(first.learnt().is_empty() && first.kept().is_none(), "what can be read again is let go of");
 
         let next = state.digests();
         assert!(!next.is_of_use(), "nothing is read yet");
@@ -330,5 +342,15 @@ mod tests {
         assert_eq!([distrustful.find(&little), distrustful.find(&little)], [None, None]);
         assert!(!distrustful.is_of_use());
         let _ = std::fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn what_cannot_be_written_down_is_kept_in_mind() {
+        let digests = StateDirectory::at("/proc/ccm".into()).digests();
+        let large = Stamp { size: NEGLIGIBLE, ..stamp(1) };
+        assert_eq!(digests.find(&large), None);
+        digests.keep(large, [7; SUM]);
+        digests.save();
+        assert_eq!(digests.find(&large), Some([7; SUM]));
     }
 }
