@@ -371,6 +371,7 @@ fn rules_that_are_wrong_themselves_are_told_at_their_place() {
         ("@validate isRegex(value)", "2:15", "isRegex takes a value and a pattern", ""),
         ("@validate isRegex(value, '(')", "2:30", "the rule of data `v`", ""),
         ("@validate file('/etc/passwd') != ''", "2:15", "`file` cannot be used in data: it reads files", ""),
+        ("@validate kvGet('a', 'b') != ''", "2:15", "`kvGet` cannot be used in data", ""),
     ] {
         let world = World::new()
             .beside("data.yaml", format!("data:\n  # {rule}\n  v: 1\nccm: {{ resources: [] }}\n"));

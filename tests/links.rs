@@ -34,10 +34,13 @@ fn a_link_is_made_and_kept_where_it_leads() {
 fn what_is_in_the_way_of_a_link_goes_only_with_force() {
     let file = || World::new().file("x", "old");
     let tree = || World::new().dir("x").dir("x/a").file("x/a/b", "old");
-    for (world, what) in [(file(), "a file is in the way"), (tree(), "a directory is in the way")] {
+    for (world, what, lost) in [
+        (file(), "a file is in the way", "lose the file"),
+        (tree(), "a directory is in the way", "lose the directory with everything in it"),
+    ] {
         let world = linked(world, "");
         let before = world.tree();
-        world.apply().counts([0, 0, 1, 0]).says(what).says("set `force: true`");
+        world.apply().counts([0, 0, 1, 0]).says(what).says("set `force: true`").says(lost);
         assert_eq!(world.tree(), before);
     }
     converges(&linked(file(), ", force: true"), "created the link in place of a file");

@@ -324,3 +324,32 @@ pub(super) fn stem(path: &Path) -> String {
 pub(super) fn fingerprint(bytes: &[u8]) -> Checksum {
     Checksum::Sha256(Sha256::digest(bytes).into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::unpack::What;
+
+    #[test]
+    fn a_list_goes_when_the_last_archive_that_has_it_changes() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let folder = folder.join(format!("ccm-archives-{}", std::process::id()));
+        let state = StateDirectory::at(folder.clone());
+        let holds = |name: &str| [Extracted { path: name.into(), what: What::Directory }];
+        let unpack = |archive: &str, name: &str| {
+            let (target, archive, creates) = (Path::new("/opt"), Path::new(archive), None);
+            let fetched = Fetched { origin: Origin::of(None, None), checksums: Vec::new() };
+            let unpacking = Unpacking { target, archive, creates };
+            let record = state.begin_extraction(unpacking, fetched, &holds(name)).unwrap();
+            state.finish_extraction(unpacking, record.clone()).unwrap();
+            record
+        };
+        unpack("/one.tar", "a");
+        let other = unpack("/other.tar", "a");
+        unpack("/one.tar", "b");
+        assert_eq!(state.extracted(&other).unwrap(), holds("a"));
+        unpack("/other.tar", "b");
+        assert!(state.extracted(&other).is_err(), "nobody has it any more");
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}

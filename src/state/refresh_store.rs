@@ -389,17 +389,19 @@ mod tests {
         let session = |name: &str| ScriptSession { name: name.to_owned(), folder: name.into() };
         let names = ["file#/x".parse().unwrap(), "file#/y".parse().unwrap()];
         let mut owed = RefreshRecords::default();
-        RefreshRecords::change(&names[..1], &session("first"), 1)
-            .into_iter()
-            .for_each(|entry| owed.apply(entry));
+        for entry in RefreshRecords::change(&names[..1], &session("first"), 1) {
+            owed.apply(entry);
+        }
         let before = owed.known(&names);
         assert_eq!(owed.restore(&before), [], "nothing was changed since");
-        RefreshRecords::change(&names[1..], &session("next"), 2)
-            .into_iter()
-            .for_each(|entry| owed.apply(entry));
+        for entry in RefreshRecords::change(&names[1..], &session("next"), 2) {
+            owed.apply(entry);
+        }
         let entries = owed.restore(&before);
         assert_eq!(entries, [Entry::Known { name: "file#/y".to_owned(), change: None }]);
-        entries.into_iter().for_each(|entry| owed.apply(entry));
+        for entry in entries {
+            owed.apply(entry);
+        }
         assert_eq!(owed.known(&names), before);
     }
 

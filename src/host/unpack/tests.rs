@@ -556,6 +556,25 @@ fn zip_file(writer: &mut ZipWriter<io::Cursor<Vec<u8>>>, name: &str, content: &[
 }
 
 #[test]
+fn one_file_at_the_top_is_read_without_unpacking() {
+    let plain = tar([file("deep/down/label", "no"), file("app/label", "yes")]);
+    let zipped = zip(|writer| {
+        zip_file(writer, "deep/down/label", b"no");
+        zip_file(writer, "app/label", b"yes");
+    });
+    for (kind, bytes) in [(PLAIN, plain.clone()), (GZIP, gzip(&plain)), (ArchiveFormat::Zip, zipped)] {
+        let scratch = Scratch::new();
+        let path = scratch.0.join("archive");
+        fs::write(&path, bytes).unwrap();
+        let archive = fs::File::open(&path).unwrap();
+        let read = |name, limit| read_member(&archive, kind, name, limit).unwrap();
+        assert_eq!(read("label", 100).as_deref(), Some(b"yes".as_slice()), "{kind}");
+        assert_eq!(read("label", 2).as_deref(), Some(b"ye".as_slice()), "{kind}");
+        assert_eq!(read("other", 100), None, "{kind}");
+    }
+}
+
+#[test]
 fn a_zip_archive_is_unpacked_with_its_modes_and_links() {
     let bytes = zip(|writer| {
         writer.add_directory("bin/", options().unix_permissions(0o700)).unwrap();
