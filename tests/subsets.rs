@@ -121,6 +121,18 @@ fn several_manifests_run_one_after_the_other_in_one_session() {
 }
 
 #[test]
+fn a_signal_ends_all_manifests_and_what_is_left_of_all_of_them_is_counted() {
+    let exec = |name: &str| format!("- exec:\n    - {name}: {{ command: 'true' }}\n");
+    let stop = "- exec:\n    - stop: { command: \"sh -c 'kill -TERM $PPID'\" }\n";
+    let world = World::new()
+        .beside("one.yaml", format!("{stop}{}{}", exec("a"), exec("b")))
+        .beside("two.yaml", format!("{}{}{}", exec("c"), exec("d"), exec("e")))
+        .beside("three.yaml", format!("{}{}", exec("f"), exec("g")));
+    let run = world.ccm(["apply", "one.yaml", "two.yaml", "three.yaml"]).run();
+    run.exits(1).says("stopped by SIGTERM: 7 resources were not attempted");
+}
+
+#[test]
 fn nothing_is_done_when_one_of_several_manifests_is_wrong_and_all_problems_are_told() {
     let world = World::new().manifest("- file:\n    - $W/a: { ensure: absent }\n- wrong: []\n");
     let world = world.beside("two.yaml", "- false: []\n");
