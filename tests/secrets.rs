@@ -122,10 +122,26 @@ fn messages_about_a_manifest_do_not_quote_a_secret() {
 - exec: [{ a: { require: ['file#/y'] } }]
 - file:
     - defaults:
-        $OWN
+        owner: '0'
+        group: '0'
+        mode: '0600'
         content: |
           SECRET
     - /y: { sensitive: true }
+",
+        // On the line of `defaults` or of an item, of which only the other says that it is sensitive.
+        "\
+- file:
+    - /z: { $OWN, alias: same }
+    - defaults: { $OWN, content: 'SECRET', alias: same }
+    - /a: {}
+    - /x: { sensitive: true, alias: other }
+",
+        "\
+- file:
+    - defaults: { sensitive: true, $OWN }
+    - /x: { content: 'SECRET', alias: same }
+- file: [{ /y: { $OWN, alias: same } }]
 ",
         // What every resource has.
         "- file: [{ /x: { sensitive: true, $OWN, provider: SECRET } }]",
