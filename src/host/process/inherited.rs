@@ -3,7 +3,10 @@
 use std::{fs, os::fd::RawFd};
 
 use nix::unistd::close;
-use rustix::fs::OFlags;
+use rustix::{
+    fs::{Mode, OFlags, open},
+    io::read,
+};
 
 /// Closes what the program was started with beyond standard input, output and error: commands must not get it, and a
 /// command that stays in the background would hold it for ever. To be called once everything that was named on the
@@ -22,7 +25,12 @@ pub(crate) fn close_inherited() {
 }
 
 fn is_passed_on(number: RawFd) -> bool {
-    let info = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+    // Its flags are in the second line of a few bytes.
+    let mut info = [0; 64];
+    let path = format!("/proc/self/fdinfo/{number}");
+    let length =
+        open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).and_then(|file| read(file, &mut info));
+    let info = str::from_utf8(&info[..length.unwrap_or(0)]).unwrap_or_default();
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
     flags
         .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())
