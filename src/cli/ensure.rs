@@ -48,9 +48,7 @@ pub(super) fn command() -> Command {
         .disable_help_subcommand(true)
         .defer(|command| {
             let command = command
-                .subcommands(
-                    types::TYPES.iter().filter(|kind| kind.stands_alone()).map(|kind| of_type(*kind)),
-                )
+                .subcommands(types::TYPES.iter().filter(|kind| kind.stands_alone()).map(|kind| listed(*kind)))
                 .subcommand(api::command());
             with_aliases(command.args(before_the_type()), "ensure")
         })
@@ -62,16 +60,25 @@ fn before_the_type() -> Vec<Arg> {
     flags.get_arguments().map(|flag| flag.clone().global(true).hide(true)).collect()
 }
 
-fn of_type(kind: &'static dyn AnyType) -> Command {
-    let description = kind
-        .properties_schema()
-        .get("description")
-        .and_then(|text| text.as_str())
-        .unwrap_or_default()
-        .to_owned();
-    let states = fields(kind).into_iter().find(|field| field.name == "ensure").map(|field| field.kind);
+/// A type as the list of them has it, with the flags that may also stand before it: those have to be there when clap hands
+/// them down. The rest is made only of the type that is used.
+fn listed(kind: &'static dyn AnyType) -> Command {
+    let description = kind.properties_schema().get("description").and_then(|text| text.as_str());
+    let about = description.unwrap_or_default().split("\n\n").next().unwrap_or_default().replace('\n', " ");
+    load_inputs::arguments(run::arguments(Command::new(kind.name())))
+        .arg(session::argument())
+        .about(about.trim_end_matches('.').to_owned())
+        .defer(|command| match types::find(command.get_name()) {
+            Some(kind) => with_properties(command, kind),
+            None => command,
+        })
+}
+
+fn with_properties(command: Command, kind: &'static dyn AnyType) -> Command {
+    let fields = fields(kind);
+    let takes_address = fields.iter().any(|field| field.name == "url");
+    let states = fields.into_iter().find(|field| field.name == "ensure").map(|field| field.kind);
     let ensure = Arg::new("ensure").value_name("ENSURE").help("The desired state");
-    let takes_address = fields(kind).iter().any(|field| field.name == "url");
     let ensure = match states {
         Some(FieldKind::Choice(words)) if takes_address => {
             ensure.value_parser(move |text: &str| state_or_address(text, &words))
@@ -81,15 +88,12 @@ fn of_type(kind: &'static dyn AnyType) -> Command {
         }
         _ => ensure,
     };
-    let about = description.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-    let command = load_inputs::arguments(run::arguments(Command::new(kind.name())))
-        .about(about.trim_end_matches('.').to_owned())
+    let command = command
         .arg(complete::names(
             Arg::new("name").value_name("NAME").required(true).help("The resource's name"),
             kind,
         ))
         .arg(ensure)
-        .arg(session::argument())
         .arg(nats::stream_argument())
         .args(Dotenv::arguments())
         .args(flags::arguments(kind).into_iter().map(or_credential))

@@ -104,7 +104,7 @@ fn for_each() -> Value {
 }
 
 fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<String, Value> {
-    let mut ccm = inlined::<Settings>().to_value();
+    let mut ccm = inlined::<Settings>().clone().to_value();
     properties_of(&mut ccm).for_each(|(_, setting)| allow_templates(setting));
     ccm["properties"]["resources"] = resources.clone();
     let maps = json!({ "type": "object" });

@@ -37,7 +37,7 @@ pub(crate) trait AnyType: Sync {
     /// The keys that the type's own properties may have, other spellings included.
     fn keys(&self) -> &'static [&'static str];
     /// The schema of the type's own properties.
-    fn properties_schema(&self) -> Schema;
+    fn properties_schema(&self) -> &'static Schema;
     /// The schema of the type's state.
     fn state_schema(&self) -> Schema;
     /// What is wanted, from a map with the type's own keys.
@@ -185,7 +185,7 @@ impl<T: ResourceType> AnyType for TypeOf<T> {
         schema::keys::<T::Properties>()
     }
 
-    fn properties_schema(&self) -> Schema {
+    fn properties_schema(&self) -> &'static Schema {
         schema::inlined::<T::Properties>()
     }
 

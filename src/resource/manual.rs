@@ -20,7 +20,7 @@ pub(crate) fn reference_page(kind: &dyn AnyType) -> String {
         kind.name()
     );
     heading(&mut page, "Properties");
-    table(&mut page, &own_fields(&schema));
+    table(&mut page, &own_fields(schema));
     heading(&mut page, "Properties of every resource");
     table(&mut page, &common_fields(kind));
     heading(&mut page, "State");
@@ -52,7 +52,7 @@ pub(crate) fn keys_page(title: &str, schema: &Schema) -> String {
 
 /// The page about health checks: what a check can say, and what rules can.
 pub(crate) fn health_checks_page() -> String {
-    let mut page = keys_page("health_checks", &inlined::<HealthCheck>());
+    let mut page = keys_page("health_checks", inlined::<HealthCheck>());
     heading(&mut page, "Rules of goss");
     push(
         &mut page,

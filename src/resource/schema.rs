@@ -1,6 +1,11 @@
 //! What can be known of a properties struct without writing it down a second time.
 
-use std::fmt;
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    fmt,
+    sync::{Mutex, PoisonError},
+};
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde::{
@@ -61,7 +66,7 @@ impl fmt::Display for FieldKind {
 
 /// Every property that a resource of this type can have, its own first.
 pub(crate) fn fields(kind: &dyn AnyType) -> Vec<Field> {
-    let mut fields = own_fields(&kind.properties_schema());
+    let mut fields = own_fields(kind.properties_schema());
     for (key, known) in spellings(kind) {
         if let Some(field) = fields.iter_mut().find(|field| field.name == known) {
             field.aliases.push(key);
@@ -87,7 +92,7 @@ fn spelled(keys: &'static [&'static str], schema: &Schema) -> Vec<(&'static str,
 
 /// The properties that every type has, less those that this one cannot use.
 pub(crate) fn common_fields(kind: &dyn AnyType) -> Vec<Field> {
-    let mut fields = own_fields(&inlined::<Common>());
+    let mut fields = own_fields(inlined::<Common>());
     fields.retain(|field| field.name != "subscribe" || kind.refreshes());
     fields
 }
@@ -147,7 +152,7 @@ pub(super) fn expandables(kind: &dyn AnyType) -> Vec<Expandable> {
 
 /// Other spellings of a type's properties, each with the one that the schema knows.
 pub(crate) fn spellings(kind: &dyn AnyType) -> Vec<(&'static str, &'static str)> {
-    let mut spellings = spelled(kind.keys(), &kind.properties_schema());
+    let mut spellings = spelled(kind.keys(), kind.properties_schema());
     spellings.retain(|(key, known)| key != known);
     spellings
 }
@@ -214,7 +219,7 @@ pub(crate) fn declaration_schema(kind: &dyn AnyType) -> Value {
             properties.extend(more.clone());
         }
     }
-    for (key, known) in spelled(kind.keys(), &kind.properties_schema()) {
+    for (key, known) in spelled(kind.keys(), kind.properties_schema()) {
         if let Some(mut other) = properties.get(known).filter(|_| key != known).cloned() {
             other["deprecated"] = true.into();
             other["description"] = format!("The same as `{known}`.").into();
@@ -233,9 +238,13 @@ pub(crate) fn declaration_schema(kind: &dyn AnyType) -> Value {
     json!({ "type": "object", "description": description, "properties": properties, "additionalProperties": false })
 }
 
-/// A schema that refers to nothing outside itself.
-pub(crate) fn inlined<T: JsonSchema>() -> Schema {
-    inlining().into_generator().into_root_schema_for::<T>()
+/// A schema that refers to nothing outside itself. Each is made once: that takes longer than most runs.
+pub(crate) fn inlined<T: JsonSchema + 'static>() -> &'static Schema {
+    static MADE: Mutex<Option<HashMap<TypeId, &'static Schema>>> = Mutex::new(None);
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.get_or_insert_default()
+        .entry(TypeId::of::<T>())
+        .or_insert_with(|| Box::leak(Box::new(inlining().into_generator().into_root_schema_for::<T>())))
 }
 
 /// As [`inlined`], of a part of what the program writes: what it leaves out when it is empty is not required, and there

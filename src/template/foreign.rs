@@ -4,18 +4,33 @@ use std::{ops::Range, sync::LazyLock};
 
 use regex::Regex;
 
-/// Each language, and what only it has. `[[` alone is TOML or a shell's test.
-static SIGNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
-    let signs = [
-        ("Jinja", r"\{%-?\s*\w|(?:^|[^$])\{#\s"),
-        ("ERB", r"<%[-=#]?\s*\w"),
-        (
-            "Jet",
-            r"\[\[-?\s*(?:\.\w|\w+\(|(?:[Ff]acts|[Dd]ata|[Ee]nviron)\.|(?:if|range|with|include|block|yield|import|return)\s+[^\s\]]|(?:else|end)\s*-?\]\])",
-        ),
-    ];
-    signs.into_iter().filter_map(|(language, sign)| Some((language, Regex::new(sign).ok()?))).collect()
-});
+/// What only one language has.
+struct Signs {
+    language: &'static str,
+    /// What each of them begins with.
+    beginnings: &'static [&'static str],
+    pattern: LazyLock<Option<Regex>>,
+}
+
+/// `[[` alone is TOML or a shell's test.
+static SIGNS: [Signs; 3] = [
+    Signs {
+        language: "Jinja",
+        beginnings: &["{%", "{#"],
+        pattern: LazyLock::new(|| Regex::new(r"\{%-?(?-u:\s*\w)|(?:^|[^$])\{#(?-u:\s)").ok()),
+    },
+    Signs {
+        language: "ERB",
+        beginnings: &["<%"],
+        pattern: LazyLock::new(|| Regex::new(r"<%[-=#]?(?-u:\s*\w)").ok()),
+    },
+    Signs { language: "Jet", beginnings: &["[["], pattern: LazyLock::new(|| Regex::new(JET).ok()) },
+];
+
+const JET: &str = concat!(
+    r"\[\[-?(?-u:\s*)(?:\.(?-u:\w)|(?-u:\w+)\(|(?:[Ff]acts|[Dd]ata|[Ee]nviron)\.",
+    r"|(?:if|range|with|include|block|yield|import|return)(?-u:\s+)[^\s\]]|(?:else|end)(?-u:\s*)-?\]\])",
+);
 
 /// A sign of another template language, found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +43,10 @@ pub(super) struct Foreign {
 
 /// Returns the first sign of another template language in a text, and its name.
 pub(super) fn foreign(text: &str) -> Option<(&'static str, Range<usize>)> {
-    let found = |(language, sign): &(&'static str, Regex)| Some((*language, sign.find(text)?.range()));
-    SIGNS.iter().filter_map(found).min_by_key(|(_, place)| place.start)
+    // Compiling a pattern costs more than reading most texts: hardly one has what a sign begins with.
+    let begun = SIGNS.iter().filter(|signs| signs.beginnings.iter().any(|sign| text.contains(sign)));
+    let found = begun.filter_map(|signs| Some((signs.language, signs.pattern.as_ref()?.find(text)?.range())));
+    found.min_by_key(|(_, place)| place.start)
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn types_have_different_names_of_lower_case_letters() {
 #[test]
 fn every_property_and_every_part_of_a_state_is_documented_in_sentences() {
     for kind in TYPES {
-        for schema in [kind.properties_schema(), kind.state_schema()] {
+        for schema in [kind.properties_schema(), &kind.state_schema()] {
             let mut parts = Vec::new();
             described(schema.as_value(), &mut parts);
             assert!(!parts.is_empty(), "{}", kind.name());
@@ -221,7 +221,7 @@ fn the_lists_of_facts_and_functions_are_current() {
 
 #[test]
 fn the_reference_of_the_agent_is_current() {
-    let mut page = keys_page("agent", &inlined::<crate::agent::Written>());
+    let mut page = keys_page("agent", inlined::<crate::agent::Written>());
     page += "\n## Metrics\n\nServed under `/metrics` where `metrics` says; `/healthz` answers while the agent lives, `/readyz` after its first \
              run. Besides these there are the `process_` metrics that Prometheus defines.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n";
     for Metric { name, help, kind, labels } in crate::agent::described_metrics() {

@@ -75,7 +75,7 @@ fn of_type(page: &mut Page, kind: &dyn AnyType) {
     page.part(kind.name());
     let about = schema.get("description").and_then(|about| about.as_str()).unwrap_or_default();
     about.split("\n\n").for_each(|about| page.paragraph(about));
-    properties(page, &own_fields(&schema));
+    properties(page, &own_fields(schema));
 }
 
 fn properties(page: &mut Page, fields: &[Field]) {
