@@ -3,7 +3,7 @@
 //! Each run sees copies of `/etc` and `/home` through a mount namespace, so that the machine's own accounts are left
 //! alone.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, os::unix::fs::MetadataExt, path::Path, process::Command};
 
 use crate::support::{Outcome, World, has, is_root, sh};
 
@@ -311,6 +311,23 @@ fn a_dry_run_knows_the_accounts_that_earlier_resources_make() {
     machine.apply(manifest, "").exits(0).says("4 changed");
     let events = machine.apply(manifest, "--json");
     assert_eq!(events.event("ccm-ann")["final_ensure"], "present");
+}
+
+#[test]
+fn what_a_command_makes_of_an_account_is_known_to_what_comes_behind_it() {
+    let Some(machine) = Machine::new() else { return };
+    machine.run("useradd --uid 4301 ccm-ann").exits(0);
+    let folder = machine.world.base();
+    let file = |name: &str| {
+        let path = folder.join(name);
+        format!("- file: [{{{path:?}: {{ content: x, owner: ccm-ann, group: root, mode: '0600' }}}}]\n")
+    };
+    machine.apply(&file("early"), "").exits(0);
+    // The first asks who that is and changes nothing.
+    let exec = "- exec: [{usermod --uid 4302 ccm-ann: {}}]\n".to_owned();
+    machine.apply(&(file("early") + &exec + &file("late")), "").exits(0).says("2 changed, 1 stable");
+    let owner = |name: &str| fs::metadata(folder.join(name)).unwrap().uid();
+    assert_eq!((owner("early"), owner("late")), (4301, 4302));
 }
 
 #[test]

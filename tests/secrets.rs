@@ -99,6 +99,13 @@ fn neither_checksum_nor_size_of_a_secret_is_told() {
 #[test]
 fn messages_about_a_manifest_do_not_quote_a_secret() {
     for manifest in [
+        // Said once more by a property that is no secret.
+        "\
+- exec:
+    - /bin/true:
+        environment: ['TOKEN=SECRET']
+        timeout: SECRET
+",
         // On one line with a mistake.
         "- file: [{ /x: { content: 'SECRET', mode: '0999', sensitive: true } }]",
         "- file: [{ /x: { content: 'SECRET', sensitive: true } }]",

@@ -1,5 +1,7 @@
 //! Everything that is wrong with a declaration, and nothing that only follows from it.
 
+use std::borrow::Cow;
+
 use super::{
     AnyProperties, AnyType, Common, Error, FieldKind, Warning, common::REGISTRATIONS, declaration::Places,
     elsewhere, erased::names, expansion::Secrecy, fields, health_checks, schema, secrets,
@@ -200,10 +202,12 @@ impl Faults {
             places.properties.iter().any(|(key, place)| secrets.contains(key) && place.contains(span))
         };
         for problem in self.diagnostics.iter_mut() {
+            // What a message quotes stands at its place.
+            let quotes_secret = matches!(redactor.redact(&problem.message), Cow::Owned(_));
             redactor.mask(&mut problem.message);
             problem.help.iter_mut().for_each(|help| redactor.mask(help));
             self.secrecy.cover(problem, self.kind, name);
-            if problem.span.is_some_and(secret) {
+            if quotes_secret || problem.span.is_some_and(secret) {
                 problem.excerpt = Excerpt::Hidden;
             }
         }

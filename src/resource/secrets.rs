@@ -42,8 +42,9 @@ pub(super) fn of_declaration(kind: &dyn AnyType, secrecy: Secrecy, properties: &
             scalars(&entry.value, &mut values);
         }
     }
-    // A message may quote a word of a text.
-    let words: Vec<&str> = values.iter().flat_map(|text| text.split_whitespace()).collect();
+    // A message may quote a word of a text, or what a variable is set to.
+    let settings = values.iter().filter_map(|text| Some(text.split_once('=')?.1));
+    let words: Vec<&str> = values.iter().flat_map(|text| text.split_whitespace()).chain(settings).collect();
     values.extend(words);
     Redactor::new(values.into_iter().map(Cow::Borrowed))
 }

@@ -19,7 +19,7 @@ const EAGER: ReadAhead = ReadAhead::Windows(Windows { least: 1, first: 3, most: 
 /// Looks ahead again only after a while.
 const WARY: ReadAhead = ReadAhead::Windows(Windows { least: 2, first: 4, most: 6, calm: 2 });
 
-const CASES: u64 = 1000;
+const CASES: u64 = 250;
 
 /// So many cases are tried side by side.
 const THREADS: u64 = 4;

@@ -159,7 +159,7 @@ fn argument(mark: &str) -> Option<table::Record> {
 
 #[test]
 fn what_a_command_started_and_sent_to_another_cgroup_is_ended_too() {
-    let Some(other) = runner().runner.leaf() else { return };
+    let Some(other) = leaf(&runner()) else { return };
     let script = "sleep 10000 & echo $! > \"$OTHER/cgroup.procs\"; echo ready; wait";
     let command = Command::shell(script).variable("OTHER", other.path()).grace(GRACE);
     let stopped = interrupted_when_ready(&command);

@@ -182,7 +182,7 @@ fn a_command_is_in_hand_from_before_its_start_until_its_end() {
 #[test]
 fn only_what_runs_since_its_start_was_written_down_is_ended_by_a_later_run() {
     let tested = runner();
-    let Some(leaf) = tested.runner.leaf() else { return };
+    let Some(leaf) = leaf(&tested) else { return };
     let never = Interrupt::never().unwrap();
     let command = Command::shell("sleep 10000 & sleep 10000");
     let started = launch::launch(&command, Some(&leaf)).unwrap().unwrap();

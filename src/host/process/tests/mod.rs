@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::*;
+use super::{cgroup::Leaf, *};
+use crate::skip::skip;
 
 /// Longer than anything takes on a busy machine.
 const LONG: Duration = Duration::from_mins(10);
@@ -109,6 +110,15 @@ impl Tested {
 
 fn run(command: &Command<'_>) -> Result<Finished, ProcessError> {
     runner().run(command)
+}
+
+/// A cgroup for a command. Without cgroups there is nothing to try, which is a reason to tell unless it was asked for.
+fn leaf(tested: &Tested) -> Option<Leaf> {
+    let leaf = tested.runner.leaf();
+    if leaf.is_none() && tested.has_cgroups() {
+        skip("needs cgroups that can be written to");
+    }
+    leaf
 }
 
 /// What a command that goes well prints.
