@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
         for event in Parser::new_from_str(self.text) {
             let (event, span) = event.map_err(|error| {
                 let at = self.marks.byte(error.marker().index());
-                syntax::problem(self.text, error.info(), at)
+                self.in_brackets(syntax::problem(self.text, error.info(), at))
             })?;
             match event {
                 Event::DocumentStart(_) => {
@@ -170,6 +170,18 @@ impl<'a> Builder<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the problem with the bracket that is still open, where that is on an earlier line: it may be what is wrong.
+    fn in_brackets(&self, problem: Diagnostic) -> Diagnostic {
+        let innermost = self.open.last().filter(|open| open.written == Written::Flow);
+        let (Some(Open { start, .. }), Some(span)) = (innermost, problem.span) else { return problem };
+        match self.text.get(*start as usize..span.start as usize) {
+            Some(between) if between.contains('\n') => {
+                problem.with_also(Span { start: *start, end: start + 1 }, "this bracket is not closed yet")
+            }
+            _ => problem,
+        }
     }
 
     fn scalar(

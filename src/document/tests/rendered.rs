@@ -161,6 +161,16 @@ error: the key `é` is given twice
 }
 
 #[test]
+fn a_bracket_that_is_still_open_is_shown_where_it_is_on_another_line() {
+    let shown = |text| rendered(text).matches("this bracket is not closed yet").count();
+    assert!(rendered("a: { b: 1\nc: 2\n").contains("1 | a: { b: 1\n  |    - this bracket is not closed yet"));
+    assert_eq!(
+        [shown("a: [\n  { b: 1\n]\n"), shown("a: { b: 1 c: 2 }\n"), shown("a: b\n c: d\n")],
+        [1, 0, 0]
+    );
+}
+
+#[test]
 fn every_one_of_many_problems_is_rendered() {
     let shown = rendered(&"a: !x 1\n".repeat(500));
     assert_eq!(shown.matches("error: the tag").count(), 500);
