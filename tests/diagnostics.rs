@@ -63,6 +63,25 @@ fn validate_prints_all_diagnostics_as_json_lines() {
 }
 
 #[test]
+fn every_item_of_a_list_that_is_no_good_is_told() {
+    let places = |manifest: &str| {
+        let world = World::new().manifest(manifest);
+        let lines = world.ccm(["validate", "--json", "site.yaml"]).run().exits(2).json_lines();
+        let place =
+            |line: &serde_json::Value| (line["line"].as_u64().unwrap(), line["column"].as_u64().unwrap());
+        lines.iter().map(place).collect::<Vec<_>>()
+    };
+    let manifest =
+        "- exec:\n    - 'true':\n        environment: [A, B=c, D]\n        require: [x, [y], {}]\n";
+    assert_eq!(places(manifest), [(3, 23), (3, 31), (4, 19), (4, 22), (4, 27)]);
+    // What a list has besides is looked at as ever, and one of which nothing is left is told once.
+    let manifest = "- exec:\n    - 'true': { require: [x, 'file#/none', y], tags: [' '] }\n";
+    assert_eq!(places(manifest), [(2, 27), (2, 30), (2, 44), (2, 55)]);
+    let many = format!("- exec: [{{ 'true': {{ require: [{}] }} }}]", "x, ".repeat(10_000));
+    assert!(places(&many).len() < 100);
+}
+
+#[test]
 fn strictly_a_warning_is_an_error() {
     let world = World::new().manifest(SUSPICIOUS);
     for command in [&["validate", "--strict"][..], &["apply", "--strict"]] {

@@ -125,13 +125,16 @@ impl Faults {
         all
     }
 
-    /// Reads a map, leaving out the entries at fault, so that every faulty property is reported and not only the first.
+    /// Reads a map, leaving out the entries at fault, and of lists the items at fault, so that every fault is reported and
+    /// not only the first.
     pub(super) fn read<T>(
         &mut self,
         map: &mut Node,
         read: impl Fn(&Node) -> Result<T, NodeError>,
     ) -> Option<T> {
         let mut stand_ins = STAND_INS.into_iter();
+        // Properties that are lists and lost items that were told of.
+        let mut shortened: Vec<String> = Vec::new();
         loop {
             let mut error = match read(map) {
                 Ok(value) => return Some(value),
@@ -140,7 +143,9 @@ impl Faults {
             let Value::Map(entries) = &mut map.value else { return None };
             let key = error.key.as_ref();
             let at = key.and_then(|key| entries.iter().position(|entry| entry.key == *key));
-            let entry = at.map(|at| entries.remove(at));
+            let may_go_on = shortened.len() < MOST_FAULTS;
+            let item = at.filter(|_| may_go_on).and_then(|at| without_item(&mut entries[at], &error));
+            let entry = item.or_else(|| at.map(|at| entries.remove(at)));
             let Some(entry) = entry else {
                 if !self.is_known(Some("name")) {
                     self.diagnostics.push(error.into());
@@ -150,7 +155,7 @@ impl Faults {
             if entry.key == "name" {
                 entries.extend(stand_ins.next().map(|name| named(name, entry.key_span)));
             }
-            if self.is_known(Some(&entry.key)) {
+            if self.is_known(Some(&entry.key)) && !shortened.contains(&entry.key) {
                 continue;
             }
             if error.fault == Fault::Key || !self.late.contains(&entry.key) {
@@ -162,6 +167,7 @@ impl Faults {
                 self.diagnostics.push(error.into());
             }
             self.properties.push(entry.key.clone());
+            shortened.push(entry.key.clone());
             self.removed.push(entry);
         }
     }
@@ -220,6 +226,16 @@ impl Faults {
         self.removed.extend(rest.cloned());
         std::mem::take(&mut self.removed)
     }
+}
+
+/// After so many faults the rest of a list is not looked at: each costs another reading of all.
+const MOST_FAULTS: usize = 50;
+
+/// Takes the item at fault out of a property that is a list of several, and returns it under the property's key.
+fn without_item(property: &mut Entry, error: &NodeError) -> Option<Entry> {
+    let Entry { key, key_span, value: Node { value: Value::Seq(items), .. } } = property else { return None };
+    let at = items.iter().position(|item| error.span.is_some_and(|span| item.span.contains(span)))?;
+    (items.len() > 1).then(|| Entry { key: key.clone(), key_span: *key_span, value: items.remove(at) })
 }
 
 /// A reference alone is a list of one.
