@@ -167,13 +167,12 @@ impl Asking {
         let signature_changed = self.signature_changed()?;
         let seen = &self.orders.seen;
         let known = seen.version.as_ref().filter(|_| !signature_changed);
-        let (draft, name) = begin(&self.orders.folder)?;
-        let mut out = Hashing { file: draft.file(), hash: Sha256::new() };
+        let mut out = Draft::new(&self.orders.folder);
         let version = match self.source.fetch(known, &mut out)? {
             Answer::Same => return Ok(News::Same),
             Answer::New(version) => version,
         };
-        let digest = hex(&out.hash.finalize());
+        let (draft, name, digest) = out.finish()?;
         if seen.digest.as_ref() == Some(&digest) && !signature_changed {
             self.orders.seen.version = version;
             return Ok(News::Same);
@@ -204,16 +203,6 @@ fn hash_of(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Begins a file in the folder of a source, under a name that no other has.
-pub(super) fn begin(folder: &Path) -> Result<(TempFile, String), FetchError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-    let name = format!("content-{now}");
-    let draft = TempFile::new(&folder.join(&name), geteuid().as_raw());
-    draft
-        .map(|draft| (draft, name))
-        .map_err(|error| FetchError::Unwritten(io::Error::other(error.to_string())))
-}
-
 /// Reads a file of this machine, unless it is the one that is known.
 pub(crate) fn fetch_local(path: PathBuf, folder: &Path, known: Option<&str>) -> News {
     let mut source = LocalSource(path);
@@ -223,30 +212,52 @@ pub(crate) fn fetch_local(path: PathBuf, folder: &Path, known: Option<&str>) -> 
         if known == Some(&hex(&hash.0.finalize())) {
             return Ok(News::Same);
         }
-        let (draft, name) = begin(folder)?;
-        let mut out = Hashing { file: draft.file(), hash: Sha256::new() };
+        let mut out = Draft::new(folder);
         source.fetch(None, &mut out)?;
-        let digest = hex(&out.hash.finalize());
+        let (draft, name, digest) = out.finish()?;
         Ok(News::Arrived(Box::new(Arrival { draft, name, version: None, digest, signature: None })))
     };
     read().unwrap_or_else(News::Failed)
 }
 
-/// A file that is hashed while it is written.
-struct Hashing<'f> {
-    file: &'f std::fs::File,
+/// A file in the folder of a source that is hashed while it is written. It is made for the first bytes: most answers have none.
+struct Draft<'f> {
+    folder: &'f Path,
+    begun: Option<(TempFile, String)>,
     hash: Sha256,
 }
 
-impl Write for Hashing<'_> {
+impl<'f> Draft<'f> {
+    fn new(folder: &'f Path) -> Self {
+        Self { folder, begun: None, hash: Sha256::new() }
+    }
+
+    /// Returns the file, its name to be, and the digest of its content.
+    fn finish(self) -> Result<(TempFile, String, String), FetchError> {
+        let begun = self.begun.map_or_else(|| begin(self.folder), Ok);
+        let (draft, name) = begun.map_err(FetchError::Unwritten)?;
+        Ok((draft, name, hex(&self.hash.finalize())))
+    }
+}
+
+/// Begins a file in the folder of a source, under a name that no other has.
+fn begin(folder: &Path) -> io::Result<(TempFile, String)> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let name = format!("content-{now}");
+    let draft = TempFile::new(&folder.join(&name), geteuid().as_raw());
+    draft.map(|draft| (draft, name)).map_err(|error| io::Error::other(error.to_string()))
+}
+
+impl Write for Draft<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.file.write(bytes)?;
+        let begun = self.begun.take().map_or_else(|| begin(self.folder), Ok)?;
+        let count = self.begun.insert(begun).0.file().write(bytes)?;
         self.hash.update(&bytes[..count]);
         Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.begun.as_ref().map_or(Ok(()), |(draft, _)| draft.file().flush())
     }
 }
 
@@ -296,17 +307,37 @@ mod tests {
         }
     }
 
+    fn orders(folder: &Path, seen: Seen) -> Orders {
+        Orders {
+            folder: folder.to_owned(),
+            seen,
+            poll: Duration::from_hours(1),
+            spread: Duration::ZERO,
+            signatures: Signatures::Unwanted,
+        }
+    }
+
+    #[test]
+    fn an_answer_without_content_makes_no_file() {
+        let waker = Waker::default();
+        let seen = Seen { version: Some(Version("one".to_owned())), ..Seen::default() };
+        let mut asking = Asking {
+            source: Box::new(Hasty { waker: waker.clone(), asked: 1 }),
+            orders: orders(Path::new("/nowhere"), seen),
+            waker,
+            tell: Mailbox::new().unwrap().sender(|news: News| news),
+            is_forgotten: Arc::default(),
+        };
+        assert!(matches!(asking.ask(), Ok(News::Same)));
+        asking.orders.seen = Seen::default();
+        assert!(matches!(asking.ask(), Err(FetchError::Unwritten(_))));
+    }
+
     #[test]
     fn a_change_that_was_told_of_before_it_was_stored_is_asked_for_again() {
         let folder = std::env::temp_dir().join(format!("ccm-fetcher-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let orders = Orders {
-            folder: folder.clone(),
-            seen: Seen::default(),
-            poll: Duration::from_hours(1),
-            spread: Duration::ZERO,
-            signatures: Signatures::Unwanted,
-        };
+        let orders = orders(&folder, Seen::default());
         let mailbox = Mailbox::new().unwrap();
         let tell = mailbox.sender(|news: News| news);
         let opening: Opening = Box::new(|waker| Box::new(Hasty { waker, asked: 0 }));
