@@ -52,6 +52,24 @@ fn blocks_values_filters_and_functions_work() {
 }
 
 #[test]
+fn a_file_elsewhere_is_read_when_the_turn_comes() {
+    let world = World::new().beside("page.j2", "<{{ file(Data.made) }}>").manifest(
+        "\
+data: { made: $W/made }
+ccm:
+  resources:
+    - file:
+        - defaults: { $OWN, mode: '0644' }
+        - $W/made: { content: text }
+        - $W/page: { content: \"{{ jinja('page.j2') }}\" }
+",
+    );
+    world.apply_with(&["--noop"]).exits(0).counts([2, 0, 0, 0]).says("+<text>");
+    world.apply().exits(0);
+    assert_eq!(world.read("page"), "<text>");
+}
+
+#[test]
 fn a_template_is_also_a_text() {
     let world = World::new().manifest(
         "\

@@ -315,3 +315,28 @@ fn a_first_deployment_dry_runs_clean_with_warnings() {
     let call = world.ccm(["apply", "site.yaml", "--noop"]).env("PATH", path);
     call.run().exits(1).says("does not exist");
 }
+
+#[test]
+fn a_template_reads_through_the_links_and_copies_that_a_dry_run_foresees() {
+    let manifest = "\
+- file:
+    - defaults: { $OWN, mode: '0644' }
+    - $W/current: { ensure: link, target: two }
+    - $W/version: { content: \"{{ file('$W/current/v') }}\" }
+    - $W/new: { source: $W/one/v }
+    - $W/newer: { source: $W/new }
+    - $W/one/v: { content: later }
+    - $W/copied: { content: \"{{ file('$W/newer') }}\" }
+";
+    for before in [&[][..], &[("version", "1"), ("newer", "old"), ("copied", "old")]] {
+        let world = World::new().file("one/v", "1").file("two/v", "2").manifest(manifest);
+        symlink("one", world.path("current")).unwrap();
+        for (name, content) in before {
+            fs::write(world.path(name), content).unwrap();
+        }
+        world.apply_with(&["--noop"]).exits(0).counts([6, 0, 0, 0]);
+        world.apply().exits(0).counts([6, 0, 0, 0]);
+        assert_eq!((world.read("version").as_str(), world.read("copied").as_str()), ("2", "1"));
+        world.apply_with(&["--only", "file#*/version"]).exits(0).says(" 0 changed");
+    }
+}

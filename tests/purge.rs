@@ -55,6 +55,28 @@ fn what_any_resource_manages_is_spared_also_when_it_is_off() {
 }
 
 #[test]
+fn what_is_ignored_stays_wherever_it_is_and_so_does_what_it_is_in() {
+    let world = World::new()
+        .file("d/a.bak", "")
+        .file("d/s/y.bak", "")
+        .file("d/s/gone", "")
+        .file("d/local/q/r", "")
+        .file("d/deep/er/x.bak", "")
+        .file("d/deep/gone/z", "");
+    let world = world.manifest(
+        "- file: [{ $W/d: { ensure: directory, purge: true, ignore: ['*.bak', 'local/*'], $OWN, mode: '0755' } }]",
+    );
+    let told = "(purge deep/gone -> absent, purge s/gone -> absent)";
+    world.apply_with(&["--noop"]).exits(0).says(told);
+    world.apply().exits(0).says(told);
+    let left = ["d/a.bak", "d/deep/er/x.bak", "d/local/q/r", "d/s/y.bak"];
+    let names = world.tree().names();
+    assert!(left.iter().all(|name| names.iter().any(|there| there == name)), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("gone")), "{names:?}");
+    world.apply().exits(0).says(" 0 changed");
+}
+
+#[test]
 fn what_resources_of_children_manage_is_spared_also_when_it_is_not_selected() {
     let child = "- file:\n    - $W/d/sub/deep: { $OWN, mode: '0644' }\n";
     let world = full().manifest(

@@ -1,6 +1,6 @@
 //! A health check as a resource declares it.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::{
     rules::{Rule, Rules},
 };
 use crate::vocabulary::{
-    Account, Duration, TimeLimit, Variable,
+    Account, Duration, TimeLimit, Url, Variable,
     command_words::{self, NotACommand},
 };
 
@@ -197,10 +197,15 @@ impl HealthCheck {
     }
 
     /// Returns the values that must not be seen.
-    pub(crate) fn secrets(&self) -> Vec<&str> {
+    pub(crate) fn secrets(&self) -> Vec<Cow<'_, str>> {
+        let rules = || self.goss_rules.iter().flat_map(Rules::rules);
         let variables = self.environment.iter().map(|variable| variable.value.reveal());
-        let rules = self.goss_rules.iter().flat_map(Rules::rules).flat_map(Rule::secrets);
-        variables.chain(rules).collect()
+        let own = variables.chain(rules().flat_map(Rule::secrets)).map(Cow::Borrowed);
+        let asked = rules().map(|rule| rule.subject.as_str());
+        let addresses = self.http.iter().map(|probe| probe.url.as_str()).chain(asked);
+        let in_addresses =
+            addresses.filter_map(|address| Url::parse(address).ok()).flat_map(|url| url.secrets());
+        own.chain(in_addresses.map(Cow::Owned)).collect()
     }
 
     /// Returns everything that is wrong with it, each with what to do about it.

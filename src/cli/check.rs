@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
         Err(failure) => return Err(failure),
     };
     close_inherited();
-    let redactor = Redactor::new(checks.iter().flat_map(HealthCheck::secrets).map(Into::into));
+    let redactor = Redactor::new(checks.iter().flat_map(HealthCheck::secrets));
     let on = Surroundings { host: &host, folder: &folder, redactor: &redactor, occasion: Occasion::Monitor };
     let results = health::run(&checks, &on, &mut |line| super::failure::warn(&visible_line(line)));
     Ok(formats::print(&results, arguments.format, output))

@@ -43,7 +43,7 @@ impl<'a> Run<'a, '_> {
             Cow::Borrowed(_) => own,
             Cow::Owned(checks) => {
                 let base = if event.health_check_only { own } else { outcome.redactor.clone() };
-                base.and(checks.iter().flat_map(HealthCheck::secrets).map(Cow::Borrowed))
+                base.and(checks.iter().flat_map(HealthCheck::secrets))
             }
         };
         let on = Surroundings {

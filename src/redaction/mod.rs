@@ -71,12 +71,22 @@ impl Redactor {
         }
     }
 
-    /// Masks the secrets in every text of a document. Keys stay.
+    /// Masks the secrets in every text of a document, keys among them unless they are words: those are names of properties.
     pub(crate) fn mask_json(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.mask(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.mask_json(item)),
-            Value::Object(entries) => entries.values_mut().for_each(|value| self.mask_json(value)),
+            Value::Object(entries) => {
+                entries.values_mut().for_each(|value| self.mask_json(value));
+                if entries.keys().any(|key| !is_word(key) && matches!(self.redact(key), Cow::Owned(_))) {
+                    let masked =
+                        |key: String| if is_word(&key) { key } else { self.redact(&key).into_owned() };
+                    *entries = std::mem::take(entries)
+                        .into_iter()
+                        .map(|(key, value)| (masked(key), value))
+                        .collect();
+                }
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -105,6 +115,10 @@ fn parts(value: &str) -> impl Iterator<Item = &str> {
 
 fn is_short(text: &str) -> bool {
     text.chars().count() < SHORTEST
+}
+
+fn is_word(key: &str) -> bool {
+    key.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'))
 }
 
 #[cfg(test)]
@@ -154,8 +168,11 @@ mod tests {
 
     #[test]
     fn every_text_of_a_document_is_searched() {
-        let mut document = json!({ "canary": ["a canary", { "b": "canary" }], "n": 1, "x": null });
+        let mut document =
+            json!({ "canary": ["a canary", { "b": "canary" }], "n": 1, "x": null, "a canary": 1 });
         redactor(&["canary"]).mask_json(&mut document);
-        assert_eq!(document, json!({ "canary": ["a [secret]", { "b": MASK }], "n": 1, "x": null }));
+        // A word may be the name of a property.
+        let masked = json!({ "canary": ["a [secret]", { "b": MASK }], "n": 1, "x": null, "a [secret]": 1 });
+        assert_eq!(document, masked);
     }
 }

@@ -124,6 +124,7 @@ impl Prediction {
                     simulated => simulated?,
                 }
                 if content != Content::Kept {
+                    let content = self.copied(content);
                     self.texts.insert(path, content);
                 }
             }
@@ -158,6 +159,17 @@ impl Prediction {
         }
     }
 
+    /// Returns what a copy holds by now: what it is a copy of may itself be predicted, and may change later.
+    fn copied(&self, content: Content) -> Content {
+        let Content::CopyOf(source) = content else { return content };
+        match self.text(&source) {
+            Some(PredictedText::Text(text)) => Content::Text(text),
+            Some(PredictedText::CopyOf(source)) => Content::CopyOf(source),
+            Some(PredictedText::Unknown | PredictedText::Nothing) => Content::Unknown,
+            None => Content::CopyOf(self.files.target_on_disk(&source)),
+        }
+    }
+
     /// Returns the text that was left at a path, or at the end of the links that it leads through.
     fn left_at(&self, path: &Path) -> Option<&Content> {
         self.texts.get(path).or_else(|| self.texts.get(&self.files.destination(path)?))
@@ -180,7 +192,9 @@ impl Prediction {
 
 impl TextPrediction for RefCell<Prediction> {
     fn text(&self, path: &Path) -> Option<PredictedText> {
-        self.borrow().text(path)
+        let prediction = self.borrow();
+        let elsewhere = || Some(prediction.files.target_on_disk(path)).filter(|place| place != path);
+        prediction.text(path).or_else(|| elsewhere().map(PredictedText::CopyOf))
     }
 }
 

@@ -27,7 +27,7 @@ impl Resource {
             let common = common.into_iter().filter(|(key, _)| COMMON.contains(&key.as_str()));
             own.chain(common).for_each(|(_, value)| texts(value, &mut shown));
         }
-        let of_checks = self.common.health_checks.iter().flat_map(HealthCheck::secrets).map(Cow::Borrowed);
+        let of_checks = self.common.health_checks.iter().flat_map(HealthCheck::secrets);
         let values = wanted.secrets().into_iter().chain(of_checks).chain(shown.into_iter().map(Cow::Owned));
         // What is in the name is no secret.
         Redactor::new(values.filter(|value| !self.name.contains(value.trim())))

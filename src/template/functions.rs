@@ -1,6 +1,7 @@
 //! Functions that ccm adds to expressions.
 
 use std::{
+    cell::RefCell,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::Path,
 };
@@ -8,7 +9,7 @@ use std::{
 use ccm_expr::{Arguments, CallError, ErrorKind, Template, Value};
 
 use super::{
-    Delimiters, JinjaError, JinjaTemplate, Scope,
+    Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope,
     foreign::{Foreign, foreign},
     jet,
     scope::PredictedText,
@@ -156,7 +157,19 @@ impl Scope {
             text: &text,
             delimiters: Delimiters::default(),
         };
-        template.render(self, |needed| self.text_of(needed.path())).map(Value::from).map_err(Into::into)
+        let early = RefCell::new(None);
+        let read = |needed: &NeededFile| {
+            self.read(needed.path()).map_err(|error| {
+                let message = error.kind.to_string();
+                early.replace(Some(error).filter(|error| matches!(error.kind, ErrorKind::NotYet(_))));
+                message
+            })
+        };
+        // That it is too early to tell is no mistake of the template.
+        template
+            .render(self, read)
+            .map(Value::from)
+            .map_err(|error| early.take().unwrap_or_else(|| error.into()))
     }
 
     /// Finds what is wrong with a template before it is rendered. A file that is not there yet may come.

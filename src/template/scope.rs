@@ -60,7 +60,7 @@ pub(crate) trait TextPrediction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PredictedText {
     Text(String),
-    /// The text of another file.
+    /// The text of another file, as that is on disk.
     CopyOf(PathBuf),
     /// There is a file, and nobody knows what it holds.
     Unknown,

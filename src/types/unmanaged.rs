@@ -6,6 +6,7 @@ use super::disk;
 use crate::{
     host::files::{self, FileKind},
     resource::{Context, Error, ManagedPaths, Standing},
+    vocabulary::Glob,
 };
 
 /// A search for what belongs to nobody.
@@ -13,8 +14,8 @@ pub(super) struct Search<'a, 'c> {
     pub(super) directory: &'a Path,
     /// What belongs to somebody.
     pub(super) managed: &'a ManagedPaths,
-    /// Says of a path below the directory that nobody cares for it.
-    pub(super) is_ignored: &'a dyn Fn(&Path) -> bool,
+    /// Which paths below the directory are left alone, and what they are in.
+    pub(super) ignored: &'a [Glob],
     pub(super) cx: &'a Context<'c>,
 }
 
@@ -28,23 +29,38 @@ impl Search<'_, '_> {
         Ok(found)
     }
 
-    fn search(&self, below: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+    /// Adds what belongs to nobody below a directory, and returns whether anything that is ignored is there.
+    fn search(&self, below: &Path, found: &mut Vec<PathBuf>) -> Result<bool, Error> {
         let directory = self.directory.join(below);
         let names = self.cx.prediction.borrow().files.names(&directory)?;
+        let mut has_ignored = false;
         for name in names {
             self.cx.tick()?;
             let (path, whole) = (below.join(&name), directory.join(&name));
+            if self.ignored.iter().any(|glob| glob.matches(&path)) {
+                has_ignored = true;
+                continue;
+            }
             // What another run is about to put in place, or has left, is swept by its own rules.
-            if (self.is_ignored)(&path) || files::is_temporary_name(&name) {
+            if files::is_temporary_name(&name) {
                 continue;
             }
             match self.managed.standing(&whole) {
-                Standing::Unmanaged => found.push(path),
-                Standing::Parent if self.is_directory(&whole)? => self.search(&path, found)?,
+                Standing::Unmanaged => {
+                    let others = found.len();
+                    let may_hold_ignored = !self.ignored.is_empty() && self.is_directory(&whole)?;
+                    if may_hold_ignored && self.search(&path, found)? {
+                        has_ignored = true;
+                    } else {
+                        found.truncate(others);
+                        found.push(path);
+                    }
+                }
+                Standing::Parent if self.is_directory(&whole)? => has_ignored |= self.search(&path, found)?,
                 Standing::Parent | Standing::Managed => {}
             }
         }
-        Ok(())
+        Ok(has_ignored)
     }
 
     fn is_directory(&self, path: &Path) -> Result<bool, Error> {

@@ -162,6 +162,29 @@ fn secrets_in_what_a_check_says_are_hidden() {
 }
 
 #[test]
+fn user_password_and_query_of_an_address_are_hidden() {
+    // Nobody listens at port 1.
+    let address = "http://canary-user:canary-word@127.0.0.1:1/path?canary-query";
+    for checks in [
+        format!("[{{ http: '{address}', tries: 1 }}]"),
+        format!("[{{ goss_rules: {{ http: {{ '{address}': {{ status: 200 }} }} }}, tries: 1 }}]"),
+        "[{ goss_rules: { http: { 'http://127.0.0.1:1/': { status: 200, password: canary-word } }, command: { 'echo canary-word; false': { exit-status: 0 } } }, tries: 1 }]".to_owned(),
+    ] {
+        let world = checked(World::new(), &checks);
+        for flags in [&["--json"][..], &["-vv"], &["--monitor-only", "--format", "nagios"]] {
+            let outcome = world.apply_with(flags);
+            assert_ne!(outcome.code, 0, "{outcome}");
+            outcome.never_says("canary-");
+        }
+        world.apply_with(&["--render"]).exits(0).never_says("canary-");
+    }
+    let file = World::new().dir("d").path("f").display().to_string();
+    let world = World::new();
+    let flags = ["ensure", "file", &file, "absent", "--check-tries", "1", "--check-http", address];
+    world.ccm(flags).run().exits(1).never_says("canary-");
+}
+
+#[test]
 fn of_a_sensitive_resource_only_the_status_is_told() {
     let world = World::new().file("f", "x").manifest(
         "- file:\n    - $W/f: { content: x, $OWN, mode: '0644', sensitive: true, health_checks: [{ command: \"sh -c 'echo canary; exit 2'\", tries: 2, try_sleep: 10ms }] }\n",

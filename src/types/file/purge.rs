@@ -20,6 +20,5 @@ pub(super) fn unmanaged(want: &Properties, cx: &Context) -> Result<Vec<PathBuf>,
         let message = format!("{} is {what}, which is not purged without being sure", want.name);
         return Err(Error::new(message).on("purge").with_help("set `force: true` if that is what you mean"));
     }
-    let is_ignored = |path: &std::path::Path| want.ignore.iter().any(|glob| glob.matches(path));
-    Search { directory, managed: &cx.managed_paths(), is_ignored: &is_ignored, cx }.find()
+    Search { directory, managed: &cx.managed_paths(), ignored: &want.ignore, cx }.find()
 }

@@ -213,7 +213,7 @@ fn strangers(
     }
     let own = own.iter().map(|path| Managed::Path(path.clone()));
     let managed = cx.managed_besides(&want.managed(), own);
-    let found = Search { directory, managed: &managed, is_ignored: &|_| false, cx }.find()?;
+    let found = Search { directory, managed: &managed, ignored: &[], cx }.find()?;
     for path in found.into_iter().map(|path| directory.join(path)) {
         let shown = path.display().to_string();
         if is_purged {
