@@ -81,7 +81,7 @@ fn a_command_gives_up_if_it_is_asked_to() {
     let (world, run) = busy("true");
     // Nor does it try again.
     let outcome = ensure(&world, &["--no-wait", "--tries", "100", "--try-sleep", "1h"]).run();
-    outcome.exits(1).says(&format!("another run is in progress: process {} (ccm apply)", run.id()));
+    outcome.exits(2).says(&format!("another run is in progress: process {} (ccm apply)", run.id()));
     assert!(!world.path("x").exists());
     release(&world, run);
     ensure(&world, &["--no-wait"]).run().exits(0);

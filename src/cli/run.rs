@@ -90,6 +90,9 @@ impl RunFlags {
             warn(&error.to_string());
             return Exit::Failed;
         }
+        if finished.is_kept_out {
+            return Exit::NotAttempted;
+        }
         if self.task == Task::Monitor && summary.health_checked_count == 0 && summary.failed_resources == 0 {
             warn("nothing was checked: no resource that was reached has health checks");
             return Exit::NotAttempted;

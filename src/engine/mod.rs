@@ -150,6 +150,8 @@ pub(crate) struct Finished {
     pub(crate) stopped: Option<Stopped>,
     /// Why events could not be kept.
     pub(crate) unrecorded: Option<StoreError>,
+    /// Whether a change was not attempted because another run was in progress.
+    pub(crate) is_kept_out: bool,
 }
 
 /// Why a run ended early, and how many resources it did not come to.
@@ -201,8 +203,8 @@ impl<'h> Engine<'h> {
         let stopped = run
             .take_turns(&place, observer)
             .map(|(reason, first)| Stopped { reason, remaining: flattened(&site.resources[first..]).len() });
-        let unrecorded = run.unrecorded.take();
-        Finished { summary: self.session.summary_since(before), stopped, unrecorded }
+        let (unrecorded, is_kept_out) = (run.unrecorded.take(), run.is_kept_out);
+        Finished { summary: self.session.summary_since(before), stopped, unrecorded, is_kept_out }
     }
 
     /// Applies several sets of resources, one after the other, and returns what came of all of them. A failure ends the
@@ -214,7 +216,7 @@ impl<'h> Engine<'h> {
         observer: &mut dyn Observer,
     ) -> Finished {
         let before = self.session.events().len();
-        let (mut stopped, mut unrecorded) = (None::<Stopped>, None);
+        let (mut stopped, mut unrecorded, mut is_kept_out) = (None::<Stopped>, None, false);
         for site in sites {
             match &mut stopped {
                 Some(Stopped { reason: Reason::Signal(_), remaining }) => {
@@ -232,10 +234,11 @@ impl<'h> Engine<'h> {
                         }
                     };
                     unrecorded = finished.unrecorded.or(unrecorded);
+                    is_kept_out |= finished.is_kept_out;
                 }
             }
         }
-        Finished { summary: self.session.summary_since(before), stopped, unrecorded }
+        Finished { summary: self.session.summary_since(before), stopped, unrecorded, is_kept_out }
     }
 
     /// Begins a run. What providers learn is good for as long as it lasts.
@@ -269,6 +272,7 @@ impl<'h> Engine<'h> {
             providers: Providers::new(resources),
             grouped: Grouped::default(),
             unrecorded: None,
+            is_kept_out: false,
             engine: self,
         };
         (run, place)
@@ -289,6 +293,7 @@ pub(crate) struct Run<'a, 'h> {
     /// What was done together with an earlier resource.
     grouped: Grouped,
     unrecorded: Option<StoreError>,
+    is_kept_out: bool,
 }
 
 impl<'a, 'h: 'a> Run<'a, 'h> {
@@ -480,6 +485,8 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             prediction: &place.prediction,
         };
         let outcome = attempts.make(seen, &mut self.refreshes, &mut self.grouped, observer);
+        self.is_kept_out |=
+            outcome.errors.iter().any(|error| matches!(error.kind, ErrorKind::AnotherRun { .. }));
         let left = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
         if let Some(value) = left.and_then(|have| wanted.learns(have)) {
             place.scope.learn(&resource.name, value.clone());
