@@ -54,13 +54,13 @@ fn indent(text: &str) -> &str {
     indented.map_or("  ", |line| &line[..line.len() - line.trim_start().len()])
 }
 
-fn not_json(error: impl ToString) -> Reason {
+fn not_json(error: &impl ToString) -> Reason {
     Reason::NotParsed { format: "JSON", error: error.to_string() }
 }
 
 fn parse(text: &str) -> Result<Node, Reason> {
     // Behind this the text is known to be JSON, and the rest is only about where things begin and end.
-    serde_json::from_str::<IgnoredAny>(text).map_err(not_json)?;
+    serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
     Reader { rest: text.chars() }.node(0)
 }
 
@@ -87,7 +87,7 @@ impl Reader<'_> {
 
     fn node(&mut self, depth: usize) -> Result<Node, Reason> {
         if depth == DEEPEST {
-            return Err(not_json(format!("it is nested more than {DEEPEST} levels deep")));
+            return Err(not_json(&format!("it is nested more than {DEEPEST} levels deep")));
         }
         if self.take('[') {
             let mut items = Vec::new();
@@ -107,7 +107,7 @@ impl Reader<'_> {
         let (mut members, mut names) = (Vec::new(), HashSet::new());
         while !self.take('}') {
             let written = self.scalar();
-            let name: String = serde_json::from_str(&written).map_err(not_json)?;
+            let name: String = serde_json::from_str(&written).map_err(|error| not_json(&error))?;
             if !names.insert(name.clone()) {
                 return Err(Reason::KeyTwice { key: name });
             }
