@@ -199,6 +199,43 @@ fn noop_can_only_be_strengthened() {
 }
 
 #[test]
+fn a_dry_run_does_not_build_on_a_child_that_is_only_looked_at() {
+    let own = "{ ensure: directory, $OWN, mode: \"0755\" }";
+    let child = format!(
+        "- file: [{{ $W/before/dir: {own} }}, {{ $W/before/dir/inner: {{ content: \"\", $OWN, mode: \"0644\" }} }}]\n\
+         - exec: [{{ inside: {{ command: /bin/true, refresh_only: true, subscribe: [\"file#$W/before/dir\"] }} }}]\n\
+         - apply: [{{ deep.yaml: {{ noop: true }} }}]\n"
+    );
+    let deep = files("    - $W/before/dir/deep: { content: \"\" }\n");
+    let world = World::new().child("web.yaml", &child).child("deep.yaml", &deep).manifest(&format!(
+        "- file: [{{ $W/before: {own} }}]\n- apply: [{{ web.yaml: {{ noop: true }} }}]\n{}\
+         - exec: [{{ outside: {{ command: /bin/true, refresh_only: true, subscribe: [\"apply#web.yaml\", \"file#$W/before/dir\"] }} }}]\n",
+        files("    - $W/before/dir/outer: { content: \"\" }\n")
+    ));
+    for flags in [&["--json", "--noop"][..], &["--json"]] {
+        let run = world.apply_with(flags);
+        for (name, (changed, failed)) in [
+            ("$W/before", (true, false)),
+            ("$W/before/dir", (true, false)),
+            ("$W/before/dir/inner", (true, false)),
+            ("$W/before/dir/deep", (true, false)),
+            ("inside", (true, false)),
+            ("web.yaml", (true, false)),
+            ("$W/before/dir/outer", (false, true)),
+            ("outside", (false, false)),
+        ] {
+            let event = event(&run, &world.fill(name));
+            assert_eq!(
+                (&event["changed"], &event["failed"]),
+                (&changed.into(), &failed.into()),
+                "{name}: {run}"
+            );
+        }
+    }
+    assert!(!world.path("before/dir").exists());
+}
+
+#[test]
 fn a_child_may_be_there_for_its_health_checks_only() {
     let child = "- file:\n    - $W/inner: { $OWN, mode: \"0644\", content: \"\", health_checks: [{ command: /bin/sh $W/probe }] }\n    \
                  - $W/other: { $OWN, mode: \"0644\", content: \"\" }\n- apply: [{ deep.yaml: {} }]\n";

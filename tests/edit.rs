@@ -64,6 +64,47 @@ fn formats_that_programs_read_keep_what_is_not_asked_for() {
 }
 
 #[test]
+fn what_an_edit_does_not_name_stays_byte_for_byte() {
+    for (old, step, new) in [
+        (
+            "{\"id\": 123456789012345678901, \"price\": 1.10, \"far\": 1E400}\n",
+            "{json: {x: 1}}",
+            "{\n  \"id\": 123456789012345678901,\n  \"price\": 1.10,\n  \"far\": 1E400,\n  \"x\": 1\n}\n",
+        ),
+        ("a\r\nb\r\n", "{replace: '^a$', with: c}", "c\r\nb\r\n"),
+        ("Port 22\n", "{replace: '^(Port) 22$', with: '$${1}_x 2222'}", "Port_x 2222\n"),
+        ("k = 1 ; why\n", "{ini: {key: k, value: 2}}", "k = 2 ; why\n"),
+    ] {
+        let world = edited(old, step);
+        world.apply().exits(0).counts([1, 0, 0, 0]);
+        assert_eq!(world.read("x"), new, "{step}");
+        world.apply().exits(0).counts([0, 1, 0, 0]);
+    }
+    let world = edited("k = 1 ; why\n", "{ini: {key: k, value: 1}}");
+    world.apply().exits(0).counts([0, 1, 0, 0]);
+    let world = edited("{\"a\":1,\"a\":2}", "{json: {x: 1}}");
+    world
+        .apply()
+        .counts([0, 0, 1, 0])
+        .says("step 1 (`json`): the key `a` stands in one object more than once");
+    assert_eq!(world.read("x"), "{\"a\":1,\"a\":2}");
+}
+
+#[test]
+fn a_step_at_fault_is_all_that_is_told() {
+    for properties in ["edit: [{linee: x}]", "edit: [{linee: x}], validate: /bin/true"] {
+        let world = World::new().file("x", "").manifest(&format!("- file: [{{ $W/x: {{ {properties} }} }}]"));
+        let run = world.apply();
+        run.exits(2).complains("linee");
+        assert!(!run.stderr.contains("is missing") && !run.stderr.contains("needs"), "{run}");
+    }
+    let world = World::new().manifest("- file: [{ $W/x: { edit: [{linee: x}], create: true } }]");
+    world.apply().exits(2).complains("linee").complains("`owner` is missing");
+    let world = World::new().manifest("- file: [{ $W/x: { content: [] } }]");
+    world.apply().exits(2).complains("content").complains("`owner` is missing");
+}
+
+#[test]
 fn owner_group_and_mode_stay_unless_they_are_given() {
     if !is_root() {
         return;
@@ -107,6 +148,11 @@ fn what_is_written_wrongly_is_told_before_anything_is_done() {
         ("edit: [{line: a, block: b}]", "step 1: a step of `edit` does one thing, not line and block"),
         ("edit: [{line: a}, {replace: '(', with: b}]", "step 2: \"(\" is not a regular expression"),
         ("edit: [{lines: a}]", "lines"),
+        (
+            "edit: [{replace: '^(Port) 22$', with: '$1_x 2222'}]",
+            "step 1: `with` names the group `1_x`, which `^(Port) 22$` does not have; `$${1}_x` is the group 1",
+        ),
+        ("edit: [{replace: a, with: $HOME}]", "`$$HOME` is a dollar and no group"),
         (
             "edit: [{line: a}], content: b, $OWN, mode: '0644'",
             "`content` and `edit` cannot be given together",

@@ -127,8 +127,14 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
 
 fn inside<'a>(place: &Place<'a>, resource: &'a Resource, child: &'a Child) -> Place<'a> {
     let mode = stronger(place.mode, child.mode);
-    // What a dry run inside a real one foresees did not happen: nobody outside of it builds on that.
-    let prediction = if mode == place.mode { Rc::clone(&place.prediction) } else { Rc::default() };
+    // What is only looked at will not happen, in a real run or in a dry one: nobody outside of it builds on that.
+    let is_apart =
+        only_looks(child) && !place.within.iter().any(|outer| outer.child.as_deref().is_some_and(only_looks));
+    let prediction = if is_apart {
+        Rc::new(RefCell::new(place.prediction.borrow().clone()))
+    } else {
+        Rc::clone(&place.prediction)
+    };
     let on_failure = if child.fail_on_error { OnFailure::Stop } else { OnFailure::Continue };
     let site = Site {
         resources: &child.resources,
@@ -147,6 +153,11 @@ fn inside<'a>(place: &Place<'a>, resource: &'a Resource, child: &'a Child) -> Pl
 /// What is done with a resource, and with what is inside it.
 pub(super) fn task_of(place: &Place, child: Option<&Child>) -> Task {
     if child.is_some_and(|child| child.health_check_only) { Task::Monitor } else { place.task }
+}
+
+/// Whether a real run changes nothing in it either.
+fn only_looks(child: &Child) -> bool {
+    child.mode == RunMode::Noop
 }
 
 /// The mode that changes less.

@@ -31,13 +31,17 @@ pub(super) fn check<'a>(
     mode: RunMode,
     scope: &Scope,
 ) -> Gate<'a> {
-    // What is only looked at within this run is neither missing nor changed.
-    let foreseen = |reference: &Reference| {
-        let event = session.find(reference, RunMode::Noop)?;
+    // What is only looked at within this run is neither missing nor changed; a dry run foretells the same.
+    let is_foreseen = |event: &Event| {
         let name = Reference { kind: event.kind.clone(), name: event.name.clone() };
-        foreseen.contains(&name).then_some(event)
+        foreseen.contains(&name)
     };
-    let find = |reference: &Reference| session.find(reference, mode).or_else(|| foreseen(reference));
+    let find = |reference: &Reference| {
+        let foreseen = || session.find(reference, RunMode::Noop).filter(|event| is_foreseen(event));
+        session.find(reference, mode).or_else(foreseen)
+    };
+    let is_looked_at = foreseen.contains(&resource.reference());
+    let counts = |event: &Event| event.counts(mode) && (is_looked_at || !event.noop || !is_foreseen(event));
     let common = &resource.common;
     let own = resource.own_scope(scope);
     let scope = own.as_ref().unwrap_or(scope);
@@ -57,7 +61,7 @@ pub(super) fn check<'a>(
     let is_cause = |reference: &&Reference| {
         // While what changed is failing, nobody is refreshed on its account: that stays owed until it is well.
         let owed = || refreshes.owed(resource).contains(reference);
-        find(reference).is_some_and(|event| !event.failed && (event.changed && event.counts(mode) || owed()))
+        find(reference).is_some_and(|event| !event.failed && (event.changed && counts(event) || owed()))
     };
     Gate::Open(common.subscribe.iter().filter(is_cause).collect())
 }

@@ -261,9 +261,7 @@ impl<'h> Engine<'h> {
             within: Vec::new(),
         };
         let mut foreseen = HashSet::new();
-        if mode == RunMode::Real {
-            foresee(site.resources, mode, &mut foreseen);
-        }
+        foresee(site.resources, RunMode::Real, &mut foreseen);
         let run = Run {
             foreseen,
             resources: site.resources,
@@ -282,7 +280,7 @@ impl<'h> Engine<'h> {
 /// A run in progress.
 pub(crate) struct Run<'a, 'h> {
     engine: &'a mut Engine<'h>,
-    /// What is only looked at although the run is real.
+    /// What is only looked at even in a real run.
     foreseen: HashSet<Reference>,
     /// The resources of the outermost manifest.
     resources: &'a [Resource],
@@ -503,7 +501,7 @@ struct Beforehand<'n> {
     next: &'n [Resource],
 }
 
-/// Collects what is only looked at within a real run: the children that say so.
+/// Collects what is only looked at even in a real run: the children that say so.
 fn foresee(resources: &[Resource], outer: RunMode, foreseen: &mut HashSet<Reference>) {
     for resource in resources {
         let mode = resource.child.as_ref().map_or(outer, |child| stronger(outer, child.mode));

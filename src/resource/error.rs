@@ -22,6 +22,8 @@ pub(crate) struct Error {
     pub(crate) place: Option<Span>,
     /// What to do about it.
     pub(crate) help: Option<String>,
+    /// The properties with which it would not be so. It is not told where one of them is given and cannot be read.
+    pub(crate) unless: &'static [&'static str],
 }
 
 /// What kind of failure it is.
@@ -162,7 +164,7 @@ impl Error {
     /// A failure that another attempt may not repeat, in the words of a type.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { kind: ErrorKind::Failed, message, property: None, place: None, help: None }
+        Self { kind: ErrorKind::Failed, message, property: None, place: None, help: None, unless: &[] }
     }
 
     /// The same failure, which is of this kind.
@@ -203,6 +205,12 @@ impl Error {
         self
     }
 
+    /// The same failure, which is none with one of these properties.
+    pub(crate) fn unless(mut self, properties: &'static [&'static str]) -> Self {
+        self.unless = properties;
+        self
+    }
+
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
@@ -224,7 +232,7 @@ impl fmt::Display for Error {
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
-        Self { message: kind.to_string(), help: kind.help(), property: None, place: None, kind }
+        Self { help: kind.help(), ..Self::new(kind.to_string()).of_kind(kind) }
     }
 }
 

@@ -96,7 +96,11 @@ impl Faults {
     pub(super) fn new_in(&self, combination: Vec<Error>, values: Vec<Error>) -> Vec<Error> {
         let is_late = |error: &Error| self.late.iter().any(|late| Some(late.as_str()) == error.property);
         let known_now = values.into_iter().filter(|error| !is_late(error));
-        combination.into_iter().chain(known_now).filter(|error| !self.is_known(error.property)).collect()
+        let is_told = |error: &Error| {
+            let mut blamed = error.property.iter().chain(error.unless);
+            blamed.any(|property| self.is_known(Some(property)))
+        };
+        combination.into_iter().chain(known_now).filter(|error| !is_told(error)).collect()
     }
 
     /// Returns the warnings about properties whose values are known now.

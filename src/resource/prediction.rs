@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// What earlier resources of a dry run would have left; empty in a real run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Prediction {
     pub(crate) files: files::Prediction,
     /// What files would hold. Whether they are there, `files` tells.
@@ -199,7 +199,7 @@ impl TextPrediction for RefCell<Prediction> {
 }
 
 /// The users or the groups that a dry run predicts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Accounts {
     left: BTreeMap<String, AccountLeft>,
     /// Accounts whose numbers are not known yet. Each gets one that no machine gives to anybody.

@@ -29,6 +29,30 @@ fn a_target_that_cannot_be_unpacked_into_is_foreseen() {
 }
 
 #[test]
+fn a_file_that_it_may_unpack_can_be_edited() {
+    let server = Server::of(app("1"));
+    let after = |properties: &str, path: &str| {
+        let archive = manifest(&server.url("/app.tar.gz"), properties);
+        World::new().manifest(&format!("{archive}- file: [{{ {path}: {{ edit: [{{ line: b }}] }} }}]"))
+    };
+    for properties in ["extract_parent: $W/opt", EXTRACT] {
+        for world in [after(properties, "$W/opt/bin/app"), after(properties, "$W/opt/bin/app").dir("opt")] {
+            world
+                .apply_with(&["--noop"])
+                .exits(0)
+                .counts([2, 0, 0, 0])
+                .says("an earlier resource of this run ");
+            world.apply().exits(0).counts([2, 0, 0, 0]);
+            assert!(world.read("opt/bin/app").ends_with("\nb\n"));
+        }
+    }
+    let elsewhere = after(EXTRACT, "$W/else/app");
+    for flags in [&["--noop"][..], &[]] {
+        elsewhere.apply_with(flags).counts([1, 0, 1, 0]).says("does not exist, and so cannot be edited");
+    }
+}
+
+#[test]
 fn certificates_that_cannot_be_read_are_foreseen() {
     let identity = Identity::of("127.0.0.1");
     let server = Server::secure(&identity, |_| Reply::body(app("1")));

@@ -57,9 +57,10 @@ fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Dig
     let mut changed = None;
     let path = want.name.as_path();
     if let Some(predicted) = cx.prediction.borrow().files.inspect(path).map_err(|error| blame(error, cx))? {
+        let maker = if matches!(predicted, Predicted::Perhaps) { Some("resource") } else { command(cx) };
         match foreseen_as(predicted, want, cx) {
             Some(digested) if digested.is_as_on_disk() => changed = Some(digested),
-            other => return Ok(other.or_else(|| perhaps_made(want, cx))),
+            other => return Ok(other.or_else(|| perhaps_made(want, maker?, cx))),
         }
     }
     let path = &cx.prediction.borrow().files.place_on_disk(path);
@@ -76,17 +77,23 @@ fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Dig
             predicted.entry.size = entry.size;
             Some(Digested { sha256, ..predicted })
         }
-        (_, digested) => digested.or_else(|| perhaps_made(want, cx)),
+        (_, digested) => digested.or_else(|| perhaps_made(want, command(cx)?, cx)),
     })
 }
 
-/// What stands in for a file that is to be edited and that an earlier command of a dry run may make.
-fn perhaps_made(want: &Properties, cx: &Context) -> Option<Digested> {
-    if !want.is_edited() || want.create || !cx.prediction.borrow().may_differ_on_disk() {
+/// Returns the word for what may make any file, if there was one earlier in a dry run.
+fn command(cx: &Context) -> Option<&'static str> {
+    cx.prediction.borrow().may_differ_on_disk().then_some("command")
+}
+
+/// What stands in for a file that is to be edited and that something earlier in a dry run may make: a command, or an
+/// archive that is unpacked there.
+fn perhaps_made(want: &Properties, maker: &str, cx: &Context) -> Option<Digested> {
+    if !want.is_edited() || want.create {
         return None;
     }
     let path = &want.name;
-    cx.warn(format!("{path} does not exist; an earlier command of this run may make it"));
+    cx.warn(format!("{path} does not exist; an earlier {maker} of this run may make it"));
     let Attributes { uid, gid, .. } = Attributes::own(0o644);
     Predicted::Something { uid, gid }.entry(FileKind::File)
 }

@@ -178,7 +178,11 @@ impl resource::Properties for Properties {
                 ("group", self.group.is_some()),
                 ("mode", self.mode.is_some()),
             ];
-            problems.extend(missing(&format!("a {}", self.ensure.noun()), &needed));
+            let lacking = missing(&format!("a {}", self.ensure.noun()), &needed);
+            // A file that is edited keeps its attributes.
+            let is_edited = self.ensure == Ensure::Present && !self.create;
+            let unless: &[_] = if is_edited { &["edit"] } else { &[] };
+            problems.extend(lacking.into_iter().map(|error| error.unless(unless)));
         }
         problems
     }
@@ -275,11 +279,13 @@ impl Properties {
             problems.push(
                 Error::new("`validate` needs `content`, `source` or `edit`")
                     .on("validate")
+                    .unless(&["content", "source", "edit"])
                     .with_help("it judges content"),
             );
         }
         if self.create && !self.is_edited() {
-            problems.push(Error::new("`create` needs `edit`: other files are made anyway").on("create"));
+            let message = "`create` needs `edit`: other files are made anyway";
+            problems.push(Error::new(message).on("create").unless(&["edit"]));
         }
         problems
     }

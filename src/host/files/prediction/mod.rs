@@ -33,10 +33,10 @@ use super::{
 };
 
 /// What earlier operations would have left. Paths have no links in them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Prediction(BTreeMap<PathBuf, Left>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Left {
     Nothing,
     File {

@@ -27,8 +27,13 @@ impl Key<'_> {
         };
         let found = body.clone().rev().find(|at| self.setting(lines.lines[*at]).is_some());
         let line = match found.and_then(|at| self.setting(lines.lines[at])) {
-            Some((_, old)) if old == value.trim() => return text.to_owned(),
-            Some((head, _)) => format!("{head}{value}"),
+            Some((_, old)) if old == value.trim() || split(old).0 == value.trim() => return text.to_owned(),
+            Some((head, old)) => {
+                let kept = format!("{head}{value}{}", split(old).1);
+                // Behind a value such as `a ; b` nobody could tell where the comment begins.
+                let is_told = self.setting(&kept).is_some_and(|(_, new)| split(new).0 == value.trim());
+                if is_told { kept } else { format!("{head}{value}") }
+            }
             None => format!("{}{}{value}", self.key, separator(&lines)),
         };
         match found {
@@ -72,6 +77,23 @@ impl Key<'_> {
         let value = rest.trim_start();
         Some((&line[..line.len() - value.len()], value.trim_end()))
     }
+}
+
+/// Returns a value and the comment behind it, with the blanks between them. A comment begins with `;` or `#` behind a
+/// blank, and not within quotes.
+fn split(value: &str) -> (&str, &str) {
+    let mut quote = None;
+    for (at, character) in value.char_indices() {
+        match character {
+            '"' | '\'' if quote.is_none() => quote = Some(character),
+            _ if quote == Some(character) => quote = None,
+            ';' | '#' if quote.is_none() && value[..at].ends_with([' ', '\t']) => {
+                return value.split_at(value[..at].trim_end().len());
+            }
+            _ => {}
+        }
+    }
+    (value, "")
 }
 
 /// Returns the name of the section that a line begins.

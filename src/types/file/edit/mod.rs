@@ -4,14 +4,15 @@
 //! second run would ever be stable. [`apply`] makes sure of that before anything is written.
 
 mod block;
-mod data;
 mod ini;
+mod json;
 mod line;
 mod lines;
 mod replace;
 mod step;
 #[cfg(test)]
 mod tests;
+mod toml;
 
 use std::path::Path;
 
@@ -36,6 +37,8 @@ pub(super) enum Reason {
     BlockTwice { line: usize },
     #[error("the file is not {format}: {error}")]
     NotParsed { format: &'static str, error: String },
+    #[error("the key `{key}` stands in one object more than once, and only one of them can be kept")]
+    KeyTwice { key: String },
     #[error("`{key}` is a value in the file, not a table")]
     NotATable { key: String },
 }

@@ -10,9 +10,10 @@ use toml_edit::Key;
 use super::{
     Reason,
     block::Markers,
-    data, ini,
+    ini, json,
     line::{self, Position, Setting},
-    replace::replace,
+    replace::Replacement,
+    toml,
 };
 use crate::vocabulary::{Pattern, ScalarText};
 
@@ -145,7 +146,7 @@ pub(super) enum Operation<'s> {
     Line { line: &'s str, matching: Option<Pattern>, spot: Spot },
     NoLine { line: &'s str, matching: Option<Pattern> },
     Block { block: Option<&'s str>, marker: Option<&'s str>, comment: Option<&'s str>, spot: Spot },
-    Replace { pattern: Pattern, with: &'s str },
+    Replace(Replacement<'s>),
     Ini { key: ini::Key<'s>, value: Option<&'s str> },
     Setting { setting: Setting<'s>, value: Option<&'s str>, spot: Spot },
     Json(Value),
@@ -170,7 +171,7 @@ impl Operation<'_> {
         match self {
             Self::Line { .. } | Self::NoLine { .. } => "line",
             Self::Block { .. } => "block",
-            Self::Replace { .. } => "replace",
+            Self::Replace(_) => "replace",
             Self::Ini { .. } => "ini",
             Self::Setting { .. } => "keyvalue",
             Self::Json(_) => "json",
@@ -193,7 +194,7 @@ impl Operation<'_> {
                     None => markers.absent(text),
                 }
             }
-            Self::Replace { pattern, with } => Ok(replace(text, pattern, with)),
+            Self::Replace(replacement) => Ok(replacement.apply(text)),
             Self::Ini { key, value } => {
                 Ok(value.map_or_else(|| key.unset(text), |value| key.set(text, value)))
             }
@@ -201,15 +202,15 @@ impl Operation<'_> {
                 Ok(value
                     .map_or_else(|| setting.unset(text), |value| setting.set(text, value, spot.position())))
             }
-            Self::Json(merged) => data::merge_json(text, merged),
-            Self::Toml { keys, value } => data::edit_toml(text, keys, *value),
+            Self::Json(merged) => json::merge(text, merged),
+            Self::Toml { keys, value } => toml::edit(text, keys, *value),
         }
     }
 
     /// Returns why the step is refused when it would change its own result.
     pub(super) fn unstable(&self) -> Reason {
         match self {
-            Self::Replace { pattern, .. } => Reason::Restless { pattern: pattern.to_string() },
+            Self::Replace(replacement) => Reason::Restless { pattern: replacement.pattern() },
             _ => Reason::NotStable,
         }
     }
@@ -252,7 +253,7 @@ impl Step {
         }
         if let Some(pattern) = pattern(&self.replace)? {
             let with = self.with.as_deref().ok_or_else(|| "`replace` needs `with`".to_owned())?;
-            return Ok(Operation::Replace { pattern, with });
+            return Replacement::new(pattern, with).map(Operation::Replace);
         }
         let value = |value: Option<&'_ ScalarText>, inner: Presence| match value {
             _ if absent || inner == Presence::Absent => Ok(None),

@@ -50,6 +50,11 @@ fn every_step_does_what_its_table_says() {
         ("[{replace: 'Port [0-9]+', with: Port 2222}]", "Port 22\nPort 23\n", "Port 2222\nPort 2222\n"),
         ("[{replace: '^(a+)=1$', with: '$1=2'}]", "aa=1\nb\n", "aa=2\nb\n"),
         ("[{replace: none, with: x}]", "a\n", "a\n"),
+        ("[{replace: '^(Port) 22$', with: '${1}_x $$1 $ $$'}]", "Port 22\n", "Port_x $1 $ $\n"),
+        ("[{replace: '^(?<key>[a-z]+)=1$', with: '$key=2'}]", "a=1\n", "a=2\n"),
+        ("[{replace: '^a$', with: b}]", "a\r\nc\r\na", "b\r\nc\r\nb"),
+        ("[{replace: '^a.*$', with: b}]", "a 1\r\nc\r\n", "b\r\nc\r\n"),
+        ("[{replace: '\\r$', with: ''}]", "a\r\nb\r\n", "a\nb\n"),
         // ini
         ("[{ini: {section: main, key: k, value: 1}}]", "[main]\nk=0\n", "[main]\nk=1\n"),
         (
@@ -63,6 +68,14 @@ fn every_step_does_what_its_table_says() {
         ("[{ini: {section: a, key: k}, ensure: absent}]", "[a]\nk=1\n[b]\nk=1\n", "[a]\n[b]\nk=1\n"),
         ("[{ini: {section: a, key: k, ensure: absent}}]", "[a]\nk=1\n", "[a]\n"),
         ("[{ini: {section: main, key: k, value: true}}]", "[main]\nk : false\n", "[main]\nk : true\n"),
+        ("[{ini: {key: k, value: 1}}]", "k = 1 ; comment\n", "k = 1 ; comment\n"),
+        ("[{ini: {key: k, value: 2}}]", "k = 1\t# comment\n", "k = 2\t# comment\n"),
+        ("[{ini: {key: k, value: '#fff'}}]", "k = #000 ; c\n", "k = #fff ; c\n"),
+        ("[{ini: {key: k, value: x}}]", "k = sh -c \"a ; b\"\n", "k = x\n"),
+        ("[{ini: {key: k, value: 'a ; b'}}]", "k = a ; b\n", "k = a ; b\n"),
+        ("[{ini: {key: k, value: 'a ; b'}}]", "k = x ; c\n", "k = a ; b\n"),
+        ("[{ini: {key: k, value: ''}}]", "k = x ; c\n", "k = \n"),
+        ("[{ini: {key: k, value: 'a;b'}}]", "k = x;y\n", "k = a;b\n"),
         // keyvalue
         ("[{keyvalue: {key: vm.x, value: 10, separator: ' = '}}]", "# c\nvm.x=60\n", "# c\nvm.x = 10\n"),
         ("[{keyvalue: {key: vm.x, value: 10, separator: ' = '}}]", "vm.x=10\n", "vm.x=10\n"),
@@ -82,6 +95,9 @@ fn every_step_does_what_its_table_says() {
             "{\n    \"a\": 1,\n    \"b\": [\n        1\n    ]\n}\n",
         ),
         ("[{json: {a: 1}}]", "", "{\n  \"a\": 1\n}\n"),
+        ("[{json: {a: 1.1, b: [100.0]}}]", r#"{"a":1.10,"b":[1e2]}"#, r#"{"a":1.10,"b":[1e2]}"#),
+        ("[{json: {'é': 2}}]", r#"{"\u00e9":1,"\\\"":[]}"#, "{\n  \"\\u00e9\": 2,\n  \"\\\\\\\"\": []\n}"),
+        ("[{json: {a: {b: 1, c: null}}}]", "{\"a\": [1]}\n", "{\n  \"a\": {\n    \"b\": 1\n  }\n}\n"),
         // toml
         (
             "[{toml: {key: registry.mirror, value: x}}]",
@@ -99,6 +115,33 @@ fn every_step_does_what_its_table_says() {
 }
 
 #[test]
+fn numbers_that_a_json_edit_does_not_name_stay_as_they_are_written() {
+    for number in [
+        "123456789012345678901",
+        "18446744073709551616",
+        "0.1234567890123456789012",
+        "1.10",
+        "1e2",
+        "-0",
+        "1E400",
+        "-1.5E-7",
+    ] {
+        let (old, new) = (
+            format!("{{\"id\": {number}, \"in\": [{number}]}}\n"),
+            format!("{{\n  \"id\": {number},\n  \"in\": [\n    {number}\n  ],\n  \"x\": 1\n}}\n"),
+        );
+        assert_eq!(edited("[{json: {x: 1}}]", &old), Ok(new), "{number}");
+    }
+}
+
+#[test]
+fn json_that_is_nested_too_deep_is_refused() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let error = edited("[{json: {x: 1}}]", &deep).unwrap_err();
+    assert!(error.to_string().contains("nested more than 128 levels deep"), "{error}");
+}
+
+#[test]
 fn a_step_that_cannot_be_applied_says_why() {
     let restless = Reason::Restless { pattern: "a".to_owned() };
     let open = Reason::BlockNotClosed { line: 2, end: "# END ccm".to_owned() };
@@ -111,6 +154,7 @@ fn a_step_that_cannot_be_applied_says_why() {
         ("[{block: '# END ccm'}]", "", Reason::NotStable),
         ("[{line: a}, {line: a, ensure: absent}]", "", Reason::Undone),
         ("[{toml: {key: a.b, value: 1}}]", "a = 1\n", Reason::NotATable { key: "a".to_owned() }),
+        ("[{json: {x: 1}}]", r#"{"a":1,"b":{"c":1,"\u0063":2}}"#, Reason::KeyTwice { key: "c".to_owned() }),
     ];
     for (yaml, old, reason) in rows {
         assert_eq!(edited(yaml, old).map_err(|error| error.reason), Err(reason), "{yaml}");
@@ -126,6 +170,12 @@ fn a_step_that_is_written_wrongly_says_how() {
         ("[{line: a, block: b}]", "does one thing, not line and block"),
         ("[{line: a, marker: b}]", "`marker` means nothing to `line`"),
         ("[{replace: a}]", "`replace` needs `with`"),
+        ("[{replace: '^(a)$', with: '$1_x b'}]", "group `1_x`, which `^(a)$` does not have; `$${1}_x` is"),
+        ("[{replace: '^(a)$', with: '${2}'}]", "names the group `2`"),
+        (
+            "[{replace: a, with: 'b $$ $HOME'}]",
+            "names the group `HOME`, which `a` does not have; `$$HOME` is",
+        ),
         ("[{line: \"a\\nb\"}]", "more than one line"),
         ("[{ini: {key: a}}]", "needs a `value`"),
         ("[{keyvalue: {key: a}}]", "needs a `value`"),

@@ -1,60 +1,12 @@
-//! `json` and `toml`: values in files that programs read.
+//! `toml`: a value in a file that programs read; comments and order stay.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toml_edit::{DocumentMut, Item, Key, Table, TableLike};
 
 use super::Reason;
 
-/// Merges a patch into a JSON text as RFC 7396 says: maps merge, null removes, anything else replaces.
-pub(super) fn merge_json(text: &str, patch: &Value) -> Result<String, Reason> {
-    let failed = |error: serde_json::Error| Reason::NotParsed { format: "JSON", error: error.to_string() };
-    let old: Value = if text.trim().is_empty() {
-        Map::new().into()
-    } else {
-        serde_json::from_str(text).map_err(failed)?
-    };
-    let mut new = old.clone();
-    merge(&mut new, patch);
-    if new == old && !text.trim().is_empty() {
-        return Ok(text.to_owned());
-    }
-    let indent = indent(text);
-    let mut bytes = Vec::new();
-    let format = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
-    let mut writer = serde_json::Serializer::with_formatter(&mut bytes, format);
-    serde::Serialize::serialize(&new, &mut writer).map_err(failed)?;
-    if text.is_empty() || text.ends_with('\n') {
-        bytes.push(b'\n');
-    }
-    String::from_utf8(bytes).map_err(|error| Reason::NotParsed { format: "JSON", error: error.to_string() })
-}
-
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = Map::new().into();
-    }
-    let Value::Object(target) = target else { return };
-    for (key, value) in patch {
-        if value.is_null() {
-            target.shift_remove(key);
-        } else {
-            merge(target.entry(key.clone()).or_insert(Value::Null), value);
-        }
-    }
-}
-
-/// Returns how far the text indents its first level.
-fn indent(text: &str) -> &str {
-    let indented = text.lines().find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
-    indented.map_or("  ", |line| &line[..line.len() - line.trim_start().len()])
-}
-
-/// Sets a dotted key of a TOML text, or removes it where there is no value; comments and order stay.
-pub(super) fn edit_toml(text: &str, keys: &[Key], value: Option<&Value>) -> Result<String, Reason> {
+/// Sets a dotted key of a TOML text, or removes it where there is no value.
+pub(super) fn edit(text: &str, keys: &[Key], value: Option<&Value>) -> Result<String, Reason> {
     let failed =
         |error: toml_edit::TomlError| Reason::NotParsed { format: "TOML", error: error.message().to_owned() };
     let mut document: DocumentMut = text.parse().map_err(failed)?;
