@@ -79,15 +79,19 @@ impl Key<'_> {
     }
 }
 
-/// Returns a value and the comment behind it, with the blanks between them. A comment begins with `;` or `#` behind a
-/// blank, and not within quotes.
+/// Returns a value and the comment behind it, with the blanks between them. A comment begins with `;` or `#` between two
+/// blanks, and not within quotes: `a #b` is a value, as a password may be.
 fn split(value: &str) -> (&str, &str) {
     let mut quote = None;
     for (at, character) in value.char_indices() {
         match character {
             '"' | '\'' if quote.is_none() => quote = Some(character),
             _ if quote == Some(character) => quote = None,
-            ';' | '#' if quote.is_none() && value[..at].ends_with([' ', '\t']) => {
+            ';' | '#'
+                if quote.is_none()
+                    && value[..at].ends_with([' ', '\t'])
+                    && value[at + 1..].starts_with([' ', '\t']) =>
+            {
                 return value.split_at(value[..at].trim_end().len());
             }
             _ => {}

@@ -69,6 +69,7 @@ fn every_step_does_what_its_table_says() {
         ("[{ini: {section: a, key: k, ensure: absent}}]", "[a]\nk=1\n", "[a]\n"),
         ("[{ini: {section: main, key: k, value: true}}]", "[main]\nk : false\n", "[main]\nk : true\n"),
         ("[{ini: {key: k, value: 1}}]", "k = 1 ; comment\n", "k = 1 ; comment\n"),
+        ("[{ini: {key: k, value: a}}]", "k = a #b\n", "k = a\n"),
         ("[{ini: {key: k, value: 2}}]", "k = 1\t# comment\n", "k = 2\t# comment\n"),
         ("[{ini: {key: k, value: '#fff'}}]", "k = #000 ; c\n", "k = #fff ; c\n"),
         ("[{ini: {key: k, value: x}}]", "k = sh -c \"a ; b\"\n", "k = x\n"),
