@@ -45,6 +45,10 @@ pub(super) fn merge(text: &str, patch: &Value) -> Result<String, Reason> {
     if text.is_empty() || text.ends_with('\n') {
         written.push('\n');
     }
+    if text.contains("\r\n") {
+        // Within texts and keys there is no line end that is not escaped.
+        written = written.replace('\n', "\r\n");
+    }
     Ok(written)
 }
 
