@@ -83,7 +83,7 @@ impl Intake {
         tell: &dyn Fn(usize) -> Sender<News>,
         workshop: Workshop,
     ) -> Result<Self, String> {
-        let signers = config.written.require_signature.then(|| config.written.allowed_signers.clone().into());
+        let signers = config.signers.as_ref().map(|signers| signers.path.clone());
         let spread = if config.splay.is_zero() { config.splay } else { SPREAD };
         let mut slots = Vec::new();
         for (number, (address, purpose)) in config.sources().enumerate() {
