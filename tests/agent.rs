@@ -36,6 +36,8 @@ fn a_configuration_is_checked_with_line_and_hint() {
         ("manifests: [a.yaml]\nintervall: 5m\n", "agent.yaml:2:1"),
         ("manifests: [a.yaml]\ninterval: 5s\n", "give at least 30s"),
         ("interval: 5m\n", "no manifests"),
+        ("manifests: [a.yaml]\nevents: ccm.events x\n", "agent.yaml:2:9"),
+        ("manifests: [a.yaml]\nregistration_stream: a b.>\n", "agent.yaml:2:22"),
         ("manifests: [a.yaml\n", "agent.yaml"),
     ] {
         let world = World::new().beside("agent.yaml", config);
@@ -43,6 +45,34 @@ fn a_configuration_is_checked_with_line_and_hint() {
         world.ccm(["agent", "--config", "agent.yaml"]).run().exits(2).complains(expected);
     }
     World::new().ccm(["agent", "--config", "nowhere.yaml"]).run().exits(2).complains("nowhere.yaml");
+}
+
+#[test]
+fn a_mistake_in_the_configuration_shows_no_password() {
+    for config in [
+        "manifests:\n  - \"http://u:TOPSECRET@127.0.0.1:99999/x.tar.gz?token=TOKSECRET\"\n",
+        "manifests:\n  - \"http://127.0.0.1:99999/x.tar.gz?token=TOKSECRET\"\n",
+        "manifests: [\"http://u:TOPSECRET@h/x.tar.gz\", \"http://u:TOPSECRET@h/x.tar.gz\"]\n",
+        "manifests: [\"http://h/x?token=TOKSECRET\", \"http://h/x?token=TOKSECRET\"]\n",
+        "manifests: \"http://u:TOPSECRET@h/x.tar.gz\"\n",
+        "manifests: [\"http://u:TOPSECRET@h/x.tar.gz\", {}]\n",
+        "manifests: [a.yaml]\nexternal_data_url: \"http://u:TOPSECRET@h:99999/x\"\n",
+        "manifests: [a.yaml]\nexternal_data_url: \"file://u:TOPSECRET@h/x\"\n",
+        "manifests: [a.yaml]\nexternal_data: \"http://u:TOPSECRET@h/x\"\n",
+        "manifests: [\"http://u:TOPSECRET@h/x.tar.gz\"\n",
+        "manifests: [\"http://u:TOPSECRET@h/x.tar.gz\"]\nmanifests: [\"http://u:TOPSECRET@h/y\"]\n",
+        "- \"http://u:TOPSECRET@h/x.tar.gz\"\n",
+        "\"http://u:TOPSECRET@h/x.tar.gz\"\n",
+    ] {
+        let world = World::new().beside("agent.yaml", config);
+        for task in ["--check", "--once", "--log-format=json"] {
+            let outcome = world.ccm(["agent", task, "--config", "agent.yaml"]).run();
+            outcome.exits(2).complains("agent.yaml").never_says("TOPSECRET").never_says("TOKSECRET");
+        }
+    }
+    // Other lines are shown as before.
+    let world = World::new().beside("agent.yaml", "manifests: [\"http://u:TOPSECRET@h/x\"]\nintervall: 5m\n");
+    world.ccm(["agent", "--check", "--config", "agent.yaml"]).run().exits(2).complains("intervall: 5m");
 }
 
 #[test]
@@ -185,6 +215,32 @@ fn what_fights_back_is_left_alone_by_name_until_somebody_asks() {
             && run.stdout.contains(": 1 changed, 0 failed")
     });
     assert!(is_left_alone, "{}", agent.log());
+}
+
+#[test]
+fn a_source_that_is_edited_again_and_again_is_no_fight() {
+    let world = World::new()
+        .manifest("- file:\n    - $W/a: { source: files/a, $OWN, mode: '0644' }\n")
+        .beside("files/a", "0")
+        .beside("agent.yaml", configured(""));
+    let agent = Agent::start(&world);
+    agent.makes("a", "0");
+    agent.says("msg=applied", 1);
+    for edit in 1..=6 {
+        fs::write(world.base().join("files/a"), edit.to_string()).unwrap();
+        agent.makes("a", &edit.to_string());
+        agent.says("msg=applied", edit + 1);
+    }
+    assert_eq!(agent.count("it is left alone"), 0, "{}", agent.log());
+    assert_eq!(agent.count("cause=drift"), 0, "{}", agent.log());
+    // What somebody else does to the file itself is one, which new content ends.
+    for repair in 1..=3 {
+        fs::write(world.path("a"), "drift").unwrap();
+        agent.says("cause=drift resources=1 changed=1", repair);
+    }
+    agent.says("it is left alone for a while", 1);
+    fs::write(world.base().join("files/a"), "new").unwrap();
+    agent.makes("a", "new");
 }
 
 /// How many hundredths of a second of work an agent has done.

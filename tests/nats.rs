@@ -91,10 +91,47 @@ fn data_comes_from_a_key_and_templates_ask_for_others() {
 
         client.delete_key("data", "web.motd");
         let outcome = world.ccm(["apply", "site.yaml", "--hiera", "kv://data/common"]).run();
-        outcome.exits(2).complains("kv://data/web.motd is not there, or was deleted").complains("site.yaml:");
+        outcome.exits(1).says("kv://data/web.motd is not there, or was deleted").says("site.yaml:");
         let outcome = world.ccm(["apply", "site.yaml", "--hiera", "kv://data/none"]).run();
         outcome.exits(2).complains("cannot read kv://data/none");
     }
+}
+
+#[test]
+fn what_cannot_be_asked_fails_only_the_resource_that_asks() {
+    let world = World::new()
+        .files(
+            "- $W/a: { content: a }\n\
+             - $W/b: { content: \"${ kvGet('DATA', 'other') }\" }\n\
+             - $W/c: { content: \"${ jinja('c.j2') }\" }\n\
+             - $W/d: { content: \"${ registrations('prod').PrometheusFileSD() }\" }\n\
+             - $W/e: { content: e, control: { if: \"kvGet('DATA', 'other') == 'x'\" } }\n\
+             - $W/f: { content: f }",
+        )
+        .beside("c.j2", "{{ kvGet('DATA', 'other') }}\n");
+    let Some(mut server) = NatsServer::start(&world) else { return };
+    server.client().make_keys("DATA", DirectGets::Allowed);
+    let applied = |problem: &str| {
+        world.apply().exits(1).says(problem);
+        let found = ["a", "b", "c", "d", "e", "f"].map(|name| world.path(name).exists());
+        assert_eq!(found, [true, false, false, false, false, true]);
+    };
+    applied("kv://DATA/other is not there, or was deleted");
+    for name in ["a", "f"] {
+        std::fs::remove_file(world.path(name)).unwrap();
+    }
+    server.kill();
+    applied("cannot connect to NATS");
+    // Nobody is asked for the manifest to be judged, and what is wrong with a question itself is told then.
+    world.validate().exits(0);
+    world.ccm(["apply", "site.yaml", "--render"]).run().exits(0).says("kvGet('DATA', 'other')");
+    let world = World::new().files("- $W/a: { content: \"${ kvGet('a.b', 'c') }\" }");
+    world.validate().exits(2).complains("\"a.b\" is not the name of a bucket");
+    // A name has to be known before anything is applied.
+    let world =
+        World::new().files("- \"$W/${ kvGet('DATA', 'other') }\": { content: x }\n- $W/b: { content: b }");
+    world.apply().exits(2).complains("kvGet");
+    assert!(!world.path("b").exists());
 }
 
 #[test]
@@ -103,11 +140,11 @@ fn a_server_that_is_away_is_an_error_and_asked_once() {
         .files("- $W/a: { content: \"${ kvGet('a', 'b') }${ kvGet('a', 'c') }${ kvGet('a', 'd') }\" }");
     let Some(mut server) = NatsServer::start(&world) else { return };
     server.kill();
-    world.apply().exits(2).complains("cannot connect to NATS at nats://127.0.0.1");
+    world.apply().exits(1).says("cannot connect to NATS at nats://127.0.0.1");
     world.ccm(["apply", "obj://A/b"]).run().exits(2).complains("cannot connect to NATS");
     // A server that takes connections and says nothing is given its time once, and not for every key.
     let listener = std::net::TcpListener::bind(("127.0.0.1", server.port())).unwrap();
-    world.apply().exits(2).complains("cannot connect to NATS").complains("no answer within 5s");
+    world.apply().exits(1).says("cannot connect to NATS").says("no answer within 5s");
     listener.set_nonblocking(true).unwrap();
     assert_eq!(listener.incoming().map_while(Result::ok).count(), 1);
 }

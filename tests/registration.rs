@@ -185,7 +185,11 @@ fn templates_see_registrations() {
     assert_eq!(world.read("c"), format!("10.0.0.1:80\n10.0.0.2:80\n{}", world.read("b")));
     assert_eq!(world.read("d"), "[]");
     // Another stream is named with -R.
-    world.ccm(["apply", "site.yaml", "-R", "OTHER"]).run().exits(2).complains("there is no stream \"OTHER\"");
+    world.ccm(["apply", "site.yaml", "-R", "OTHER"]).run().exits(1).says("there is no stream \"OTHER\"");
+    for command in [&["apply", "site.yaml"][..], &["registration", "query"]] {
+        let outcome = world.ccm(command.iter().chain(&["-R", "a.b"])).run();
+        outcome.exits(2).complains("\"a.b\" is not the name of a stream");
+    }
 }
 
 #[test]

@@ -193,6 +193,69 @@ fn an_agent_that_requires_signatures_takes_nothing_else() {
 }
 
 #[test]
+fn a_bundle_is_judged_again_when_others_may_sign() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new();
+    keys(&world);
+    let folder = world.base().to_owned();
+    let server = Server::start(move |request| {
+        fs::read(folder.join(&request.path[1..])).map_or(Reply::status(404), Reply::body)
+    });
+    let config = |poll: &str| {
+        // A relative path starts at the configuration.
+        let config = format!(
+            "manifests: ['{}']\ninterval: 1h\npoll: {poll}\nsplay: 0s\nrequire_signature: true\nallowed_signers: signers\n",
+            server.url("/site.tar.gz")
+        );
+        fs::write(world.base().join("agent.yaml"), config).unwrap();
+    };
+    let sign = |version: &str, content: &str, key: &str| {
+        packed(&world, content);
+        build(&world, &["--version", version]);
+        world.ccm(["bundle", "sign", "site.tar.gz", "--key", key]).run().exits(0);
+    };
+    let refused = |agent: &Agent| agent.says("not among the allowed signers", 1);
+    let allow = |key: &str| {
+        sh(
+            &format!("echo \"ops@example.org $(cat {key}.pub)\" >signers.new; mv signers.new signers"),
+            world.base(),
+        );
+    };
+    // The next poll sees that the file is another.
+    config("200ms");
+    sign("1", "one", "other");
+    let agent = Agent::start(&world);
+    refused(&agent);
+    allow("other");
+    agent.makes("a", "one");
+    agent.end();
+    // So does whoever is asked to run, long before the next poll.
+    config("1h");
+    sign("2", "two", "key");
+    let agent = Agent::start(&world);
+    refused(&agent);
+    allow("key");
+    world.ccm(["agent", "run"]).run();
+    agent.makes("a", "two");
+}
+
+#[test]
+fn a_check_tells_that_the_file_of_signers_is_missing() {
+    let world = World::new()
+        .beside("etc/agent.yaml", "manifests: [a.yaml]\nrequire_signature: true\nallowed_signers: signers\n")
+        .beside("default.yaml", "manifests: [a.yaml]\nrequire_signature: true\nallowed_signers: broken\n")
+        .beside("broken", "ops@example.org no key\n");
+    let check = |config: &str| world.ccm(["agent", "--check", "--config", config]).run();
+    let missing = check("etc/agent.yaml");
+    missing.exits(2).complains("etc/agent.yaml:3:18").complains("etc/signers: no such file");
+    check("default.yaml").exits(2).complains("default.yaml:3:18").complains("broken:1: ");
+    fs::write(world.base().join("etc/signers"), "").unwrap();
+    check("etc/agent.yaml").exits(0).says("etc/signers");
+}
+
+#[test]
 fn an_old_bundle_that_is_replayed_is_refused_also_by_an_agent_that_was_started_again() {
     if !has("ssh-keygen") {
         return;

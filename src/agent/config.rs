@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::source::{Address, Purpose};
 use crate::{
+    bundle::AllowedSigners,
     document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, closest, from_node},
+    manifest::secret,
     nats,
     resource::keys,
     vocabulary::Duration,
@@ -61,7 +63,8 @@ pub(crate) struct Written {
     pub(crate) monitor_port: u16,
     /// Whether only signed bundles and data are taken from remote sources.
     pub(crate) require_signature: bool,
-    /// The keys that may sign, in the format of ssh-keygen's allowed signers.
+    /// The file with the keys that may sign, in the format of ssh-keygen's allowed signers: a path, absolute or relative to this
+    /// file.
     pub(crate) allowed_signers: String,
     /// The NATS context, as the `nats` program keeps them: a name or an absolute path. `--context` and `NATS_CONTEXT` go over
     /// it.
@@ -133,15 +136,28 @@ pub(crate) struct Config {
     pub(crate) manifests: Vec<Address>,
     pub(crate) data: Option<Address>,
     pub(crate) cache_dir: Option<PathBuf>,
+    /// Who may sign, if what comes from far away must be signed.
+    pub(crate) signers: Option<Signers>,
     /// Where metrics are served: the host, empty for all interfaces, and the port.
     pub(crate) metrics: Option<String>,
     pub(crate) splay: time::Duration,
 }
 
+/// The file of the keys that may sign.
+#[derive(Debug)]
+pub(crate) struct Signers {
+    pub(crate) path: PathBuf,
+    /// Where the configuration names it, or asks for signatures.
+    span: Span,
+}
+
 impl Config {
     /// Reads the configuration, or says everything that is wrong with it. Warnings come with it.
     pub(crate) fn read(source: &Source, path: &Path) -> Result<(Self, Diagnostics), Diagnostics> {
-        let parsed = document::read(source)?;
+        let parsed = document::read(source).map_err(|mut problems| {
+            secret::hide_all(&mut problems, &source.text);
+            problems
+        })?;
         let mut found = Diagnostics::default();
         found.extend(parsed.diagnostics.iter().cloned());
         let entries = match &parsed.root.value {
@@ -150,6 +166,7 @@ impl Config {
             _ => {
                 let message = format!("the configuration is a map of keys, not {}", parsed.root.kind());
                 found.push(Diagnostic::error("not-a-configuration", message).at(parsed.root.span));
+                secret::hide(&mut found, &parsed.root, &source.text);
                 return Err(found);
             }
         };
@@ -158,7 +175,25 @@ impl Config {
             Reading { entries, whole: parsed.root.span, folder: path.parent().unwrap_or(Path::new("/")) };
         let config = reading.judge(written, path, &mut found);
         found.sort();
+        if parsed.diagnostics.is_empty() {
+            secret::hide(&mut found, &parsed.root, &source.text);
+        } else {
+            secret::hide_all(&mut found, &source.text);
+        }
         if found.has_errors() { Err(found) } else { Ok((config, found)) }
+    }
+
+    /// Returns what is wrong with the files that the configuration names. An agent that runs does without them: what is in force
+    /// stays in force, and files may come.
+    pub(crate) fn check_files(&self) -> Diagnostics {
+        let mut found = Diagnostics::default();
+        if let Some(Signers { path, span }) = &self.signers
+            && let Err(error) = AllowedSigners::read(path)
+        {
+            let problem = Diagnostic::error("allowed-signers", format!("allowed_signers: {error}"));
+            found.push(problem.at(*span).with_help("without it nothing that is signed is taken"));
+        }
+        found
     }
 
     /// Returns every source, the data first.
@@ -190,7 +225,14 @@ fn written(entries: &[Entry], found: &mut Diagnostics) -> Written {
         match from_node::<Written>(&alone) {
             Ok(_) => good.push(entry.clone()),
             Err(error) => {
-                let message = format!("{}: {}", entry.key, error.message);
+                let reason = match error.wanted {
+                    // What was found there may be a password.
+                    Some(wanted) if secret::holds_address(&entry.value) => {
+                        format!("expected {wanted}, found something else")
+                    }
+                    _ => error.message,
+                };
+                let message = format!("{}: {reason}", entry.key);
                 found.push(
                     Diagnostic::error("invalid-value", message).at(error.span.unwrap_or(entry.value.span)),
                 );
@@ -231,6 +273,8 @@ impl Reading<'_> {
             let problem = Diagnostic::error("unsigned-data", message);
             found.push(problem.at(self.span("external_data_url")).with_help(help));
         }
+        self.names(&written, found);
+        let signers = self.signers(&written, found);
         let metrics = self.metrics(&written, found);
         let splay = written.splay.unwrap_or_else(|| (written.interval.as_std() / 10).into()).as_std();
         Config {
@@ -238,6 +282,7 @@ impl Reading<'_> {
             manifests,
             data,
             cache_dir: written.cache_dir.as_ref().map(|folder| self.folder.join(folder)),
+            signers,
             metrics,
             splay,
             written,
@@ -298,6 +343,31 @@ impl Reading<'_> {
             let problem = Diagnostic::error("invalid-value", format!("{key}: it must be longer than 0s"));
             found.push(problem.at(self.span(key)));
         }
+    }
+
+    /// Judges what NATS is to know by these names.
+    fn names(&self, written: &Written, found: &mut Diagnostics) {
+        let stream = written.registration_stream.as_deref().map(nats::check_stream);
+        let events = written.events.as_deref().map(nats::check_subject);
+        for (key, checked) in [("registration_stream", stream), ("events", events)] {
+            if let Some(Err(error)) = checked {
+                let problem = Diagnostic::error("invalid-value", format!("{key}: {error}"));
+                found.push(problem.at(self.span(key)));
+            }
+        }
+    }
+
+    fn signers(&self, written: &Written, found: &mut Diagnostics) -> Option<Signers> {
+        if !written.require_signature {
+            return None;
+        }
+        if written.allowed_signers.is_empty() {
+            let problem = Diagnostic::error("invalid-value", "allowed_signers: it is empty");
+            found.push(problem.at(self.span("allowed_signers")));
+        }
+        let is_named = self.entries.iter().any(|entry| entry.key == "allowed_signers");
+        let span = self.span(if is_named { "allowed_signers" } else { "require_signature" });
+        Some(Signers { path: self.folder.join(&written.allowed_signers), span })
     }
 
     fn metrics(&self, written: &Written, found: &mut Diagnostics) -> Option<String> {
@@ -369,6 +439,17 @@ mod tests {
             ("manifests: [a.yaml]\nmetrics: nowhere", "is no address"),
             ("manifests: [a.yaml]\nrequire_signature: true\nexternal_data_url: kv://a/b", "cannot be signed"),
             ("manifests: [a.yaml]\nregistration: perhaps", "registration: "),
+            ("manifests: [a.yaml]\nevents: \"ccm.events x\"", "events: \"ccm.events x\" is not a subject"),
+            ("manifests: [a.yaml]\nevents: ccm.>", "events: \"ccm.>\" is not a subject"),
+            ("manifests: [a.yaml]\nevents: .a..b", "events: \".a..b\" is not a subject"),
+            (
+                "manifests: [a.yaml]\nregistration_stream: a b.>",
+                "registration_stream: \"a b.>\" is not the name",
+            ),
+            (
+                "manifests: [a.yaml]\nrequire_signature: true\nallowed_signers: ''",
+                "allowed_signers: it is empty",
+            ),
             ("- a.yaml", "a map of keys"),
         ] {
             let found = read(text).expect_err(text);

@@ -53,6 +53,8 @@ pub(crate) struct Due {
     pub(crate) unhealthy: BTreeSet<usize>,
     /// Resources that may have drifted.
     pub(crate) subjects: BTreeSet<Subject>,
+    /// Resources of which something else may be wanted.
+    pub(crate) renewed: BTreeSet<Subject>,
     /// When drift was noticed.
     pub(crate) noticed: Option<Instant>,
 }
@@ -62,6 +64,8 @@ pub(crate) struct Due {
 pub(crate) struct Plan {
     pub(crate) cause: Cause,
     pub(crate) extents: Vec<(usize, Extent)>,
+    /// Resources of which something else may be wanted: what is changed of them undoes no drift.
+    pub(crate) renewed: BTreeSet<Subject>,
 }
 
 impl Due {
@@ -75,27 +79,30 @@ impl Due {
     pub(crate) fn plan(&mut self, count: usize, pauses: &Pauses, now: Instant) -> Option<Plan> {
         if let Some(cause) = self.everything.take() {
             *self = Self::default();
-            return Some(Plan { cause, extents: (0..count).map(|number| (number, Extent::Whole)).collect() });
+            let extents = (0..count).map(|number| (number, Extent::Whole)).collect();
+            return Some(Plan { cause, extents, renewed: BTreeSet::new() });
         }
         let mut extents: BTreeMap<usize, Extent> = BTreeMap::new();
         let (changed, unhealthy) = (take(&mut self.manifests), take(&mut self.unhealthy));
-        let cause = match (changed.is_empty(), unhealthy.is_empty()) {
-            (false, _) => Cause::Changed,
-            (true, false) => Cause::Health,
-            (true, true) => Cause::Drift,
-        };
-        extents.extend(changed.into_iter().chain(unhealthy).map(|number| (number, Extent::Whole)));
         let (waiting, ready): (BTreeSet<_>, BTreeSet<_>) =
             take(&mut self.subjects).into_iter().partition(|subject| pauses.of(subject, now).is_some());
         self.subjects = waiting;
-        for Subject { manifest, resource } in ready {
+        let renewed = take(&mut self.renewed);
+        let cause = match (changed.is_empty(), unhealthy.is_empty()) {
+            (false, _) => Cause::Changed,
+            (true, false) => Cause::Health,
+            (true, true) if ready.is_subset(&renewed) => Cause::Changed,
+            (true, true) => Cause::Drift,
+        };
+        extents.extend(changed.into_iter().chain(unhealthy).map(|number| (number, Extent::Whole)));
+        for Subject { manifest, resource } in ready.into_iter().chain(renewed.iter().cloned()) {
             if let Extent::Only(names) =
                 extents.entry(manifest).or_insert_with(|| Extent::Only(HashSet::new()))
             {
                 names.insert(resource);
             }
         }
-        (!extents.is_empty()).then(|| Plan { cause, extents: extents.into_iter().collect() })
+        (!extents.is_empty()).then(|| Plan { cause, extents: extents.into_iter().collect(), renewed })
     }
 
     /// Whether a manifest is to be applied as a whole, which waits for nothing.
@@ -105,7 +112,9 @@ impl Due {
 
     /// Whether something can run now.
     pub(crate) fn is_anything(&self, pauses: &Pauses, now: Instant) -> bool {
-        self.is_whole() || self.subjects.iter().any(|subject| pauses.of(subject, now).is_none())
+        self.is_whole()
+            || !self.renewed.is_empty()
+            || self.subjects.iter().any(|subject| pauses.of(subject, now).is_none())
     }
 
     /// When the first of the resources that are left alone is looked at again.
@@ -132,7 +141,7 @@ mod tests {
         due.all(Cause::Interval);
         due.all(Cause::Asked);
         let plan = due.plan(2, &Pauses::default(), Instant::now()).unwrap();
-        assert_eq!(plan, Plan { cause: Cause::Asked, extents: vec![(0, Extent::Whole), (1, Extent::Whole)] });
+        assert_eq!((plan.cause, plan.extents), (Cause::Asked, vec![(0, Extent::Whole), (1, Extent::Whole)]));
         assert_eq!(due.plan(2, &Pauses::default(), Instant::now()), None);
     }
 
@@ -153,8 +162,23 @@ mod tests {
         due.unhealthy.insert(1);
         due.subjects.insert(subject(1, "/a"));
         let plan = due.plan(3, &Pauses::default(), Instant::now()).unwrap();
-        assert_eq!(plan, Plan { cause: Cause::Health, extents: vec![(1, Extent::Whole)] });
+        assert_eq!((plan.cause, plan.extents), (Cause::Health, vec![(1, Extent::Whole)]));
         assert!(!due.is_anything(&Pauses::default(), Instant::now()));
+    }
+
+    #[test]
+    fn what_is_wanted_anew_is_no_drift_and_drift_beside_it_is() {
+        let only = |name: &str| vec![(0, Extent::Only([subject(0, name).resource].into()))];
+        let mut due = Due::default();
+        due.renewed.insert(subject(0, "/a"));
+        assert!(!due.is_whole() && due.is_anything(&Pauses::default(), Instant::now()));
+        let plan = due.plan(1, &Pauses::default(), Instant::now()).unwrap();
+        assert_eq!((plan.cause, plan.extents), (Cause::Changed, only("/a")));
+        assert_eq!(due.plan(1, &Pauses::default(), Instant::now()), None);
+        due.renewed.insert(subject(0, "/a"));
+        due.subjects.insert(subject(0, "/b"));
+        let plan = due.plan(1, &Pauses::default(), Instant::now()).unwrap();
+        assert_eq!((plan.cause, plan.renewed), (Cause::Drift, [subject(0, "/a")].into()));
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub(crate) struct Slot {
     pub(crate) away: Option<String>,
     /// Why its newest content is not in force.
     pub(crate) refused: Option<String>,
+    /// What the file of allowed signers held when content was last verified.
+    signers: Option<Vec<u8>>,
 }
 
 /// Content that is not in force yet, or was refused.
@@ -83,7 +85,7 @@ impl Intake {
         tell: &dyn Fn(usize) -> Sender<News>,
         workshop: Workshop,
     ) -> Result<Self, String> {
-        let signers = config.written.require_signature.then(|| config.written.allowed_signers.clone().into());
+        let signers = config.signers.as_ref().map(|signers| signers.path.clone());
         let spread = if config.splay.is_zero() { config.splay } else { SPREAD };
         let mut slots = Vec::new();
         for (number, (address, purpose)) in config.sources().enumerate() {
@@ -98,6 +100,7 @@ impl Intake {
                 is_asked: false,
                 away: None,
                 refused: shelf.record().refused.as_ref().map(|refused| refused.reason.clone()),
+                signers: None,
                 shelf,
             };
             slot.restore(workshop);
@@ -139,9 +142,15 @@ impl Intake {
         }
     }
 
-    /// Asks all sources that are far away now.
+    /// Asks all sources that are far away now. What was refused and must be signed is fetched again: it may be that somebody
+    /// else may sign now.
     pub(crate) fn ask_all(&self) {
-        self.slots.iter().filter_map(|slot| slot.fetcher.as_ref()).for_each(Fetcher::ask);
+        for (slot, fetcher) in self.slots.iter().filter_map(|slot| Some((slot, slot.fetcher.as_ref()?))) {
+            if self.signers.is_some() && slot.refused.is_some() {
+                fetcher.forget();
+            }
+            fetcher.ask();
+        }
     }
 
     /// Whether something waits to be judged.
@@ -290,6 +299,9 @@ impl Slot {
                 if self.away.take().is_some() {
                     log.info("the source is back", &[("source", &self.address)]);
                 }
+                if let Some(signers) = signers {
+                    self.judge_again(signers);
+                }
             }
             News::Failed(FetchError::Interrupted) => {}
             News::Failed(error) => {
@@ -313,6 +325,7 @@ impl Slot {
                     self.forget_refused(log);
                     return;
                 }
+                self.signers = signers.map(held);
                 let (digest, version) = (arrival.digest.clone(), arrival.version.clone());
                 match self.prepare(*arrival, signers, workshop) {
                     Ok(candidate) => self.candidate = Some(candidate),
@@ -404,6 +417,17 @@ impl Slot {
         }
     }
 
+    /// Fetches what was refused again if others may sign now.
+    fn judge_again(&mut self, signers: &Path) {
+        if let (Some(_), Some(known), Some(fetcher)) = (&self.refused, &self.signers, &self.fetcher)
+            && *known != held(signers)
+        {
+            self.signers = None;
+            fetcher.forget();
+            fetcher.ask();
+        }
+    }
+
     /// Takes what was fetched last for never seen.
     fn fetch_again(&mut self) {
         self.seen = None;
@@ -449,6 +473,11 @@ impl Slot {
         }
         let _ = self.shelf.reconcile().and_then(|()| self.shelf.tidy(&[]));
     }
+}
+
+/// Returns what the file of allowed signers holds. One that cannot be read holds nothing: reading it for a signature tells why.
+fn held(signers: &Path) -> Vec<u8> {
+    AllowedSigners::text(signers).unwrap_or_default()
 }
 
 /// Why content cannot be used.

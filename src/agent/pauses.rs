@@ -75,6 +75,11 @@ impl Pauses {
         all
     }
 
+    /// Ends the pause of a resource of which something else may be wanted.
+    pub(crate) fn end_one(&mut self, subject: &Subject) {
+        self.0.remove(subject);
+    }
+
     /// Ends the pauses of what a manifest says: it, or its data, is new.
     pub(crate) fn end(&mut self, manifest: usize) {
         self.0.retain(|subject, _| subject.manifest != manifest);

@@ -45,16 +45,27 @@ pub(crate) struct Subject {
 /// What an event concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
-    /// A resource, by its place in the list of its manifest.
-    Resource { manifest: u32, place: u32 },
+    /// Part of a resource, by its place in the list of its manifest.
+    Resource { manifest: u32, place: u32, part: Part },
     /// A source of this machine, by its number.
     Source(u32),
+}
+
+/// What of a resource an event concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Part {
+    /// What it manages, and what that depends on.
+    State,
+    /// A file that comes with the manifest and says what is wanted.
+    Source,
 }
 
 /// What has happened.
 #[derive(Debug, Default)]
 pub(crate) struct Drift {
     pub(crate) subjects: BTreeSet<Subject>,
+    /// Resources of which something else may be wanted now: that is no drift.
+    pub(crate) renewed: BTreeSet<Subject>,
     pub(crate) sources: BTreeSet<usize>,
     /// More happened than could be told: anything may have drifted.
     pub(crate) anything: bool,
@@ -62,7 +73,7 @@ pub(crate) struct Drift {
 
 impl Drift {
     pub(crate) fn is_empty(&self) -> bool {
-        self.subjects.is_empty() && self.sources.is_empty() && !self.anything
+        self.subjects.is_empty() && self.renewed.is_empty() && self.sources.is_empty() && !self.anything
     }
 }
 
@@ -73,7 +84,7 @@ pub(crate) struct OwnWrites(HashMap<PathBuf, Stamp>);
 impl OwnWrites {
     /// Notes how the paths are that a resource depends on, after it was changed.
     pub(crate) fn note(&mut self, watches: &Watches, folder: &Path) {
-        for path in paths(watches, folder) {
+        for (path, _) in paths(watches, folder) {
             let stamp = Stamp::of(&path);
             self.0.insert(path, stamp);
         }
@@ -220,10 +231,10 @@ impl Watching {
         let mut ways = HashMap::new();
         for (place, (_, watches)) in resources.enumerate() {
             let place = u32::try_from(place).unwrap_or(u32::MAX);
-            let target = Target::Resource { manifest: number, place };
-            for path in paths(watches, folder) {
-                self.insert(&path, target, &mut ways);
+            for (path, part) in paths(watches, folder) {
+                self.insert(&path, Target::Resource { manifest: number, place, part }, &mut ways);
             }
+            let target = Target::Resource { manifest: number, place, part: Part::State };
             for path in &watches.folders {
                 let path = resolved(&folder.join(path));
                 self.walk_to(&path);
@@ -347,10 +358,14 @@ impl Watching {
                 Target::Source(number) => {
                     drift.sources.insert(number as usize);
                 }
-                Target::Resource { manifest, place } => {
+                Target::Resource { manifest, place, part } => {
                     let manifest = manifest as usize;
                     let resource = self.wanted.get(manifest).and_then(|wanted| wanted.resource(place));
-                    drift.subjects.extend(resource.map(|resource| Subject { manifest, resource }));
+                    let concerned = match part {
+                        Part::State => &mut drift.subjects,
+                        Part::Source => &mut drift.renewed,
+                    };
+                    concerned.extend(resource.map(|resource| Subject { manifest, resource }));
                 }
             }
         }
@@ -425,13 +440,16 @@ struct Found {
 }
 
 /// Returns the paths that somebody depends on, the books of packages and accounts among them.
-fn paths(watches: &Watches, folder: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = watches.paths.iter().map(|path| folder.join(path)).collect();
+fn paths(watches: &Watches, folder: &Path) -> Vec<(PathBuf, Part)> {
+    // What is managed has an absolute path; what has a relative one comes with the manifest.
+    let part = |path: &Path| if path.is_relative() { Part::Source } else { Part::State };
+    let mut all: Vec<_> = watches.paths.iter().map(|path| (folder.join(path), part(path))).collect();
+    let book = |path: &&str| (PathBuf::from(path), Part::State);
     if !watches.packages.is_empty() {
-        all.extend(PACKAGES.iter().map(PathBuf::from));
+        all.extend(PACKAGES.iter().map(book));
     }
     if !watches.users.is_empty() || !watches.groups.is_empty() {
-        all.extend(ACCOUNTS.iter().map(PathBuf::from));
+        all.extend(ACCOUNTS.iter().map(book));
     }
     all
 }

@@ -36,9 +36,14 @@ pub(crate) enum SignersError {
 
 impl AllowedSigners {
     pub(crate) fn read(path: &Path) -> Result<Self, SignersError> {
+        Self::parse(&path.display().to_string(), &String::from_utf8_lossy(&Self::text(path)?))
+    }
+
+    /// Reads the file without judging it.
+    pub(crate) fn text(path: &Path) -> Result<Vec<u8>, SignersError> {
         let bytes = input::read_file(path, LARGEST)
             .map_err(|error| UnreadableInput { path: path.to_owned(), error })?;
-        Self::parse(&path.display().to_string(), &String::from_utf8_lossy(&bytes))
+        Ok(bytes)
     }
 
     fn parse(name: &str, text: &str) -> Result<Self, SignersError> {

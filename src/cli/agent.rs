@@ -143,9 +143,13 @@ impl Work {
             Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
             None => find().ok_or_else(no_configuration)?,
         };
-        let (config, warnings) = read(&path)?;
+        let (source, config, warnings) = read(&path)?;
         show(&warnings);
         if self.task == Task::Check {
+            let problems = config.check_files();
+            if problems.has_errors() {
+                return Err(Failure::problems(source, problems));
+            }
             describe(&config, output);
             return Ok(Exit::Success);
         }
@@ -187,13 +191,16 @@ fn no_configuration() -> Failure {
     ))
 }
 
-fn read(path: &Path) -> Result<(Config, Vec<Review>), Failure> {
+fn read(path: &Path) -> Result<(Source, Config, Vec<Review>), Failure> {
     let bytes = input::read_file(path, LARGEST)
         .map_err(|error| Failure::new(UnreadableInput { path: path.to_owned(), error }.to_string()))?;
     let source =
         Source::read(path.display().to_string(), bytes).map_err(|problem| Failure::new(problem.message))?;
     match Config::read(&source, path) {
-        Ok((config, warnings)) => Ok((config, warnings.review(&source).into_iter().collect())),
+        Ok((config, warnings)) => {
+            let reviews = warnings.review(&source).into_iter().collect();
+            Ok((source, config, reviews))
+        }
         Err(problems) => Err(Failure::problems(source, problems)),
     }
 }
@@ -218,8 +225,8 @@ fn describe(config: &Config, output: &mut Output) {
     if let Some(interval) = written.health_check_interval {
         output.line(&format!("health checks every {interval}"));
     }
-    if written.require_signature {
-        output.line(&format!("signed by the keys in {}", written.allowed_signers));
+    if let Some(signers) = &config.signers {
+        output.line(&format!("signed by the keys in {}", signers.path.display()));
     }
     if let Some(address) = &config.metrics {
         output.line(&format!("metrics: {address}"));
@@ -278,7 +285,7 @@ impl Surroundings for Machine {
     }
 
     fn configuration(&self) -> Result<Config, String> {
-        let (config, warnings) = read(&self.config).map_err(|failure| failure.to_string())?;
+        let (_, config, warnings) = read(&self.config).map_err(|failure| failure.to_string())?;
         show(&warnings);
         Ok(config)
     }

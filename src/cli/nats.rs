@@ -5,7 +5,7 @@ use std::{env, sync::Arc};
 use clap::{Arg, ArgMatches, builder::NonEmptyStringValueParser};
 
 use super::or_variable;
-use crate::nats::{ContextChoice, DEFAULT_CONTEXT, Nats, REGISTRATION_STREAM};
+use crate::nats::{ContextChoice, DEFAULT_CONTEXT, Nats, REGISTRATION_STREAM, check_stream};
 
 /// What the flags say.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) fn stream_argument() -> Arg {
         .long("registration")
         .short('R')
         .value_name("STREAM")
-        .value_parser(NonEmptyStringValueParser::new())
+        .value_parser(|text: &str| check_stream(text).map(|()| text.to_owned()))
         .help("The stream that registrations() reads (default REGISTRATION)")
 }
 

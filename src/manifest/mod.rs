@@ -7,7 +7,7 @@ mod references;
 mod repetition;
 mod rule_files;
 mod schema;
-mod secret;
+pub(crate) mod secret;
 mod source;
 
 pub(crate) use bundle::Bundle;

@@ -1,4 +1,4 @@
-//! What must not be quoted from a manifest.
+//! What must not be quoted from a manifest or the configuration of the agent.
 //!
 //! A message shows the line it is about, and on that line may stand what a sensitive resource holds, a password, or a signature.
 
@@ -15,7 +15,7 @@ use crate::{
 const MARK: &str = "sensitive";
 
 /// Leaves the excerpts out of problems that would show lines of a sensitive resource.
-pub(super) fn hide(problems: &mut [Diagnostic], root: &Node, text: &str) {
+pub(crate) fn hide(problems: &mut [Diagnostic], root: &Node, text: &str) {
     if problems.is_empty() {
         return;
     }
@@ -37,7 +37,7 @@ pub(super) fn hide(problems: &mut [Diagnostic], root: &Node, text: &str) {
 }
 
 /// Of a text that cannot be read, nobody knows what in it is sensitive.
-pub(super) fn hide_all(problems: &mut [Diagnostic], text: &str) {
+pub(crate) fn hide_all(problems: &mut [Diagnostic], text: &str) {
     if text.contains(MARK) || holds_secrets(text) || secret_keys().iter().any(|key| text.contains(key)) {
         for problem in problems {
             problem.excerpt = Excerpt::Hidden;
@@ -49,7 +49,10 @@ pub(super) fn hide_all(problems: &mut [Diagnostic], text: &str) {
 /// password or query in them. Whether something in the node is marked.
 fn collect(node: &Node, secrets: &mut Vec<Span>) -> bool {
     match &node.value {
-        Value::Scalar(_) => false,
+        Value::Scalar(_) => {
+            secrets.extend(is_address(node).then_some(node.span));
+            false
+        }
         Value::Map(_) if is_marked(node) => {
             secrets.push(node.span);
             true
@@ -84,6 +87,15 @@ fn collect(node: &Node, secrets: &mut Vec<Span>) -> bool {
 /// Also one that is misspelt holds what was meant for it.
 fn is_secret_key(key: &String) -> bool {
     secret_keys().contains(key) || closest(key, secret_keys().iter().map(String::as_str)).is_some()
+}
+
+/// Returns whether an address with a password or query is in a value.
+pub(crate) fn holds_address(node: &Node) -> bool {
+    match &node.value {
+        Value::Scalar(_) => is_address(node),
+        Value::Map(entries) => entries.iter().any(|entry| holds_address(&entry.value)),
+        Value::Seq(items) => items.iter().any(holds_address),
+    }
 }
 
 fn is_address(node: &Node) -> bool {

@@ -250,7 +250,8 @@ impl<'a> Expansion<'a> {
             return None;
         }
         let evaluated = condition.evaluate(&scope);
-        if scope.take_unlearned().is_some() {
+        let waits = scope.take_waits_for_fleet();
+        if scope.take_unlearned().is_some() || waits {
             return None;
         }
         match evaluated {

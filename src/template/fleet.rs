@@ -1,6 +1,6 @@
 //! Functions that ask a fleet: `kvGet`, `registrations` and `prometheusFileSD`.
 
-use ccm_expr::{CallError, Value};
+use ccm_expr::{CallError, ErrorKind, Value};
 
 use super::Scope;
 use crate::{
@@ -74,6 +74,12 @@ impl Scope {
     }
 
     fn nats(&self) -> Result<&Nats, CallError> {
+        // A server that is away is the failure of the resource that asks it, and not of the whole manifest.
+        if self.is_before_run() {
+            self.waits_for_fleet.set(true);
+            let kind = ErrorKind::NotYet("NATS is asked only when the turn of the resource comes".to_owned());
+            return Err(CallError { kind, help: None, argument: None });
+        }
         // What it says may be something else when the turn of the resource comes.
         self.has_read.set(true);
         self.nats.as_deref().ok_or_else(|| CallError::new("NATS cannot be asked here"))

@@ -70,7 +70,8 @@ impl Place<'_> {
         }
         let value = evaluate(&template, self.scalar, scope);
         let (has_read, doubts) = (scope.take_has_read(), scope.take_doubts());
-        if scope.take_unlearned().is_some() {
+        let waits = scope.take_waits_for_fleet();
+        if scope.take_unlearned().is_some() || waits {
             return None;
         }
         match value {

@@ -48,6 +48,8 @@ pub(crate) struct Scope {
     foreign: RefCell<Vec<Foreign>>,
     /// Whether a file was read.
     pub(super) has_read: Cell<bool>,
+    /// Whether a fleet was to be asked before the run.
+    pub(super) waits_for_fleet: Cell<bool>,
 }
 
 /// Tells what files would hold after the earlier resources of a dry run.
@@ -138,6 +140,7 @@ impl Scope {
             doubts: RefCell::default(),
             foreign: RefCell::default(),
             has_read: Cell::new(false),
+            waits_for_fleet: Cell::new(false),
         }
     }
 
@@ -254,7 +257,7 @@ impl Scope {
 
     /// Notes a sign of another template language. In a run nobody asks: it was told before.
     pub(super) fn note_foreign(&self, found: Foreign) {
-        if self.reach == Reach::Manifest {
+        if self.is_before_run() {
             self.foreign.borrow_mut().push(found);
         }
     }
@@ -267,6 +270,16 @@ impl Scope {
     /// Returns whether a file was read since this was last asked.
     pub(super) fn take_has_read(&self) -> bool {
         self.has_read.take()
+    }
+
+    /// Returns whether a fleet was to be asked since this was last asked, and is not before the run.
+    pub(crate) fn take_waits_for_fleet(&self) -> bool {
+        self.waits_for_fleet.take()
+    }
+
+    /// Whether nothing was applied yet.
+    pub(super) fn is_before_run(&self) -> bool {
+        self.reach == Reach::Manifest
     }
 
     /// Returns where relative paths start.

@@ -129,5 +129,7 @@ impl Agent<'_> {
             }
         }
         self.due.subjects.extend(drift.subjects);
+        drift.renewed.iter().for_each(|subject| self.pauses.end_one(subject));
+        self.due.renewed.extend(drift.renewed);
     }
 }

@@ -60,7 +60,7 @@ impl Agent<'_> {
         let mut own = OwnWrites::default();
         let outcomes = round.run(&self.intake, &plan.extents, self.watching.as_mut(), &mut own);
         if plan.cause == Cause::Drift {
-            self.note_repairs(&outcomes, noticed);
+            self.note_repairs(&outcomes, plan, noticed);
         } else {
             self.listen_to_units();
         }
@@ -93,9 +93,11 @@ impl Agent<'_> {
     }
 
     /// Counts repairs, and leaves alone what needs them again and again.
-    fn note_repairs(&mut self, outcomes: &[Outcome], noticed: Option<Instant>) {
+    fn note_repairs(&mut self, outcomes: &[Outcome], plan: &Plan, noticed: Option<Instant>) {
         let now = Instant::now();
-        let repaired: Vec<&Repair> = outcomes.iter().flat_map(|outcome| &outcome.repaired).collect();
+        let repaired = outcomes.iter().flat_map(|outcome| &outcome.repaired);
+        let repaired: Vec<&Repair> =
+            repaired.filter(|repair| !plan.renewed.contains(&repair.subject)).collect();
         if let Some(noticed) = noticed.filter(|_| !repaired.is_empty()) {
             self.exported.metrics.observe(&metrics::REPAIR_LATENCY, &[], now - noticed);
         }

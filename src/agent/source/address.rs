@@ -35,7 +35,7 @@ impl Address {
         if let Some(path) = text.strip_prefix("file://") {
             return match path.strip_prefix("localhost").unwrap_or(path) {
                 path if path.starts_with('/') => Ok(Self::Path(clean(Path::new(path)))),
-                _ => Err(format!("`{text}` names no absolute path: write file:///path")),
+                _ => Err("it names no absolute path: write file:///path".to_owned()),
             };
         }
         if let Some(address) = nats::Address::from_argument(text) {

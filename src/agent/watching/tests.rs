@@ -23,7 +23,7 @@ impl Trial {
     fn take_in(&mut self, files: &[&str]) {
         let watches: Vec<_> = files
             .iter()
-            .map(|file| Watches { paths: vec![PathBuf::from(file)], ..Watches::default() })
+            .map(|file| Watches { paths: vec![self.folder.join(file)], ..Watches::default() })
             .collect();
         let named = files.iter().zip(&watches).map(|(file, watches)| {
             (Reference { kind: "file".to_owned(), name: (*file).to_owned() }, watches)
@@ -71,6 +71,28 @@ fn only_what_depends_on_an_event_is_named() {
     trial.drifts(&none, "b");
     fs::remove_file(trial.path("a")).unwrap();
     trial.drifts(&none, "a");
+}
+
+#[test]
+fn a_source_beside_the_manifest_that_changes_is_no_drift() {
+    let mut trial = Trial::new("source", &[]);
+    let watches =
+        Watches { paths: vec![trial.path("managed"), PathBuf::from("files/a")], ..Watches::default() };
+    let reference = Reference { kind: "file".to_owned(), name: "managed".to_owned() };
+    let folder = trial.folder.clone();
+    fs::create_dir(folder.join("files")).unwrap();
+    trial.watching.set(0, &folder, [(reference.clone(), &watches)].into_iter());
+    fs::write(folder.join("files/a"), "").unwrap();
+    let subject = Subject { manifest: 0, resource: reference };
+    let attempt = |_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let drift = trial.watching.drift(&OwnWrites::default());
+        assert!(drift.subjects.is_empty(), "{drift:?}");
+        drift.renewed.contains(&subject)
+    };
+    assert!((0..60_000).any(attempt), "the source is not noticed");
+    fs::write(folder.join("managed"), "").unwrap();
+    trial.drifts(&OwnWrites::default(), "managed");
 }
 
 #[test]
