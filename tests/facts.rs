@@ -86,7 +86,7 @@ fn a_broken_file_in_a_folder_is_a_warning_and_a_broken_flag_an_error() {
     let world = World::new()
         .beside("home/.config/choria/ccm/facts.yaml", "role: [\n")
         .beside("broken.yaml", "a: 1\na: 2\n");
-    facts(&world, &["os"]).exits(0).complains("facts.yaml:2:");
+    facts(&world, &["os"]).exits(0).complains("facts.yaml:1:7").complains("this bracket is never closed");
     facts(&world, &["os", "--facts", "broken.yaml"]).exits(2).complains("broken.yaml:2:1");
     facts(&world, &["os", "--facts", "missing.yaml"]).exits(2).complains("missing.yaml");
     facts(&world, &["os", "--fact", "role"]).exits(2).complains("KEY=VALUE");

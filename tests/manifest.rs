@@ -338,7 +338,7 @@ fn mistakes_are_told_with_their_place_and_what_was_probably_meant() {
             "",
         ),
         ("a: 1\na: 2", "2:1", "`a`", ""),
-        ("- file: [", "1:10", "the text ends in the middle of a value", ""),
+        ("- file: [", "1:9", "this bracket is never closed", ""),
         ("- file: \"x", "1:9", "this quote is never closed", ""),
         ("- file:\n\t- x", "2:1", "", "tab"),
     ] {

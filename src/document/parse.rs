@@ -172,13 +172,18 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Returns the problem with the bracket that is still open, where that is on an earlier line: it may be what is wrong.
+    /// Returns the problem with the bracket that is still open, where that is on an earlier line: it may be what is wrong. At the
+    /// end of the text it is.
     fn in_brackets(&self, problem: Diagnostic) -> Diagnostic {
         let innermost = self.open.last().filter(|open| open.written == Written::Flow);
         let (Some(Open { start, .. }), Some(span)) = (innermost, problem.span) else { return problem };
+        let bracket = Span { start: *start, end: start + 1 };
+        if span.start as usize >= self.text.trim_end().len() {
+            return Diagnostic::error("yaml-syntax", "this bracket is never closed").at(bracket);
+        }
         match self.text.get(*start as usize..span.start as usize) {
             Some(between) if between.contains('\n') => {
-                problem.with_also(Span { start: *start, end: start + 1 }, "this bracket is not closed yet")
+                problem.with_also(bracket, "this bracket is not closed yet")
             }
             _ => problem,
         }
