@@ -52,11 +52,7 @@ fn old_text(want: &Properties, cx: &Context) -> Result<Option<String>, Error> {
     match prediction.text(want.name.as_path()) {
         Some(PredictedText::Text(text)) => return Ok(Some(text)),
         Some(PredictedText::Unknown | PredictedText::Nothing) => return Ok(None),
-        Some(PredictedText::CopyOf(source)) => match prediction.text(&source) {
-            None => path = prediction.files.target_on_disk(&source),
-            Some(PredictedText::Text(text)) => return Ok(Some(text)),
-            Some(_) => return Ok(None),
-        },
+        Some(PredictedText::CopyOf(source)) => path = source,
         None => {}
     }
     let failed = |reason: String| Error::new(format!("cannot edit {}: {reason}", want.name)).on("edit");

@@ -2,13 +2,11 @@
 
 use regex::Regex;
 
-use crate::vocabulary::{NotAWord, Pattern};
+use crate::vocabulary::Pattern;
 
 /// A pattern, and the text that stands in place of each match.
 pub(super) struct Replacement<'a> {
     pattern: Pattern,
-    /// The same pattern for texts whose lines end with CR LF: `$` matches before both, and `.` neither of them.
-    crlf: Pattern,
     /// `$1` and `$name` stand for groups of the pattern.
     with: &'a str,
 }
@@ -25,17 +23,16 @@ impl<'a> Replacement<'a> {
             };
             return Err(format!("`with` names the group `{name}`, which `{pattern}` does not have; {help}"));
         }
-        // A pattern that names the CR itself is about the ends of lines, and sees them as they are.
-        let names_cr = pattern.as_str().contains("\\r") || pattern.as_str().contains('\r');
-        let crlf = if names_cr { Ok(pattern.clone()) } else { format!("(?R){pattern}").parse() };
-        let crlf = crlf.map_err(|error: NotAWord| error.to_string())?;
-        Ok(Self { pattern, crlf, with })
+        Ok(Self { pattern, with })
     }
 
-    /// Replaces every match.
+    /// Replaces every match. In a text whose lines end with CR LF, `$` matches before both, and `.` neither of them.
     pub(super) fn apply(&self, text: &str) -> String {
-        let pattern: &Regex = if text.contains("\r\n") { &self.crlf } else { &self.pattern };
-        pattern.replace_all(text, self.with).into_owned()
+        // A pattern that names the CR itself is about the ends of lines, and sees them as they are.
+        let names_cr = self.pattern.as_str().contains("\\r") || self.pattern.as_str().contains('\r');
+        let for_crlf = || format!("(?R){}", self.pattern).parse::<Pattern>().ok();
+        let crlf = (text.contains("\r\n") && !names_cr).then(for_crlf).flatten();
+        crlf.as_ref().unwrap_or(&self.pattern).replace_all(text, self.with).into_owned()
     }
 
     /// Returns the pattern as it was given.
