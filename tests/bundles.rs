@@ -143,6 +143,21 @@ fn data_and_manifests_come_from_a_server() {
 }
 
 #[test]
+fn a_document_that_came_alone_has_no_folder_beside_it() {
+    let document = "hierarchy: { folder: data }\nccm: { resources: [] }\n";
+    let server = Server::of(document.as_bytes().to_vec());
+    let world = World::new().beside("data/default.yaml", "a: local\n").manifest("[]");
+    let url = server.url("/site.yaml");
+    for arguments in
+        [&["hiera", "parse", &url][..], &["apply", &url], &["apply", "site.yaml", "--hiera", &url]]
+    {
+        world.ccm(arguments).run().exits(2).complains("this came alone, from an address");
+    }
+    let local = world.beside("local.yaml", document);
+    local.ccm(["hiera", "parse", "local.yaml"]).run().exits(0).says("local");
+}
+
+#[test]
 fn a_bundle_that_is_larger_than_allowed_is_refused_before_it_is_downloaded() {
     let server = Server::start(|_| Reply::body(b"x".to_vec()).manner(Manner::Claiming((1 << 30) + 1)));
     let world = World::new();

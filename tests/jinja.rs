@@ -44,6 +44,7 @@ fn blocks_values_filters_and_functions_work() {
         ),
         ("{% for v in Data.versions %}{{ v }};{% endfor %}{{ Data.version > 1.05 }}", "1.20;3;true"),
         ("two lines\n\n", "two lines\n\n"),
+        ("<{{ 'on' if not Data.on }}>", "<>"),
         ("{{ Facts.os is string }}{{ facts.os == Facts.os }}", "truetrue"),
     ] {
         let (text, outcome) = render(template);
@@ -85,6 +86,11 @@ fn a_template_is_also_a_text() {
 fn what_has_no_value_is_an_error_at_its_line_that_names_the_nearest() {
     for (template, said) in [
         ("\n\n{{ Data.prot }}", vec!["page.j2:3:4: `Data.prot` has no value", "did you mean `port`?"]),
+        ("{{ Data.prot | upper }}", vec!["`Data.prot` has no value", "did you mean `port`?"]),
+        ("{% set p = Data.prot %}\n{{ p }}", vec!["page.j2:2:4: `Data.prot` has no value"]),
+        ("{{ Data.port.x }}", vec!["`Data.port.x` has no value"]),
+        ("{{ Data.sites[9] }}", vec!["`Data.sites[9]` has no value"]),
+        ("{{ [] | first }}", vec!["page.j2:1:9: undefined value"]),
         ("\n{{ Data.none }}", vec!["page.j2:2:4: none has no text"]),
         ("{{ Data.port | nofilter }}", vec!["page.j2:1", "nofilter"]),
         ("{% include 'part.j2' %}", vec!["part.j2:2:4: `Data.gone` has no value"]),

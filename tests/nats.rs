@@ -98,6 +98,32 @@ fn data_comes_from_a_key_and_templates_ask_for_others() {
 }
 
 #[test]
+fn documents_of_a_server_are_from_an_address_like_any_other() {
+    let world = World::new().beside("data/default.yaml", "a: local\n").manifest("[]");
+    let Some(server) = NatsServer::start(&world) else { return };
+    let mut client = server.client();
+    client.make_keys("DATA", DirectGets::Allowed);
+    client.make_objects("DATA", DirectGets::Allowed);
+    let mut put = |name: &str, text: &str| {
+        client.put_key("DATA", name, text);
+        client.put_object("DATA", name, text.as_bytes(), 1024);
+    };
+    put("fine", "data: { a: 123 }\n");
+    put("curious", "data: { a: '${ Environ.TOKEN }' }\n");
+    put("folder", "hierarchy: { folder: data }\n");
+    for store in ["kv", "obj"] {
+        let parse = |name: &str, flags: &[&str]| {
+            let url = format!("{store}://DATA/{name}");
+            world.ccm(["hiera", "parse", &url].iter().chain(flags)).env("TOKEN", "c4n4ry").run()
+        };
+        parse("fine", &["--max-input-size", "17"]).exits(0).says("\"a\": 123");
+        parse("fine", &["--max-input-size", "16"]).exits(2).complains("17 bytes, more than the 16");
+        parse("curious", &[]).exits(2).complains("in data that comes from an address").never_says("c4n4ry");
+        parse("folder", &[]).exits(2).complains("this came alone, from an address");
+    }
+}
+
+#[test]
 fn what_cannot_be_asked_fails_only_the_resource_that_asks() {
     let world = World::new()
         .files(

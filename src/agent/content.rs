@@ -80,7 +80,11 @@ impl Content {
         let Some(folder) = folder else { return Err(Unreadable::NoManifest { name }) };
         let location = match address {
             Address::Path(_) => Location::Path(folder),
-            _ => Location::Fetched { name: format!("{name}/{IN_A_FOLDER}"), file: folder.join(IN_A_FOLDER) },
+            _ => Location::Fetched {
+                name: format!("{name}/{IN_A_FOLDER}"),
+                file: folder.join(IN_A_FOLDER),
+                stands_alone: false,
+            },
         };
         Ok(Self { kind: Kind::Bundle { location, _unpacked: Box::new(unpacked) } })
     }
@@ -88,7 +92,9 @@ impl Content {
     /// Returns where it can be loaded from.
     pub(crate) fn location(&self, limit: u64) -> Result<Location, Unreadable> {
         Ok(match &self.kind {
-            Kind::Document { name, file } => Location::Fetched { name: name.clone(), file: file.clone() },
+            Kind::Document { name, file } => {
+                Location::Fetched { name: name.clone(), file: file.clone(), stands_alone: true }
+            }
             Kind::Bundle { location, .. } => location.clone(),
             Kind::Copy { name, file, folder } => {
                 let bytes = input::read_file(file, limit);
@@ -121,4 +127,16 @@ pub(crate) fn archive_format(
     let is_gzip = file.read_exact(&mut start).is_ok() && start == GZIP;
     let _ = file.rewind();
     Ok(is_gzip.then_some(ArchiveFormat::Tar(Compression::Gzip)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_files_came_with_a_document_from_far_away() {
+        let kind = Kind::Document { name: "kv://DATA/common".to_owned(), file: PathBuf::from("/nowhere") };
+        let location = Content { kind }.location(0).unwrap();
+        assert!(matches!(location, Location::Fetched { stands_alone: true, .. }), "{location:?}");
+    }
 }

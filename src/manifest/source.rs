@@ -37,8 +37,8 @@ pub(crate) enum Location {
     Stdin,
     /// A file that was read already: its name and folder, and what it holds.
     Open { name: String, folder: PathBuf, bytes: Vec<u8> },
-    /// A file that was fetched before, and what to call it.
-    Fetched { name: String, file: PathBuf },
+    /// A file that was fetched before, what to call it, and whether no other files came with it.
+    Fetched { name: String, file: PathBuf, stands_alone: bool },
 }
 
 /// A manifest or data that could not be read.
@@ -117,9 +117,9 @@ impl Location {
                 origin("<stdin>".to_owned(), bytes, Path::new("."))
             }
             Self::Open { name, folder, bytes } => origin(name.clone(), bytes.clone(), folder),
-            Self::Fetched { name, file: path } => {
+            Self::Fetched { name, file: path, stands_alone } => {
                 let origin = file(path, name.clone(), input::read_file(path, limit))?;
-                Ok(Origin { provenance: Provenance::Remote, ..origin })
+                Ok(Origin { provenance: Provenance::Remote, stands_alone: *stands_alone, ..origin })
             }
             Self::Path(path) => match ArchiveFormat::of(&path.to_string_lossy()).filter(|_| path.is_file()) {
                 Some(kind) => {
@@ -139,8 +139,7 @@ impl Location {
                     None => {
                         let bytes =
                             host.http.fetch_small(&Request::of(url), limit).map_err(Unreadable::Http)?;
-                        origin(url.to_string(), bytes, Path::new("."))
-                            .map(|origin| Origin { stands_alone: true, ..origin })
+                        alone(url.to_string(), bytes)
                     }
                 };
                 origin.map(|origin| Origin { provenance: Provenance::Remote, ..origin })
@@ -150,12 +149,8 @@ impl Location {
                     (Store::Objects, Some(kind)) => {
                         bundled(Bundle::fetch(address, kind, host, memory)?, &address.to_string(), limit)
                     }
-                    (Store::Objects, None) => {
-                        origin(address.to_string(), object(address, host, limit)?, Path::new("."))
-                    }
-                    (Store::KeyValue, _) => {
-                        origin(address.to_string(), value(address, host, limit)?, Path::new("."))
-                    }
+                    (Store::Objects, None) => alone(address.to_string(), object(address, host, limit)?),
+                    (Store::KeyValue, _) => alone(address.to_string(), value(address, host, limit)?),
                 };
                 origin.map(|origin| Origin { provenance: Provenance::Remote, ..origin })
             }
@@ -198,6 +193,11 @@ fn file(path: &Path, name: String, read: Result<Vec<u8>, InputError>) -> Result<
     let bytes = read.map_err(|error| UnreadableInput { path: path.to_owned(), error })?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     origin(name, bytes, folder.unwrap_or(Path::new(".")))
+}
+
+/// A document from an address, with which no files came.
+fn alone(name: String, bytes: Vec<u8>) -> Result<Origin, Unreadable> {
+    origin(name, bytes, Path::new(".")).map(|origin| Origin { stands_alone: true, ..origin })
 }
 
 fn origin(name: String, bytes: Vec<u8>, folder: &Path) -> Result<Origin, Unreadable> {

@@ -164,7 +164,7 @@ impl JinjaTemplate<'_> {
                 (None, None) => name.to_owned(),
             };
         if let (ErrorKind::UndefinedError, Some(written)) = (innermost.kind(), written(innermost)) {
-            let help = scope.nearest(&written);
+            let help = scope.nearest(written);
             return JinjaError { place, message: format!("`{written}` has no value"), help };
         }
         let message = innermost.detail().map_or_else(|| innermost.kind().to_string(), str::to_owned);
@@ -187,12 +187,10 @@ fn answer(
     }
 }
 
-/// The expression that an error is about, as far as it is a plain path.
-fn written(error: &Error) -> Option<String> {
-    let text = error.template_source()?.get(error.range()?)?;
-    let path = text.split('|').next()?.trim();
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
-    (!path.is_empty() && path.chars().all(is_plain)).then(|| path.to_owned())
+/// The expression that came to nothing, where the engine knows it. The place of the error is that of whoever needed it.
+fn written(error: &Error) -> Option<&str> {
+    let (expression, _) = error.detail()?.strip_prefix('`')?.split_once("` is undefined")?;
+    Some(expression)
 }
 
 fn nearest(name: &str, known: &[&str]) -> Option<String> {
