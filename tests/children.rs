@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Outcome, World, random};
+use crate::support::{Outcome, World, http::Server, random, sh};
 
 /// Files with the owner and mode of whoever runs the test.
 fn files(items: &str) -> String {
@@ -279,11 +279,28 @@ fn cycles_and_depths_are_errors_that_show_the_chain() {
         .manifest("- apply: [{ a.yaml: {} }]\n");
     world.validate().exits(2).complains("it applies itself").complains("site.yaml ->").complains("a.yaml ->");
     let mut world = World::new().manifest("- apply: [{ 1.yaml: {} }]\n");
-    for depth in 1..=10 {
+    for depth in 1..=8 {
         world =
             world.child(&format!("{depth}.yaml"), &format!("- apply: [{{ {}.yaml: {{}} }}]\n", depth + 1));
     }
-    world.child("11.yaml", "[]\n").validate().exits(2).complains("more than 10 deep");
+    let world = world.child("9.yaml", "[]\n");
+    world.validate().exits(0);
+    let world = world.child("9.yaml", "- apply: [{ 10.yaml: {} }]\n").child("10.yaml", "[]\n");
+    world.validate().exits(2).complains("more than 10 deep").complains("9.yaml -> ");
+}
+
+#[test]
+fn what_comes_with_a_bundle_from_an_address_is_from_there_too() {
+    let world = World::new()
+        .child("site/manifest.yaml", "- apply: [{ web.yaml: {} }]\n")
+        .child("site/web.yaml", "data: { a: \"${ Environ.TOKEN }\" }\nccm: { resources: [] }\n");
+    sh("tar czf site.tar.gz -C site .", world.base());
+    let bundle = std::fs::read(world.base().join("site.tar.gz")).unwrap();
+    let server = Server::of(bundle);
+    let run = |from: &str| world.ccm(["validate", from]).env("TOKEN", "c4n4ry").run();
+    run("site.tar.gz").exits(0);
+    let elsewhere = run(&server.url("/site.tar.gz"));
+    elsewhere.exits(2).complains("is not available in data that comes from an address").never_says("c4n4ry");
 }
 
 #[test]

@@ -509,14 +509,19 @@ fn a_file_of_data_that_is_wrong_is_told_with_its_own_name() {
         ("port: 1", "1:1", "unknown section `port`"),
         ("data: { a: '${ nope }' }", "1:16", "unknown variable `nope`"),
     ] {
-        let world = seen(World::new().beside("outer.yaml", text), "data: {}", "1");
+        // What follows for those who need the data is not told: they are told where it is wrong.
+        let world = seen(World::new().beside("outer.yaml", text), "data: {}", "Data.needed");
         for outcome in [
             world.apply_with(&["--hiera", "outer.yaml"]),
             world.ccm(["apply", "site.yaml"]).env("CCM_HIERA_DATA", "outer.yaml").run(),
             world.ccm(["hiera", "parse", "outer.yaml"]).run(),
             world.ccm(["eval", "1", "--hiera", "outer.yaml"]).run(),
         ] {
-            outcome.exits(2).complains(message).complains(&format!("outer.yaml:{place}"));
+            outcome
+                .exits(2)
+                .complains(message)
+                .complains(&format!("outer.yaml:{place}"))
+                .never_says("Data.needed");
         }
         assert!(world.tree().names().is_empty());
     }
@@ -938,10 +943,15 @@ fn what_is_wrong_with_a_folder_or_a_file_in_it_is_told_at_its_place() {
         let world = files
             .iter()
             .fold(World::new().beside("data.yaml", document), |world, (name, text)| world.beside(name, text));
-        let outcome = world.ccm(["hiera", "parse", "data.yaml"]).run();
-        outcome.exits(2);
-        for said in said {
-            outcome.complains(said);
+        let world = seen(world, "data: {}", "Data.needed");
+        for arguments in
+            [&["hiera", "parse", "data.yaml"][..], &["apply", "site.yaml", "--hiera", "data.yaml"]]
+        {
+            let outcome = world.ccm(arguments).run();
+            outcome.exits(2).never_says("Data.needed");
+            for said in &said {
+                outcome.complains(said);
+            }
         }
     }
 }

@@ -96,14 +96,40 @@ fn two_elements_with_one_name_are_an_error_that_quotes_the_element() {
     let world = World::new().manifest(&files(
         "    - for_each: [{ n: a, v: 1 }, { n: b }, { n: a, v: 2 }]\n      $W/{{ each.n }}: { content: \"\" }\n",
     ));
-    world.validate().exits(2).complains("is declared twice, here for element 2, {\"n\":\"a\",\"v\":2}");
+    world
+        .validate()
+        .exits(2)
+        .complains("is declared twice, here for element 2, {\"n\":\"a\",\"v\":2}")
+        .complains("element 0 gives the same name");
+}
+
+#[test]
+fn a_name_that_another_item_gives_too_is_shown_where_that_stands() {
+    let world = World::new().manifest(&files(
+        "    - for_each: [a]\n      $W/{{ each }}: { content: \"\" }\n    - $W/a: { content: \"\" }\n",
+    ));
+    let run = world.validate();
+    run.exits(2).complains("is declared twice").complains("first declared here");
+    assert!(!run.stderr.contains("gives the same name"), "{run}");
+    // A place in another file is no place in this one, though it has the same number.
+    let item = "- exec:\n    - for_each: [a]\n      \"/bin/echo {{ each }}\": {}\n";
+    let world = World::new()
+        .beside("child.yaml", item)
+        .manifest(&format!("{item}- apply: [{{ child.yaml: {{}} }}]\n"));
+    let run = world.validate();
+    run.exits(2).complains("is declared twice").complains("(first declared here: site.yaml:3:7)");
+    assert!(!run.stderr.contains("gives the same name"), "{run}");
 }
 
 #[test]
 fn an_element_of_a_sensitive_item_is_not_quoted() {
-    for mark in ["sensitive: true", "content: \"${ each.password }\""] {
+    for (element, properties) in [
+        ("{ n: a, password: canary }", "sensitive: true"),
+        ("{ n: a, password: canary }", "content: \"${ each.password }\""),
+        ("{ n: a, word: canary }", "sensitive: true"),
+    ] {
         let world = World::new().manifest(&files(&format!(
-            "    - for_each: [{{ n: a, password: canary }}, {{ n: a, password: canary }}]\n      $W/{{{{ each.n }}}}: {{ {mark} }}\n"
+            "    - for_each: [{element}, {element}]\n      $W/{{{{ each.n }}}}: {{ {properties} }}\n"
         )));
         let run = world.validate();
         run.exits(2).complains("here for element 1");
@@ -129,7 +155,18 @@ ccm:
           \"{{{{ each }}}}\": {{}}
 "
         ));
-        world.validate().exits(2).complains(said).complains("site.yaml:5:");
+        world.validate().exits(2).complains(said).complains("exec#{{ each }}: ").complains("site.yaml:5:");
+    }
+}
+
+#[test]
+fn of_what_a_sensitive_item_is_repeated_for_nothing_is_said() {
+    for for_each in ["int('canary')", "\"'canary'\"", "[\"${ int('canary') }\"]"] {
+        let world = World::new().manifest(&format!(
+            "- exec:\n    - for_each: {for_each}\n      \"{{{{ each }}}}\": {{ sensitive: true }}\n"
+        ));
+        let run = world.validate();
+        run.exits(2).complains("exec#{{ each }}: for_each cannot be worked out").never_says("canary");
     }
 }
 
@@ -147,6 +184,10 @@ fn what_is_wrong_for_every_element_is_said_once() {
     let run = world.validate();
     run.exits(2).complains("the same is wrong for 2 other elements");
     assert_eq!(run.stderr.matches("ower").count(), 2, "the message and the line: {run}");
+    let world = World::new()
+        .manifest(&files("    - for_each: [a, b]\n      $W/{{ each }}: { content: \"\", ower: root }\n"));
+    let run = world.validate();
+    run.exits(2).complains("the same is wrong for 1 other element\n");
 }
 
 #[test]

@@ -54,6 +54,13 @@ ccm:
 }
 
 #[test]
+fn a_resource_may_be_called_name() {
+    let world =
+        World::new().manifest("- exec: { name: { command: /bin/true }, other: { command: /bin/true } }\n");
+    world.apply().exits(0).counts([2, 0, 0, 0]).says("exec#name").says("exec#other");
+}
+
+#[test]
 fn manifests_that_say_that_they_have_no_resources_are_valid() {
     for manifest in ["[]", "ccm: { resources: [] }\n", "- file: []\n"] {
         let world = World::new().manifest(manifest);
@@ -290,6 +297,14 @@ fn mistakes_are_told_with_their_place_and_what_was_probably_meant() {
             "write `- /etc/motd:`",
         ),
         ("- file:\n  - /a:\n    ensure: absent", "2:5", "a map with one key", "indented deeper"),
+        (
+            "- file:\n  - /a: { ensure: absent }\n    /b: { ensure: absent }",
+            "2:5",
+            "a map with one key",
+            "start each resource with its own `-`",
+        ),
+        ("- file: { name: , ensure: absent }", "1:16", "a file without a name", ""),
+        ("- file: { name: null, ensure: absent }", "1:17", "a file without a name", ""),
         ("- file: [{ /a: present }]", "1:16", "`/a` needs a map of properties, not a string", ""),
         (
             "- file: [{ /a: { contnt: x } }]",
@@ -388,6 +403,11 @@ fn references_have_to_name_something_declared_before() {
         "- file: [{ /etc/motd: { ensure: absent } }, { /b: { ensure: absent, require: [file#/etc/mot] } }]",
     )
     .complains("did you mean `file#/etc/motd`?");
+    refused(
+        "- file:\n    - /etc/motd: { ensure: absent }\n    - /b: { ensure: absent, sensitive: true, require: [file#/etc/mot] }",
+    )
+    .complains("file#/b: a resource that it refers to is not declared")
+    .never_says("/etc/mot");
     refused("- file: [{ /a: { ensure: absent, require: [file#/a] } }]").complains("file#/a refers to itself");
     refused("- file: [{ /a: { ensure: absent, alias: me, require: [file#me] } }]")
         .complains("file#/a refers to itself");

@@ -427,7 +427,7 @@ mod tests {
         for (text, expected) in [
             ("", "no manifests"),
             ("manifests: []", "no manifests"),
-            ("manifests: x.yaml", "manifests: "),
+            ("manifests: x.yaml", "manifests: expected a list, found the string \"x.yaml\""),
             ("manifests: [a.yaml, ./a.yaml]", "is there twice"),
             ("manifests: [ftp://h/x]", "only http and https"),
             ("manifests: [a.yaml]\ninterval: 10s", "give at least 30s"),

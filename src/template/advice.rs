@@ -103,3 +103,33 @@ impl Scope {
         self.advise(ccm_expr::Error { kind, span: 0..0, help: None }).help
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::template::Element;
+
+    #[test]
+    fn the_nearest_member_is_that_of_the_root_that_was_written() {
+        let scope = Scope::new(json!({ "kernel": "x" }).into(), Value::Null, std::path::PathBuf::new());
+        let scope = scope.with_data(json!({ "port": 80, "list": [1] }).into());
+        let element = Element { each: json!({ "name": "a" }).into(), index: 0 };
+        let repeated = scope.within(&element);
+        for (scope, written, expected) in [
+            (&scope, "Data.prot", Some("port")),
+            (&scope, "facts.kernle", Some("kernel")),
+            (&repeated, "Data.prot", Some("port")),
+            (&repeated, "each.nane", Some("name")),
+            (&scope, "each.nane", None),
+            // Names of the expression itself, and more than a path.
+            (&scope, "dato.port", None),
+            (&repeated, "dato.port", None),
+            (&scope, "Data.list[7]", None),
+        ] {
+            let expected = expected.map(|name| format!("did you mean `{name}`?"));
+            assert_eq!(scope.nearest(written), expected, "{written}");
+        }
+    }
+}

@@ -34,3 +34,26 @@ impl Condition {
         self.program.evaluate_at(scope, self.offset).map_err(|error| error.shifted(self.offset))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_are_to_blame_only_where_they_are_inside_of_an_expression() {
+        for (text, is_blamed) in [("${ Data.a } == 1", true), ("1 +", false), ("${ 1 + }", false)] {
+            let error = Condition::parse(text).err().expect(text);
+            let blames = |help: &String| help.contains("it is an expression already");
+            assert_eq!(error.help.as_ref().is_some_and(blames), is_blamed, "{text}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_where_it_stands_in_the_text() {
+        for (text, at) in [("nope", 0), ("${ nope }", 3)] {
+            let scope = Scope::new(Value::Null, Value::Null, std::path::PathBuf::new());
+            let found = Condition::parse(text).unwrap().check(&scope);
+            assert_eq!(found.first().map(|error| error.span.clone()), Some(at..at + 4), "{text}");
+        }
+    }
+}

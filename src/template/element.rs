@@ -125,3 +125,47 @@ pub(crate) fn elements(
     }
     elements
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::template::Learned;
+
+    #[test]
+    fn maps_give_pairs_whoever_gathers_them() {
+        let map: Value = json!({ "a": 1 }).into();
+        for value in [map.clone(), Learned::default().over(map)] {
+            let elements = Element::all(&value).expect("elements");
+            assert_eq!(elements.len(), 1, "{value:?}");
+            assert_eq!(elements[0].each, json!({ "key": "a", "value": 1 }).into(), "{value:?}");
+        }
+        assert!(Element::all(&Value::from("a")).is_none());
+    }
+
+    #[test]
+    fn a_key_is_found_however_deep_it_is() {
+        for (each, expected) in [
+            (json!({ "password": 1 }), true),
+            (json!({ "a": { "password": 1 } }), true),
+            (json!([["x"], [{ "password": 1 }]]), true),
+            (json!({ "a": ["password"] }), false),
+            (json!("password"), false),
+        ] {
+            let element = Element { each: each.clone().into(), index: 0 };
+            assert_eq!(element.has_key(&|key| key == "password"), expected, "{each}");
+        }
+    }
+
+    #[test]
+    fn only_expressions_that_use_the_element_are_bound_to_it() {
+        let element = Element { each: "a".into(), index: 1 };
+        let bound = element.bind_text("{{ file('x') }} ${ each }");
+        assert!(bound.starts_with("{{ file('x') }} ${") && bound.contains("let index = 1; each"), "{bound}");
+        for (condition, is_bound) in [("index > 0", true), ("${ each }", true), ("Data.each == 1", false)] {
+            let bound = element.bind_condition(condition);
+            assert_eq!(bound != condition, is_bound, "{bound}");
+        }
+    }
+}

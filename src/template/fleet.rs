@@ -94,3 +94,64 @@ pub(super) fn prometheus_file_sd(list: &Value) -> Result<Value, CallError> {
         .map(Value::from)
         .map_err(|error| CallError::new(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use ccm_expr::Program;
+    use serde_json::json;
+
+    use super::*;
+
+    fn scope() -> Scope {
+        Scope::new(Value::Null, Value::Null, std::path::PathBuf::new())
+    }
+
+    fn reason(scope: &Scope, name: &str, words: &[&str]) -> ErrorKind {
+        let words: Vec<Value> = words.iter().map(|word| Value::from(*word)).collect();
+        scope.ask_fleet(name, &words).expect_err(name).kind
+    }
+
+    #[test]
+    fn a_question_that_is_right_is_asked_and_one_that_is_wrong_is_told() {
+        let asked = "NATS cannot be asked here";
+        for (name, words, expected) in [
+            ("kvGet", vec!["a", "b"], asked),
+            ("kvGet", vec!["a", "b", "c"], asked),
+            ("kvGet", vec!["a"], "kvGet takes a bucket, a key and"),
+            ("kvGet", vec!["a", "b", "c", "d"], "kvGet takes a bucket, a key and"),
+            ("kvGet", vec!["a.b", "c"], "is not the name of a bucket"),
+            ("registrations", vec![], asked),
+            ("registrations", vec!["prod", "http", "web", "*"], asked),
+            ("registrations", vec!["prod", "http", "web", "*", "more"], "registrations takes cluster,"),
+            ("prometheusFileSD", vec!["prod"], "it must be the list that registrations() gives"),
+            ("prometheusFileSD", vec![], "prometheusFileSD takes what registrations() gives"),
+        ] {
+            let found = reason(&scope(), name, &words);
+            assert!(!matches!(found, ErrorKind::NotYet(_)), "{name} {words:?}: {found}");
+            assert!(found.to_string().contains(expected), "{name} {words:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_before_the_run() {
+        for (name, words) in [("kvGet", vec!["a", "b"]), ("registrations", vec!["prod"])] {
+            let scope = scope().before_run();
+            assert!(matches!(reason(&scope, name, &words), ErrorKind::NotYet(_)), "{name}");
+            assert!(scope.take_waits_for_fleet(), "{name}");
+        }
+    }
+
+    #[test]
+    fn entries_become_targets_by_function_and_by_method() {
+        let entry =
+            r#"{"cluster":"c","service":"node","protocol":"prometheus","address":"10.0.0.1","port":9100}"#;
+        for expression in [
+            format!("prometheusFileSD(fromJSON('[{entry}]'))"),
+            format!("fromJSON('[{entry}]').PrometheusFileSD()"),
+        ] {
+            let found = Program::compile(&expression).unwrap().evaluate(&scope()).expect(&expression);
+            let targets: serde_json::Value = serde_json::from_str(found.as_str().unwrap()).unwrap();
+            assert_eq!(targets[0]["targets"], json!(["10.0.0.1:9100"]), "{expression}");
+        }
+    }
+}

@@ -161,3 +161,27 @@ pub(crate) fn doubtful(
     };
     Diagnostic::warning(id, format!("{place}{message}")).at(at).with_help(help)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::parse;
+
+    #[test]
+    fn a_file_that_is_not_there_is_no_mistake_where_something_earlier_may_make_it() {
+        let source = Source { name: "site.yaml".to_owned(), text: "\"${ file('none.txt') }\"".to_owned() };
+        let node = parse(&source).unwrap();
+        let scope = Scope::new(ccm_expr::Value::Null, ccm_expr::Value::Null, "/nowhere".into());
+        for (is_made, severity, help) in [
+            (true, Severity::Warning, Some("this is fine if an earlier resource makes it")),
+            (false, Severity::Error, None),
+        ] {
+            let mut found = Diagnostics::default();
+            let foreseen = foresee(&node, &scope, &source, &|_: &Path| is_made, &mut found);
+            assert!(matches!(foreseen, Foreseen::Unknown));
+            let found: Vec<_> =
+                found.iter().map(|found| (found.id, found.severity, found.help.as_deref())).collect();
+            assert_eq!(found, [("missing-file", severity, help)]);
+        }
+    }
+}

@@ -317,4 +317,54 @@ mod tests {
             }
         }
     }
+
+    fn scope(folder: &str) -> Scope {
+        Scope::new(Value::Null, Value::Null, folder.into())
+    }
+
+    #[test]
+    fn a_text_with_something_to_expand_is_no_path() {
+        let scope = scope("/nowhere");
+        for (given, expected) in [
+            ("app.conf", true),
+            ("a/b", true),
+            ("word", false),
+            ("two words.txt", false),
+            ("{{a}}.conf", false),
+            ("${a}/b", false),
+            ("{%x%}.conf", false),
+            ("a\n/b", false),
+        ] {
+            assert_eq!(scope.names_a_file(given), expected, "{given:?}");
+        }
+    }
+
+    /// A dry run that would have made one file and removed another.
+    struct DryRun;
+
+    impl crate::template::TextPrediction for DryRun {
+        fn text(&self, path: &Path) -> Option<PredictedText> {
+            match path.to_str()? {
+                "/nowhere/made" => Some(PredictedText::Text("made".to_owned())),
+                "/nowhere/hidden" => Some(PredictedText::Unknown),
+                "/nowhere/removed" => Some(PredictedText::Nothing),
+                _ => None,
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_is_a_path_where_a_dry_run_would_have_made_the_file() {
+        let scope = scope("/nowhere").with_prediction(std::rc::Rc::new(DryRun));
+        for (given, expected) in [("made", true), ("hidden", true), ("removed", false), ("other", false)] {
+            assert_eq!(scope.names_a_file(given), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_a_text_is_told_with_its_line() {
+        let program = ccm_expr::Program::compile("template(\"a\\nb ${ nope }\")").unwrap();
+        let error = program.evaluate(&scope("/nowhere")).unwrap_err();
+        assert!(error.kind.to_string().contains("line 2 of the text"), "{}", error.kind);
+    }
 }

@@ -84,3 +84,17 @@ impl Roots {
         known.collect::<Map>().into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_path_is_blamed_on_it() {
+        let scope = Scope::new(Value::Null, Value::Null, std::path::PathBuf::new()).with_data(Value::Null);
+        for path in ["", "data..a", "data.a", "environ.A"] {
+            let error = scope.lookup(&[path.into()]).expect_err(path);
+            assert_eq!(error.argument, Some(0), "{path}: {error:?}");
+        }
+    }
+}

@@ -389,3 +389,25 @@ impl Environment for Scope {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_variables_that_have_a_value_are_named() {
+        let scope = Scope::new(Value::Null, Value::Null, PathBuf::new());
+        let element = Element { each: Value::Null, index: 0 };
+        for (scope, expected) in [
+            (scope.for_data(Provenance::Remote), "Facts facts"),
+            (scope.for_data(Provenance::Local), "Facts Environ facts environ"),
+            (scope.before_run(), "Facts Environ facts environ WorkingDir"),
+            (scope.with_data(Value::Null), "Facts Data Environ facts data environ WorkingDir"),
+            (scope.about(Value::Null), "Facts Environ facts environ WorkingDir value"),
+            (scope.within(&element), "Facts Environ facts environ WorkingDir each index"),
+        ] {
+            assert_eq!(scope.variable_names().join(" "), expected);
+            assert_eq!(scope.variables().map(|(name, _)| name).collect::<Vec<_>>().join(" "), expected);
+        }
+    }
+}

@@ -87,6 +87,8 @@ mod tests {
         let ordered = [
             "0.9",
             "1.0~rc1",
+            "1.0~rc2",
+            "1.0~rc10",
             "1.0",
             "1.0.1",
             "1.2",
@@ -116,5 +118,13 @@ mod tests {
             assert_eq!(compare(one, other), Ordering::Equal, "{one} and {other}");
         }
         assert!(version_compare(&[Value::Null, Value::from("1")]).is_err());
+    }
+
+    #[test]
+    fn an_older_version_is_minus_one() {
+        for (one, other, expected) in [("1.9", "1.10", -1), ("1.2", "v1.2", 0), ("1.10", "1.9", 1)] {
+            let found = version_compare(&[one.into(), other.into()]).unwrap();
+            assert_eq!(found, Value::Int(expected), "{one} and {other}");
+        }
     }
 }

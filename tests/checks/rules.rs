@@ -258,6 +258,20 @@ fn what_is_wrong_with_a_file_of_rules_is_told_before_the_run() {
     );
     made.validate().exits(0);
     made.apply().exits(0);
+    // The same of files that a pattern would find.
+    let check = "health_checks: [{ goss_rules: { gossfile: { 'rules/*.yaml': {} } } }]";
+    let items = |earlier: &str| {
+        format!("- exec:\n    - {earlier}: {{}}\n- file: [{{ $W/f: {{ ensure: absent, {check} }} }}]\n")
+    };
+    let made = World::new()
+        .beside("rules/other", "")
+        .manifest(&items("\"sh -c 'echo \\\"file: {/: {exists: true}}\\\" > $W/../rules/a.yaml'\""));
+    made.validate().exits(0);
+    made.apply().exits(0);
+    let nobody = World::new()
+        .beside("rules/other", "")
+        .manifest(&format!("- file: [{{ $W/f: {{ ensure: absent, {check} }} }}]\n"));
+    nobody.validate().exits(2).complains("rules/*.yaml");
     let elsewhere = checked(World::new(), "[{ goss_file: /no/such/rules.yaml }]");
     elsewhere.validate().exits(0);
     elsewhere.apply().exits(1).says("UNKNOWN").says("/no/such/rules.yaml");
