@@ -61,6 +61,21 @@ fn a_resource_may_be_called_name() {
 }
 
 #[test]
+fn an_item_with_no_name_or_with_several_is_refused() {
+    for (manifest, place, message) in [
+        ("- file: { name: , ensure: absent }", "1:16", "a file without a name"),
+        ("- file: { name: null, ensure: absent }", "1:17", "a file without a name"),
+        (
+            "- file:\n  - /a: { ensure: absent }\n    /b: { ensure: absent }",
+            "2:5",
+            "start each resource with its own `-`",
+        ),
+    ] {
+        refused(manifest).complains(&format!("site.yaml:{place}\n")).complains(message);
+    }
+}
+
+#[test]
 fn manifests_that_say_that_they_have_no_resources_are_valid() {
     for manifest in ["[]", "ccm: { resources: [] }\n", "- file: []\n"] {
         let world = World::new().manifest(manifest);
@@ -297,14 +312,6 @@ fn mistakes_are_told_with_their_place_and_what_was_probably_meant() {
             "write `- /etc/motd:`",
         ),
         ("- file:\n  - /a:\n    ensure: absent", "2:5", "a map with one key", "indented deeper"),
-        (
-            "- file:\n  - /a: { ensure: absent }\n    /b: { ensure: absent }",
-            "2:5",
-            "a map with one key",
-            "start each resource with its own `-`",
-        ),
-        ("- file: { name: , ensure: absent }", "1:16", "a file without a name", ""),
-        ("- file: { name: null, ensure: absent }", "1:17", "a file without a name", ""),
         ("- file: [{ /a: present }]", "1:16", "`/a` needs a map of properties, not a string", ""),
         (
             "- file: [{ /a: { contnt: x } }]",

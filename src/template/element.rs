@@ -42,6 +42,7 @@ impl Element {
             match value {
                 Value::List(items) => items.iter().any(|item| search(item, is_it)),
                 Value::Map(map) => map.iter().any(|(key, value)| is_it(key) || search(value, is_it)),
+                Value::Object(object) => search(&Value::Map(object.contents()), is_it),
                 _ => false,
             }
         }
@@ -156,6 +157,8 @@ mod tests {
             let element = Element { each: each.clone().into(), index: 0 };
             assert_eq!(element.has_key(&|key| key == "password"), expected, "{each}");
         }
+        let each = Learned::default().over(json!({ "password": 1 }).into());
+        assert!(Element { each, index: 0 }.has_key(&|key| key == "password"));
     }
 
     #[test]
