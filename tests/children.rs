@@ -199,6 +199,23 @@ fn noop_can_only_be_strengthened() {
 }
 
 #[test]
+fn a_dry_run_builds_on_what_a_child_would_do() {
+    let world = World::new()
+        .child("web.yaml", "- file: [{ $W/dir: { ensure: directory, $OWN, mode: \"0755\" } }]\n")
+        .manifest(&format!(
+            "- apply: [{{ web.yaml: {{}} }}]\n{}",
+            files("    - $W/dir/outer: { content: \"\" }\n")
+        ));
+    for flags in [&["--json", "--noop"][..], &["--json"]] {
+        let run = world.apply_with(flags);
+        run.exits(0);
+        assert_eq!(event(&run, &world.fill("$W/dir/outer"))["changed"], true, "{run}");
+        assert_eq!(event(&run, "web.yaml")["final_ensure"], "present", "{run}");
+    }
+    assert!(world.path("dir/outer").exists());
+}
+
+#[test]
 fn a_dry_run_does_not_build_on_a_child_that_is_only_looked_at() {
     let own = "{ ensure: directory, $OWN, mode: \"0755\" }";
     let child = format!(

@@ -158,6 +158,19 @@ fn messages_about_a_manifest_do_not_quote_a_secret() {
         "- file: [{ /x: { sensitive: true, $OWN, alias: SECRET } }]\n- exec: [{ a: { require: ['file#SECRE'] } }]",
         "- file: [{ /x: { sensitive: true, $OWN, timeout: SECRET } }]",
         "- file: [{ defaults: { owner: 'SECRET x', sensitive: false } }, { /x: {} }, { /y: { sensitive: true } }]",
+        "- exec: [{ a: { health_checks: [{ command: b, environment: SECRET }] } }]",
+        "data: { token: SECRET }\nccm: { resources: [{ exec: [{ a: { health_checks: [{ command: b, environment: ['A=${ int(Data.token) }'] }] } }] }] }",
+        "\
+data: { token: SECRET }
+ccm:
+  resources:
+    - exec:
+        - a:
+            health_checks:
+              - goss_rules:
+                  http: { 'http://b': { status: 200, password: '${ int(Data.token) }' } }
+",
+        "- exec: [{ a: { health_checks: [{ goss_rules: { http: { 'http://b': { status: '${ c }', request-headers: ['A: SECRET'] } } } }] } }]",
         // The mistake itself.
         "- file: [{ /x: { sensitive: true, content: ['SECRET'] } }]",
         "- file: [{ /x: { sensitive: true, contnet: 'SECRET' } }]",

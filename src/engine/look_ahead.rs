@@ -258,3 +258,85 @@ impl Drop for LookAhead<'_, '_, '_> {
 fn processors() -> usize {
     sched_getaffinity(None).map_or(1, |set| usize::try_from(set.count()).unwrap_or(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{path::PathBuf, rc::Rc};
+
+    use super::*;
+    use crate::{
+        document::{Diagnostics, Source, Span, Value},
+        engine::{OnFailure, Site, Task, tests},
+        resource::{Completeness, Declaration, Effects},
+        state::StateDirectory,
+        types,
+    };
+
+    /// Files that are not to be there, and are not.
+    fn files(count: usize) -> Vec<Resource> {
+        let source = Source { name: "test".to_owned(), text: "ensure: absent".to_owned() };
+        let Value::Map(properties) = crate::document::parse(&source).unwrap().value else { unreachable!() };
+        let kind = types::find("file").unwrap();
+        let file = |number| {
+            let name = format!("/no-such-directory/{number}");
+            let declaration = Declaration::new(kind, name, Span::default(), properties.clone());
+            declaration.resolve(Completeness::Whole, &mut Diagnostics::default()).unwrap()
+        };
+        (0..count).map(file).collect()
+    }
+
+    #[test]
+    fn what_follows_is_seen_ahead_until_something_is_done() {
+        if processors() < 2 {
+            // Nobody looks ahead where it would only delay the others.
+            return;
+        }
+        let (host, memory) = (tests::host(), Memory::at(StateDirectory::nowhere()));
+        let (resources, selected, scope) = (files(6), Selected::default(), tests::scope());
+        let source = Source { name: String::new(), text: String::new() };
+        let prediction = Rc::new(RefCell::<Prediction>::default());
+        let (mode, within) = (RunMode::Real, Vec::new());
+        let site = Site {
+            resources: &resources,
+            source: &source,
+            working_directory: Path::new("/"),
+            scope: &scope,
+            on_failure: OnFailure::Continue,
+            selected: &selected,
+        };
+        let scope = tests::scope();
+        let place = Place { site, scope, mode, task: Task::Apply, prediction, within };
+        let windows = ReadAhead::Windows(Windows { least: 1, first: 2, most: 4, calm: 2 });
+        let mut history = History::default();
+        thread::scope(|threads| {
+            let mut ahead = LookAhead::new(threads, windows, &place, &host, &memory, history.now());
+            for index in 0..3 {
+                let sight = ahead.take(index, history.now());
+                assert_eq!(sight.map(|sight| sight.state.ensure()).as_deref(), Some("absent"), "{index}");
+            }
+            history.record(Effects::default());
+            let seen = [3, 4, 5].map(|index| ahead.take(index, history.now()).is_some());
+            assert_eq!(seen, [false, false, true], "it has to be calm again first");
+        });
+    }
+
+    #[test]
+    fn what_is_abandoned_is_looked_at_no_more() {
+        let (host, memory) = (tests::host(), Memory::at(StateDirectory::nowhere()));
+        let (resources, working_directory) = (files(3), PathBuf::from("/"));
+        let lookout = Lookout { host: &host, memory: &memory, working_directory: &working_directory };
+        for (is_abandoned, expected) in [(false, 3), (true, 0)] {
+            let sights = Sights {
+                lookout,
+                wanted: resources.iter().map(|resource| Some(resource.wanted.as_ref())).collect(),
+                seen: resources.iter().map(|_| OnceLock::new()).collect(),
+                next: AtomicUsize::new(0),
+            };
+            if is_abandoned {
+                sights.abandon();
+            }
+            sights.look();
+            assert_eq!(sights.seen.iter().filter(|seen| seen.get().is_some()).count(), expected);
+        }
+    }
+}

@@ -126,8 +126,8 @@ impl Selected {
                     && resource.common.subscribe.iter().any(|cause| {
                         selected.contains(cause)
                             || resources.iter().any(|other| {
-                                other.common.alias.as_ref() == Some(&cause.name)
-                                    && selected.contains(&other.reference())
+                                selected.contains(&other.reference())
+                                    && names(other).any(|name| name == *cause)
                             })
                     })
             });

@@ -1,6 +1,7 @@
 //! The engine with a type that keeps its things in memory.
 
 mod look_ahead;
+mod selection;
 
 use std::{
     cell::RefCell,
@@ -8,6 +9,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use schemars::JsonSchema;
@@ -21,7 +23,7 @@ use crate::{
     document::{Diagnostics, Source, Span, Value as Node},
     host::{
         http::{Client, ProgressListener, Proxies},
-        interrupt::Interrupt,
+        interrupt::{self, Interrupt},
         process::Runner,
         users::Users,
     },
@@ -30,7 +32,8 @@ use crate::{
         self, AnyType, Candidate, Change, Completeness, Context, Declaration, Example, Member, ResourceType,
         Trigger, TypeOf, Watches,
     },
-    state::{Memory, StateDirectory},
+    state::{Memory, PendingRefresh, StateDirectory},
+    types,
     vocabulary::Url,
 };
 
@@ -45,6 +48,8 @@ struct Shelf {
     jams_at: Option<String>,
     /// This does not stay where it is put.
     slips: Option<String>,
+    /// What becomes of the last of a group is not told.
+    is_forgetful: bool,
 }
 
 impl Shelf {
@@ -146,8 +151,10 @@ impl ResourceType for Part {
         Ok(Self::found(want))
     }
 
-    fn compare(_: &Wanted, have: &Found, _: Trigger) -> Result<Option<Change<Put>>, Error> {
-        let change = Change { action: Put, differences: Vec::new(), refreshes: false };
+    fn compare(want: &Wanted, have: &Found, _: Trigger) -> Result<Option<Change<Put>>, Error> {
+        let slips = shelf(|shelf| shelf.slips.as_ref() == Some(&want.name));
+        let differences = slips.then(|| Difference::between("place", "the floor", "the shelf"));
+        let change = Change { action: Put, differences: differences.into_iter().collect(), refreshes: false };
         Ok((!have.is_there).then_some(change))
     }
 
@@ -180,7 +187,8 @@ impl ResourceType for Part {
                 }
                 shelf.put(name);
             }
-            Ok(group.iter().map(|member| Self::found_by(shelf, member.want)).collect())
+            let told = group.len() - usize::from(shelf.is_forgetful);
+            Ok(group.iter().take(told).map(|member| Self::found_by(shelf, member.want)).collect())
         })
     }
 }
@@ -202,7 +210,7 @@ impl Observer for Nobody {
     fn finished(&mut self, _: &Report) {}
 }
 
-fn host() -> Host {
+pub(super) fn host() -> Host {
     let interrupt = Interrupt::never().unwrap();
     let proxies = Proxies::from_environment(|_| None);
     let http = Client::new(proxies, interrupt.clone(), Arc::new(Nobody));
@@ -221,14 +229,19 @@ fn part(name: &str, properties: &str) -> Resource {
     resource.unwrap_or_else(|| panic!("{name}: {diagnostics:?}"))
 }
 
-fn scope() -> Scope {
+pub(super) fn scope() -> Scope {
     let nothing = ccm_expr::Value::default();
     Scope::new(nothing.clone(), nothing, PathBuf::from("/"))
 }
 
-/// Applies parts, and returns for each whether it changed and whether it failed.
-fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
-    let (host, memory) = (host(), Memory::at(StateDirectory::nowhere()));
+/// Applies the parts of several manifests, and returns how that ended and what was recorded.
+fn apply_all(
+    manifests: &[&[Resource]],
+    mode: RunMode,
+    on_failure: OnFailure,
+    host: &Host,
+) -> (Finished, Vec<Event>) {
+    let memory = Memory::at(StateDirectory::nowhere());
     let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
     let settings = Settings {
         mode,
@@ -239,17 +252,31 @@ fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
         registrations: Registrations::Wanted,
         task: Task::Apply,
     };
-    let mut engine = Engine::new(&host, &memory, settings, Session::begin());
-    let site = Site {
+    let mut engine = Engine::new(host, &memory, settings, Session::begin());
+    let selected = Selected::default();
+    let site = |resources| Site {
         resources,
         source: &source,
         working_directory: Path::new("/"),
         scope: &scope,
-        on_failure: OnFailure::Continue,
-        selected: &Selected::default(),
+        on_failure,
+        selected: &selected,
     };
-    engine.apply(site, None, &mut Nobody);
-    engine.session().events().iter().map(|event| (event.changed, event.failed)).collect()
+    let sites: Vec<Site> = manifests.iter().map(|resources| site(resources)).collect();
+    let finished = engine.apply_all(&sites, || None, &mut Nobody);
+    (finished, engine.session().events().to_vec())
+}
+
+/// Applies parts, and returns for each whether it changed and whether it failed.
+fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
+    let (_, events) = apply_all(&[resources], mode, OnFailure::Continue, &host());
+    events.iter().map(|event| (event.changed, event.failed)).collect()
+}
+
+/// Applies a part, and returns what is wrong with it.
+fn errors(resource: Resource) -> Vec<String> {
+    let (_, mut events) = apply_all(&[&[resource]], RunMode::Real, OnFailure::Continue, &host());
+    events.remove(0).error
 }
 
 fn log() -> Vec<String> {
@@ -283,6 +310,33 @@ fn those_that_may_not_come_or_are_served_by_another_are_not_taken_along() {
 }
 
 #[test]
+fn a_group_is_no_larger_than_its_type_allows() {
+    apply(&["a", "b", "c", "d", "e"].map(|name| part(name, "")), RunMode::Real);
+    assert_eq!(log(), ["put together a b c", "put together d e"]);
+}
+
+#[test]
+fn what_is_checked_is_enacted_alone_and_what_is_of_another_type_ends_a_group() {
+    let checked = part("b", "health_checks: [ { file: / } ]");
+    apply(&[part("a", ""), checked, part("c", ""), part("d", "")], RunMode::Real);
+    assert_eq!(log(), ["put a", "put b", "put together c d"]);
+    let (properties, name) = (Vec::new(), "/bin/true".to_owned());
+    let other = Declaration::new(types::find("exec").unwrap(), name, Span::default(), properties);
+    let other = other.resolve(Completeness::Whole, &mut Diagnostics::default()).unwrap();
+    shelf(|shelf| *shelf = Shelf::default());
+    apply(&[part("a", ""), part("b", ""), other, part("c", "")], RunMode::Real);
+    assert_eq!(log(), ["put together a b", "put c"]);
+}
+
+#[test]
+fn a_group_that_does_not_tell_of_each_counts_as_failed() {
+    shelf(|shelf| shelf.is_forgetful = true);
+    let parts = ["a", "b", "c"].map(|name| part(name, ""));
+    assert_eq!(apply(&parts, RunMode::Real), [(true, false); 3]);
+    assert_eq!(log(), ["put together a b c", "put a"]);
+}
+
+#[test]
 fn after_a_group_that_failed_each_is_enacted_alone() {
     shelf(|shelf| shelf.jams_at = Some("c".to_owned()));
     let parts = ["a", "b", "c"].map(|name| part(name, ""));
@@ -300,6 +354,94 @@ fn a_resource_that_is_still_different_after_its_change_fails() {
     let parts = ["a", "b", "c"].map(|name| part(name, ""));
     assert_eq!(apply(&parts, RunMode::Real), [(true, false), (true, true), (true, false)]);
     assert_eq!(log(), ["put together a b c", "put b"]);
+}
+
+#[test]
+fn what_a_sensitive_resource_still_is_after_its_change_is_not_told() {
+    shelf(|shelf| shelf.slips = Some("b".to_owned()));
+    for (properties, expected) in
+        [("", "place is the floor, wanted the shelf"), ("sensitive: true", "place differs")]
+    {
+        let help = "something else may be changing it at the same time";
+        let expected = format!("failed to reach desired state: {expected}; {help}");
+        assert_eq!(errors(part("b", properties)), [expected], "{properties}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_control_of_a_sensitive_resource_is_not_told() {
+    let undefined = "control: { if: \"1 + 'hunter2' > 1\" }";
+    let told = errors(part("x", undefined)).concat();
+    assert!(told.starts_with("control.if: "), "{told}");
+    let covered = errors(part("x", &format!("sensitive: true, {undefined}")));
+    assert_eq!(covered, ["its control cannot be worked out"]);
+    // A requirement is not worked out from anything.
+    let unseen = errors(part("x", "sensitive: true, require: [ part#none ]")).concat();
+    assert!(unseen.starts_with("there is no session in which [secret] could have been seen; "), "{unseen}");
+}
+
+#[test]
+fn a_failure_ends_its_manifest_and_what_none_of_them_came_to_is_counted() {
+    shelf(|shelf| shelf.jams_at = Some("jam".to_owned()));
+    let parts = |names: &[&str]| names.iter().map(|name| part(name, "")).collect::<Vec<_>>();
+    let manifests = [parts(&["jam", "a", "b"]), parts(&["c"]), parts(&["d", "jam", "e"]), parts(&["f"])];
+    let manifests = manifests.each_ref().map(Vec::as_slice);
+    let (finished, events) = apply_all(&manifests, RunMode::Real, OnFailure::Stop, &host());
+    let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["jam", "c", "d", "jam", "f"]);
+    let stopped = finished.stopped.unwrap();
+    assert!(matches!(stopped.reason, Reason::Failure));
+    assert_eq!(stopped.remaining, 3);
+}
+
+#[test]
+fn a_signal_ends_all_manifests_also_those_that_are_empty() {
+    let _turn = interrupt::tests::turn();
+    let host = Host { interrupt: Interrupt::install().unwrap(), ..host() };
+    interrupt::tests::send(Signal::Terminate);
+    host.interrupt.pause(Duration::MAX);
+    let (first, second) = ([part("a", "")], [part("b", ""), part("c", "")]);
+    let (finished, events) = apply_all(&[&first, &second, &[]], RunMode::Real, OnFailure::Stop, &host);
+    assert!(events.is_empty());
+    let stopped = finished.stopped.unwrap();
+    assert!(matches!(stopped.reason, Reason::Signal(Signal::Terminate)));
+    assert_eq!(stopped.remaining, 3);
+}
+
+#[test]
+fn a_pause_ends_with_the_time_of_its_attempt() {
+    let (host, memory, prediction) =
+        (host(), Memory::at(StateDirectory::nowhere()), RefCell::<Prediction>::default());
+    let mut silent = |_: &str| {};
+    let cx = Context::new(&host, &memory, &prediction, Path::new("/"), Some(Duration::ZERO), &mut silent);
+    let kind = cx.pause(Duration::MAX).unwrap_err().kind;
+    assert!(matches!(kind, ErrorKind::TimedOut { .. }), "{kind:?}");
+}
+
+#[test]
+fn a_provider_that_there_is_not_is_told_at_its_property() {
+    let kind: &dyn AnyType = &TypeOf::<Part>::NEW;
+    let error = kind.provider(Some("tail"), &host()).err().unwrap();
+    assert_eq!(
+        (error.property, error.help.as_deref()),
+        (Some("provider"), Some("known providers of part: left, right"))
+    );
+}
+
+#[test]
+fn whoever_subscribes_to_an_alias_is_owed_a_refresh_before_the_change() {
+    let folder = std::env::temp_dir().canonicalize().unwrap();
+    let folder = folder.join(format!("ccm-owed-to-alias-{}", std::process::id()));
+    let state = StateDirectory::at(folder.clone());
+    let (changed, mut subscriber) = (part("a", "alias: first"), part("b", ""));
+    let because: Reference = "part#first".parse().unwrap();
+    Arc::make_mut(&mut subscriber.common).subscribe = vec![because.clone()];
+    let store = Some(state.refresh_store().unwrap());
+    let mut refreshes = PendingRefreshes::of(&[&changed, &subscriber], store, &Session::begin());
+    assert!(refreshes.record(&changed, &[], &[]).is_ok());
+    let owed = PendingRefresh { to: subscriber.reference(), because };
+    assert!(state.refresh_store().unwrap().owed().holds(&owed));
+    let _ = std::fs::remove_dir_all(folder);
 }
 
 #[test]

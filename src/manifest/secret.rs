@@ -7,7 +7,7 @@ use std::{ops::Range, sync::LazyLock};
 use super::repetition::KEY;
 use crate::{
     document::{Diagnostic, Entry, Excerpt, Node, Span, Typed, Value, closest},
-    resource::{AnyType, fields},
+    resource::{AnyType, SECRET_IN_CHECKS, fields},
     types,
     vocabulary::holds_secrets,
 };
@@ -102,13 +102,13 @@ fn is_address(node: &Node) -> bool {
     matches!(&node.value, Value::Scalar(scalar) if holds_secrets(&scalar.text))
 }
 
-/// The properties, of whatever type, whose values are never shown.
+/// The properties, of whatever type and of health checks, whose values are never shown.
 pub(super) fn secret_keys() -> &'static [String] {
     static KEYS: LazyLock<Vec<String>> = LazyLock::new(|| {
         let of = |kind: &&dyn AnyType| {
             fields(*kind).into_iter().filter(|field| field.is_secret).map(|field| field.name)
         };
-        types::TYPES.iter().flat_map(of).collect()
+        types::TYPES.iter().flat_map(of).chain(SECRET_IN_CHECKS.map(str::to_owned)).collect()
     });
     &KEYS
 }

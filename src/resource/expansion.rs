@@ -6,7 +6,8 @@ use std::{
 };
 
 use super::{
-    AnyProperties, AnyType, Completeness, Declaration, Error, ErrorKind, FieldKind, Makes, Resource, schema,
+    AnyProperties, AnyType, Completeness, Declaration, Error, ErrorKind, FieldKind, Makes, Resource,
+    health_checks, schema,
 };
 use crate::{
     document::{
@@ -97,8 +98,13 @@ impl<'a> Expansion<'a> {
         let secrecy = Secrecy::of(&declaration.properties);
         let mut found = secrecy.uncovered(of_name);
         for (at, faults) in of_properties.into_iter().filter(|(_, faults)| !faults.is_empty()) {
-            let Entry { key, .. } = &declaration.properties[at];
-            found.extend(secrecy.of_property(kind, key).uncovered(faults));
+            let Entry { key, value, .. } = &declaration.properties[at];
+            let is_secret = |fault: &Diagnostic| {
+                key == health_checks::PROPERTY && health_checks::is_secret(value, fault.span)
+            };
+            let (secret, rest): (Vec<_>, Vec<_>) = faults.into_iter().partition(is_secret);
+            found.extend(Secrecy::Secret.uncovered(secret.into()));
+            found.extend(secrecy.of_property(kind, key).uncovered(rest.into()));
         }
         cover(secrecy, found, declaration, diagnostics);
         completeness
@@ -362,7 +368,9 @@ impl Secrecy {
 
     /// What is wrong with the value of an entry, without quoting what must not be seen.
     pub(super) fn of_value(self, kind: &dyn AnyType, entry: &Entry, error: NodeError) -> NodeError {
-        if self == Self::Open && !schema::secret(kind).contains(&entry.key) {
+        let is_secret = schema::secret(kind).contains(&entry.key)
+            || entry.key == health_checks::PROPERTY && health_checks::is_secret(&entry.value, error.span);
+        if self == Self::Open && !is_secret {
             return error;
         }
         let message = match &error.wanted {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Error, ErrorKind, Resource};
 use crate::{
     checks::{self, HealthCheck},
-    document::{Diagnostic, Diagnostics, Entry, Node, Severity, Source, Value, from_node},
+    document::{Diagnostic, Diagnostics, Entry, Node, Severity, Source, Span, Value, from_node},
     template::{self, Scope},
 };
 
@@ -24,15 +24,29 @@ pub(super) fn set_late_checks_aside(properties: &mut Vec<Entry>, foreseen: &mut 
     Some(late)
 }
 
+/// What must not be seen, wherever in a check it stands.
+pub(crate) const SECRET: [&str; 3] = ["environment", "password", "request-headers"];
+
 /// Returns whether something in checks must not be seen.
 pub(super) fn holds_secrets(checks: &Node) -> bool {
-    const SECRET: [&str; 3] = ["environment", "password", "request-headers"];
     match &checks.value {
         Value::Scalar(_) => false,
         Value::Seq(items) => items.iter().any(holds_secrets),
         Value::Map(entries) => {
             entries.iter().any(|entry| SECRET.contains(&entry.key.as_str()) || holds_secrets(&entry.value))
         }
+    }
+}
+
+/// Returns whether a place lies in a part of checks that must not be seen.
+pub(super) fn is_secret(checks: &Node, place: Option<Span>) -> bool {
+    let is_in = |node: &Node| place.is_some_and(|place| node.span.contains(place));
+    match &checks.value {
+        Value::Scalar(_) => false,
+        Value::Seq(items) => items.iter().any(|item| is_secret(item, place)),
+        Value::Map(entries) => entries.iter().any(|Entry { key, value, .. }| {
+            SECRET.contains(&key.as_str()) && is_in(value) || is_secret(value, place)
+        }),
     }
 }
 
@@ -92,7 +106,7 @@ impl Resource {
             }
         }
         let error = |problem: Diagnostic| {
-            let is_hidden = self.common.sensitive;
+            let is_hidden = self.common.sensitive || is_secret(late, problem.span);
             let message = if is_hidden { "they cannot be worked out".to_owned() } else { problem.message };
             let error =
                 Error::new(format!("health_checks: {message}")).of_kind(ErrorKind::Expression).on(PROPERTY);

@@ -25,6 +25,8 @@ mod rendering;
 mod schema;
 mod secrets;
 mod shell_signs;
+#[cfg(test)]
+mod tests;
 
 use std::{borrow::Cow, fmt, path::Path};
 
@@ -43,6 +45,7 @@ pub(crate) use elsewhere::meant_state;
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use expansion::Expansion;
+pub(crate) use health_checks::SECRET as SECRET_IN_CHECKS;
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
 #[cfg(test)]
 pub(crate) use manual::{health_checks_page, keys_page, reference_page};

@@ -287,6 +287,14 @@ mod tests {
     }
 
     #[test]
+    fn where_anything_may_have_been_done_before_something_was() {
+        let mut prediction = Prediction::default();
+        assert!(prediction.is_empty() && !prediction.may_differ());
+        prediction.assume_anything();
+        assert!(!prediction.is_empty() && prediction.may_differ_on_disk());
+    }
+
+    #[test]
     fn a_missing_directory_is_a_warning_only_after_what_may_have_made_it() {
         for (unknown, expected) in
             [(Unknown::Nothing, None), (Unknown::NotPaths, None), (Unknown::Anything, Some(1))]
@@ -308,15 +316,15 @@ mod tests {
     #[test]
     fn what_is_done_to_a_unit_adds_up() {
         let mut prediction = Prediction::default();
-        let mut act = |running, enabled| {
-            let units = vec![UnitEffect { unit: "a.service".to_owned(), running, enabled, masked: None }];
+        let mut act = |running, enabled, masked| {
+            let units = vec![UnitEffect { unit: "a.service".to_owned(), running, enabled, masked }];
             prediction.apply(Effects { units, ..Effects::default() }, &mut |_| {}).unwrap();
             let unit = prediction.unit("a.service").unwrap();
-            (unit.running, unit.enabled)
+            (unit.running, unit.enabled, unit.masked)
         };
-        assert_eq!(act(Some(true), None), (Some(true), None));
-        assert_eq!(act(None, Some(true)), (Some(true), Some(true)));
-        assert_eq!(act(Some(false), None), (Some(false), Some(true)));
+        assert_eq!(act(Some(true), None, Some(false)), (Some(true), None, Some(false)));
+        assert_eq!(act(None, Some(true), None), (Some(true), Some(true), Some(false)));
+        assert_eq!(act(Some(false), None, Some(true)), (Some(false), Some(true), Some(true)));
     }
 
     #[test]
@@ -347,6 +355,7 @@ mod tests {
         assert_eq!(prediction.account_name(AccountKind::User, second).as_deref(), Some("more"));
         assert_eq!(prediction.account_name(AccountKind::Group, second), None);
         assert_eq!(prediction.account_name(AccountKind::User, 0), None);
-        assert_eq!(prediction.packages.get("app"), Some(&left));
+        assert_eq!(prediction.package("app"), Some(&left));
+        assert_eq!(prediction.package("other"), None);
     }
 }

@@ -122,3 +122,21 @@ fn is_masked(value: &Json) -> bool {
 fn json(node: &Node) -> Json {
     serde_json::to_value(to_value(node)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_masked_when_its_login_or_its_query_is() {
+        for (text, expected) in [
+            ("https://[secret]@example.com/x", true),
+            ("http://[secret]@example.com/x", true),
+            ("http://example.com/x?…", true),
+            ("https://example.com/x?y=z", false),
+            ("see https://[secret]@example.com/x", false),
+        ] {
+            assert_eq!(is_masked(&text.into()), expected, "{text}");
+        }
+    }
+}

@@ -88,4 +88,24 @@ mod tests {
             assert_eq!(meant_for_a_shell("name", path).map(|warning| warning.id), id, "{path}");
         }
     }
+
+    #[test]
+    fn what_is_noticed_is_quoted_and_what_to_write_instead_is_told() {
+        for (path, quoted, help) in [
+            ("~", "`~` in", "write `${ Environ.HOME }`"),
+            ("~/x", "`~` in", "write `${ Environ.HOME }`"),
+            ("/srv/~/x", "`~` in", "write `${ Environ.HOME }`"),
+            ("~joe", "`~` in", "write the path of the directory"),
+            ("/srv/$MY_DIR/x", "`$MY_DIR` in", "write `${ Environ.MY_DIR }`"),
+            ("/srv/5$/$_a", "`$_a` in", "write `${ Environ._a }`"),
+            ("/srv/$(hostname -f)/x", "`$(hostname -f)` in", "give the path as data or a fact"),
+            ("/`hostname`/x", "``hostname`` in", "give the path as data or a fact"),
+            ("/etc/*.conf", "`*` in", "name one file"),
+            ("/srv/[ab]/x", "`[ab]` in", "name one file"),
+        ] {
+            let warning = meant_for_a_shell("target", path).unwrap();
+            assert!(warning.message.starts_with(quoted), "{path}: {}", warning.message);
+            assert!(warning.help.is_some_and(|told| told.starts_with(help)), "{path}");
+        }
+    }
 }

@@ -352,4 +352,24 @@ mod tests {
         assert!(state.extracted(&other).is_err(), "nobody has it any more");
         let _ = std::fs::remove_dir_all(folder);
     }
+
+    #[test]
+    fn what_was_fetched_is_remembered_for_each_archive() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let folder = folder.join(format!("ccm-fetched-{}", std::process::id()));
+        let state = StateDirectory::at(folder.clone());
+        let fetched = |name: &str| Fetched {
+            origin: Origin::of(None, None),
+            checksums: vec![fingerprint(name.as_bytes())],
+        };
+        let archives = ["/one.tar", "/other.tar"];
+        for archive in archives {
+            state.keep_fetched(Path::new(archive), &fetched(archive)).unwrap();
+        }
+        for archive in archives {
+            assert_eq!(state.fetched(Path::new(archive)).unwrap(), Some(fetched(archive)), "{archive}");
+        }
+        assert_eq!(state.fetched(Path::new("/third.tar")).unwrap(), None);
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }

@@ -353,4 +353,11 @@ mod tests {
         digests.save();
         assert_eq!(digests.find(&large), Some([7; SUM]));
     }
+
+    #[test]
+    fn no_more_is_learnt_than_is_kept() {
+        let digests = StateDirectory::nowhere().digests();
+        (0..=MOST as u64).for_each(|ino| digests.keep(stamp(ino), [7; SUM]));
+        assert_eq!(digests.learnt().len(), MOST);
+    }
 }

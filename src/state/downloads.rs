@@ -47,3 +47,27 @@ impl StateDirectory {
 fn name(path: &Path) -> String {
     format!("{}.download", stem(path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_downloaded_is_remembered_for_each_path_and_for_its_address_alone() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let folder = folder.join(format!("ccm-downloads-{}", std::process::id()));
+        let state = StateDirectory::at(folder.clone());
+        let url = |text: &str| Url::parse(text).unwrap();
+        let (one, other) = (url("https://user:word@one.example/file"), url("https://other.example/file"));
+        let downloaded = |url: &Url| Downloaded::new(url, Some("v1".to_owned()), "sum".to_owned());
+        for (path, url) in [("/one", &one), ("/other", &other)] {
+            state.keep_downloaded(Path::new(path), &downloaded(url)).unwrap();
+        }
+        let found = state.downloaded(Path::new("/one")).unwrap().unwrap();
+        assert_eq!(found, downloaded(&one));
+        assert!(found.is_from(&one) && !found.is_from(&other));
+        assert!(found.is_from(&url("https://one.example/file")), "whoever asks, it is the same file");
+        assert_eq!(state.downloaded(Path::new("/third")).unwrap(), None);
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}

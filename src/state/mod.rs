@@ -215,3 +215,22 @@ const NAMES: [&str; 13] = [
 
 const AGENT_LOCK: &str = "agent.lock";
 const AGENT_SOCKET: &str = "agent.sock";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_foreign_folder_is_no_state_directory() {
+        let state = StateDirectory::at("/no-such-directory".into());
+        for (at, expected) in [
+            ("/no-such-directory", "/no-such-directory is not a state directory: it belongs to user 7 "),
+            ("/no-such-directory/archives", "state directory: cannot read \"/dev/null\": "),
+        ] {
+            let problem = Problem::Foreign { at: at.into(), owner: 7 };
+            let no_folder = PrivateFolder::open(Path::new("/dev/null")).err().unwrap();
+            let refused = state.refused(FileError { problem, ..no_folder });
+            assert!(refused.to_string().starts_with(expected), "{refused}");
+        }
+    }
+}

@@ -417,6 +417,8 @@ mod tests {
             ("gone", 0, None),
             ("later", DAY, None),
             ("old", 5, None),
+            // A day ago to the second.
+            ("lately", 0, Some(10)),
         ];
         for (session, at, _) in sessions {
             let session = ScriptSession { name: session.to_owned(), folder: session.into() };
@@ -433,9 +435,33 @@ mod tests {
         }
         assert_eq!(left, ["gone", "left", "old"]);
         assert!(owed.holds(&pending(1)));
+        assert_eq!(
+            owed.forget_abandoned(2 * DAY, |_| None).len(),
+            2,
+            "all but the last, a day ago to the second"
+        );
         for entry in owed.forget_abandoned(3 * DAY, |_| None) {
             owed.apply(entry);
         }
         assert!(owed.is_empty());
+    }
+
+    #[test]
+    fn what_is_owed_is_not_forgotten_because_it_cannot_be_read_any_more() {
+        let folder = Folder::new("ccm-refreshes-damaged");
+        let mut store = folder.store();
+        owe(&mut store, 0);
+        let journal = fs::read_to_string(folder.0.join(FILE)).unwrap() + "nonsense\n";
+        fs::write(folder.0.join(FILE), &journal).unwrap();
+        let pay = |store: &mut RefreshStore| store.edit(|owed| (owed.strike(&[pending(0)]), ()));
+        let told = pay(&mut store).unwrap_err().to_string();
+        assert!(told.contains("is damaged"), "{told}");
+        assert!(store.owed().holds(&pending(0)));
+        assert_eq!(fs::read_to_string(folder.0.join(FILE)).unwrap(), journal);
+        // Whoever was told so goes on without it.
+        let mut without = StateDirectory::at(folder.0.clone()).empty_refresh_store();
+        pay(&mut without).unwrap();
+        owe(&mut without, 1);
+        assert!(folder.store().owed().holds(&pending(1)));
     }
 }
