@@ -123,6 +123,23 @@ fn what_cannot_have_changed_is_not_read_again() {
 }
 
 #[test]
+fn what_is_known_is_not_even_opened() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.file("f", "old");
+    give(&path, NOBODY);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    as_user(NOBODY, &[NOBODY], || {
+        let notes = Notes::new(10);
+        assert!(digest(&path, None, &notes, &mut never_stop).is_err(), "it cannot be");
+        notes.keep(entry(&path).stamp().unwrap(), [0xab; 32]);
+        assert_eq!(notes.digest(&path), "ab".repeat(32));
+    });
+}
+
+#[test]
 fn a_file_of_another_size_than_wanted_is_told_by_its_size_alone() {
     let Some(scratch) = scratch() else { return };
     let (path, notes) = (scratch.file("f", "old"), Notes::new(10));
