@@ -5,6 +5,7 @@ mod batches;
 mod checking;
 mod crashes;
 mod directories;
+mod errors;
 mod faults;
 mod reading;
 mod remembering;
