@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::*;
-use crate::host::files::{FileKind, Problem};
+use crate::host::files::{FileError, FileKind, Problem, Refusal, TempFile};
 
 #[test]
 fn a_file_gets_its_content_owner_and_mode() {
@@ -59,6 +59,20 @@ fn content_that_cannot_be_produced_changes_nothing() {
     let error = replace(&path, mine(0o600), |_| Err(io::Error::other(CopyInterrupted))).unwrap_err();
     assert!(error.is_stopped(), "{error}");
     assert_eq!((entry(&path), scratch.temporaries()), (before, vec![]));
+}
+
+#[test]
+fn a_link_to_the_file_that_was_validated_does_not_pass_for_it() {
+    let scratch = Scratch::new();
+    let (path, aside) = (scratch.at("f"), scratch.at("aside"));
+    let draft = TempFile::new(&path, mine(0).uid).unwrap();
+    let published = draft.publish_validated::<()>(mine(0o600), |candidate| {
+        fs::rename(&candidate.path, &aside).unwrap();
+        symlink(&aside, &candidate.path).unwrap();
+        Ok(())
+    });
+    assert!(matches!(published, Err(Refusal::File(FileError { problem: Problem::Altered, .. }))));
+    assert_eq!((inspect(&path).unwrap(), scratch.temporaries()), (None, vec![]));
 }
 
 #[test]
