@@ -131,3 +131,39 @@ fn with_mode(mut list: Vec<u8>, mode: u32) -> Option<Vec<u8>> {
     }
     has_mask.then_some(list)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A list of these tags with these rights.
+    fn list<const N: usize>(tags: [u16; N], rights: [u16; N]) -> Vec<u8> {
+        let entry =
+            |(tag, rights): (u16, u16)| [tag.to_le_bytes(), rights.to_le_bytes(), [1, 2], [3, 4]].concat();
+        [vec![2, 0, 0, 0], tags.into_iter().zip(rights).flat_map(entry).collect()].concat()
+    }
+
+    #[test]
+    fn a_mode_says_what_a_list_gives_to_owner_mask_and_others() {
+        // The owner, somebody, the group, the mask and others.
+        let full = |rights| list([0x01, 0x02, 0x04, 0x10, 0x20], rights);
+        for (before, mode, after) in [
+            ([7, 7, 7, 7, 7], 0o641, [6, 7, 7, 4, 1]),
+            ([0, 5, 6, 0, 0], 0o4753, [7, 5, 6, 5, 3]),
+            ([0x107, 7, 7, 0x107, 0x107], 0o000, [0, 7, 7, 0, 0]),
+        ] {
+            assert_eq!(with_mode(full(before), mode), Some(full(after)), "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_says_no_more_than_a_mode_or_cannot_be_read_is_none() {
+        let full = list([0x01, 0x10], [7, 7]);
+        let other_version = [&[3], &full[1..]].concat();
+        let cut = full[..full.len() - 1].to_vec();
+        for list in [list([0x01, 0x04, 0x20], [7, 7, 7]), other_version, cut, Vec::new()] {
+            assert_eq!(with_mode(list, 0o640), None);
+        }
+        assert!(with_mode(full, 0o640).is_some());
+    }
+}

@@ -100,7 +100,7 @@ fn is_settled(stamp: &Stamp, now: Timestamp) -> bool {
     Timestamp { seconds: seconds.saturating_add(MARGIN), nanoseconds } < now
 }
 
-fn is_of_known_kind(file: &File) -> bool {
+pub(super) fn is_of_known_kind(file: &File) -> bool {
     fstatfs(file).is_ok_and(|system| u64::try_from(system.f_type).is_ok_and(|kind| KNOWN.contains(&kind)))
 }
 

@@ -21,7 +21,7 @@ use super::{
 };
 
 /// How often a directory is read again when something was put into it while it was being emptied.
-const REREADS: usize = 8;
+pub(super) const REREADS: usize = 8;
 
 /// Removes a file, link or empty directory. Nothing there is fine.
 pub(crate) fn remove(path: &Path) -> Result<(), FileError> {
@@ -254,13 +254,16 @@ fn enter(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat2(directory, name, flags, Mode::empty(), ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS) {
         // Kernels before 5.6 lack it, and old container runtimes forbid it; other devices can still be told apart.
-        Err(Errno::NOSYS | Errno::PERM) => {
-            let entered = openat(directory, name, flags, Mode::empty())?;
-            let stays = identify(&entered)?.dev == identify(directory)?.dev;
-            if stays { Ok(entered) } else { Err(Errno::XDEV) }
-        }
+        Err(Errno::NOSYS | Errno::PERM) => enter_on_device(directory, name, flags),
         entered => entered,
     }
+}
+
+/// Opens what is on the same device.
+pub(super) fn enter_on_device(directory: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let entered = openat(directory, name, flags, Mode::empty())?;
+    let stays = identify(&entered)?.dev == identify(directory)?.dev;
+    if stays { Ok(entered) } else { Err(Errno::XDEV) }
 }
 
 fn identify(directory: &OwnedFd) -> Result<Identity, Errno> {

@@ -193,6 +193,48 @@ mod tests {
         assert!(!path.exists());
     }
 
+    /// Stands for a cgroup, which has other files in it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("ccm-cgroup-{name}-{}", std::process::id()));
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_cgroup_that_cannot_be_read_is_not_taken_for_empty() {
+        let folder = Folder::new("events");
+        let leaf = Leaf::open(&folder.0).unwrap();
+        let events = folder.0.join("cgroup.events");
+        assert!(!leaf.is_populated().unwrap());
+        for (text, populated) in [("populated 1\nfrozen 0\n", true), ("populated 0\nfrozen 1\n", false)] {
+            fs::write(&events, text).unwrap();
+            assert_eq!(leaf.is_populated().unwrap(), populated);
+        }
+        fs::remove_file(&events).unwrap();
+        fs::create_dir(&events).unwrap();
+        leaf.is_populated().unwrap_err();
+    }
+
+    #[test]
+    fn the_cgroups_below_one_go_the_innermost_first() {
+        let folder = Folder::new("below");
+        for path in ["a/b/c", "a/d", "e"] {
+            fs::create_dir_all(folder.0.join(path)).unwrap();
+        }
+        remove_below(&folder.0);
+        fs::remove_dir(&folder.0).unwrap();
+    }
+
     #[test]
     fn a_cgroup_that_somebody_removed_holds_nobody() {
         let Some((_home, leaf)) = made() else { return };

@@ -285,3 +285,32 @@ fn start_error(command: &Command<'_>, source: io::Error) -> ProcessError {
 fn identity_error(command: &Command<'_>, identity: &Identity, source: io::Error) -> ProcessError {
     ProcessError::Identity { program: command.name(), uid: identity.uid, gid: identity.gid, source }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_kernel_is_blamed_on_what_it_is_about() {
+        let nobody = Identity { uid: 65_534, gid: 65_534, groups: Vec::new() };
+        let rows = [
+            (Errno::NOENT, None, "Interpreter"),
+            (Errno::ACCESS, None, "NotExecutable"),
+            (Errno::ACCESS, Some(&nobody), "NotExecutable"),
+            (Errno::PERM, None, "NotExecutable"),
+            (Errno::PERM, Some(&nobody), "Identity"),
+            (Errno::NOEXEC, None, "NotExecutable"),
+            (Errno::NOEXEC, Some(&nobody), "NotExecutable"),
+            (Errno::NOMEM, None, "Start"),
+            (Errno::AGAIN, Some(&nobody), "Start"),
+        ];
+        for (errno, identity, kind) in rows {
+            let mut command = Command::new("tool");
+            if let Some(identity) = identity {
+                command = command.identity(identity.clone());
+            }
+            let error = explain(&command, Path::new("/no/such/tool"), errno.into());
+            assert!(format!("{error:?}").starts_with(kind), "{errno:?}, {identity:?}: {error:?}");
+        }
+    }
+}

@@ -251,6 +251,24 @@ mod tests {
     }
 
     #[test]
+    fn only_a_character_that_is_cut_in_two_is_held_back() {
+        for (bytes, whole) in [
+            (b"ab".as_slice(), 2),
+            ("a€".as_bytes(), 4),
+            (&"a€".as_bytes()[..3], 1),
+            (&"a€".as_bytes()[..2], 1),
+            // No more of it will make these a character.
+            (b"a\xff", 2),
+            (b"a\x80\x80\x80\x80", 5),
+            // Nothing would be left.
+            (&"€".as_bytes()[..2], 2),
+            (b"", 0),
+        ] {
+            assert_eq!(whole_characters(bytes), whole, "{bytes:?}");
+        }
+    }
+
+    #[test]
     fn endless_garbage_comes_in_pieces_too() {
         let pieces = lines(&[&vec![0x80; 3 * LONGEST_LINE]]);
         assert_eq!(pieces.len(), 3);

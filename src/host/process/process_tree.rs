@@ -202,3 +202,47 @@ fn collect(record: &Record) {
 fn any_dead_child() -> Result<Option<WaitIdStatus>, Errno> {
     waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::mem::ManuallyDrop;
+
+    use super::*;
+
+    /// No process has such a number.
+    const OWN: i32 = -1;
+    const OWN_SESSION: i32 = -2;
+
+    fn record(pid: i32, started: u64, parent: i32, session: i32) -> Record {
+        let pid = Pid::from_raw(pid).unwrap();
+        Record { pid, name: String::new(), parent, group: session, session, started, alive: true }
+    }
+
+    #[test]
+    fn an_orphan_is_the_commands_unless_it_may_be_of_what_an_earlier_one_left() {
+        let head = record(5, 1, OWN, 5);
+        let rows = [
+            // What it is, whether it is the command's and whether nobody can tell: alone, and beside what was left.
+            (head.clone(), [(true, false), (true, false)]),
+            (record(6, 1, 5, 5), [(true, false), (true, false)]),
+            (record(7, 1, OWN, OWN_SESSION), [(false, false), (false, false)]),
+            (record(8, 1, 4, 8), [(false, false), (false, false)]),
+            (record(9, 1, OWN, 9), [(true, false), (false, true)]),
+            (record(10, 1, OWN, 10), [(true, false), (false, false)]),
+            // Another process with its number.
+            (record(10, 2, OWN, 10), [(true, false), (false, true)]),
+        ];
+        let runners = [Runner::default(), Runner::default()];
+        let earlier = [Vec::new(), vec![record(10, 1, OWN, 10)]];
+        for (index, (runner, earlier)) in runners.iter().zip(earlier).enumerate() {
+            let (own_pid, own_session, turn) = (OWN, OWN_SESSION, runner.turn());
+            // The end of a turn is for the whole process, and this is none.
+            let adoption = ManuallyDrop::new(Adoption { own_pid, own_session, earlier, _turn: turn });
+            let tree = ProcessTree::of(head.pid, &adoption);
+            for (record, wanted) in &rows {
+                let found = (tree.is_root(record), tree.is_unclear(record));
+                assert_eq!(found, wanted[index], "{} of {}", record.pid, record.started);
+            }
+        }
+    }
+}

@@ -15,7 +15,7 @@ use super::{DEFAULT_GRACE, Interrupt};
 /// How often to look whether all have ended.
 const PULSE: Duration = Duration::from_millis(10);
 
-/// How long the killed may take to disappear.
+/// How long to wait for the killed to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A command that was in hand when its run was killed.
@@ -63,14 +63,20 @@ pub(crate) fn end_abandoned(abandoned: &Abandoned, interrupt: &Interrupt) -> Rec
     {
         return Recovered::Finished;
     }
-    let running = members(&leaf);
+    end(&leaf, DEFAULT_GRACE, PATIENCE, interrupt)
+}
+
+/// Asks everything in a cgroup to end, and kills what has not within `grace`. The killed may take as long as `patience` to
+/// disappear.
+pub(super) fn end(leaf: &Leaf, grace: Duration, patience: Duration, interrupt: &Interrupt) -> Recovered {
+    let running = members(leaf);
     for signal in [Signal::TERM, Signal::CONT] {
         signal_each(&running, signal);
     }
-    if !is_empty_within(&leaf, DEFAULT_GRACE, interrupt) {
+    if !is_empty_within(leaf, grace, interrupt) {
         let _ = leaf.kill();
-        if !is_empty_within(&leaf, PATIENCE, interrupt) {
-            return Recovered::Surviving(names(&members(&leaf)));
+        if !is_empty_within(leaf, patience, interrupt) {
+            return Recovered::Surviving(names(&members(leaf)));
         }
     }
     let _ = leaf.remove();

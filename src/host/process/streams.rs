@@ -181,3 +181,21 @@ fn never_block(pipe: impl AsFd) -> io::Result<()> {
     let flags = fcntl_getfl(&pipe)?;
     Ok(fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    #[test]
+    fn input_that_nobody_will_read_is_given_up() {
+        let command = Command::new("true").input(b"text");
+        let mut program = std::process::Command::new("true");
+        let mut child = program.stdin(Stdio::piped()).spawn().unwrap();
+        let mut streams = Streams::of(&mut child, &command, None).unwrap();
+        child.wait().unwrap();
+        streams.feed();
+        assert!(streams.stdin.is_none());
+    }
+}

@@ -3,7 +3,9 @@
 use std::fs;
 
 use super::*;
-use crate::host::files::{FileKind, Parents, Problem, make_directory, replace_file_with_directory};
+use crate::host::files::{
+    FileKind, Intent, Parents, Problem, check, make_directory, replace_file_with_directory,
+};
 
 #[test]
 fn a_directory_is_made_with_its_attributes() {
@@ -24,6 +26,18 @@ fn a_directory_in_a_set_group_id_directory_has_just_the_wanted_mode() {
     scratch.directory("shared", 0, 0o2775);
     make_directory(&scratch.at("shared/d"), mine(0o750), Parents::Expect).unwrap();
     assert_eq!(owner_and_mode(&scratch.at("shared/d")).2, 0o750);
+}
+
+#[test]
+fn a_directory_that_something_is_mounted_on_is_changed_like_any_other() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let mount = Mount::tmpfs(scratch.directory("m", 0, 0o755), "size=64k,mode=755");
+    check(&mount.0, &Intent::MakeDirectory(of(BOB, 0o711), Parents::Expect)).unwrap();
+    make_directory(&mount.0, of(BOB, 0o711), Parents::Expect).unwrap();
+    assert_eq!(owner_and_mode(&mount.0), (BOB, BOB, 0o711));
 }
 
 #[test]

@@ -187,6 +187,46 @@ fn a_mounted_file_cannot_be_replaced_or_removed() {
 }
 
 #[test]
+fn files_are_given_to_groups_of_which_one_is_a_member() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.directory("own", NOBODY, 0o755);
+    let path = scratch.at("own/f");
+    as_user(NOBODY, &[NOBODY, BOB, 23_456], || {
+        for gid in [NOBODY, BOB, 23_456] {
+            let given = Attributes { gid, ..mine(0o644) };
+            check(&path, &Intent::Write(given)).unwrap();
+            put(&path, given, "text").unwrap();
+            assert_eq!(owner_and_mode(&path), (NOBODY, gid, 0o644));
+        }
+        let given = Attributes { gid: 34_567, ..mine(0o644) };
+        let error = predicted(&path, &Intent::Write(given), || put(&path, given, "text"));
+        assert!(matches!(error.problem, Problem::Denied { .. }), "{error}");
+    });
+}
+
+#[test]
+fn what_strangers_have_in_a_sticky_directory_is_removed_by_root_alone() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let tree = scratch.directory("own", NOBODY, 0o755).join("tree");
+    scratch.directory("own/tree", NOBODY, 0o755);
+    scratch.directory("own/tree/sticky", BOB, 0o1777);
+    let theirs = scratch.file("own/tree/sticky/f", "text");
+    give(&theirs, BOB);
+    let remove = || remove_tree(&tree, &mut never_stop);
+    let error = as_user(NOBODY, &[NOBODY], || predicted(&tree, &Intent::RemoveTree, remove));
+    assert!(matches!(&error.problem, Problem::Denied { at, .. } if *at == theirs), "{error}");
+    check(&tree, &Intent::RemoveTree).unwrap();
+    remove().unwrap();
+    assert!(!tree.exists());
+}
+
+#[test]
 fn users_without_privileges_are_told_what_they_may_not() {
     if !is_root() {
         return;
@@ -208,6 +248,7 @@ fn act_without_privileges() {
     let own = base.join("own/f");
     let is_denied = |error: FileError, at: &Path| {
         assert!(matches!(&error.problem, Problem::Denied { at: named, .. } if named == at), "{error}");
+        assert_eq!(error.hint().as_deref(), Some("run it as root"));
     };
     let roots = base.join("roots");
     is_denied(predicted(&roots, &Intent::Write(mine(0o644)), || put(&roots, mine(0o644), "")), &base);

@@ -1,10 +1,16 @@
 //! File operations against a real file system, real users and a real attacker.
 
 mod attacks;
+mod batches;
 mod checking;
 mod crashes;
 mod directories;
+mod errors;
 mod faults;
+mod moving;
+mod planting;
+mod predicting;
+mod private_folders;
 mod reading;
 mod remembering;
 mod removing;
@@ -22,9 +28,13 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicU32, Ordering},
+    thread,
 };
 
-use rustix::process::{getegid, geteuid};
+use rustix::{
+    process::{Gid, Uid, getegid, geteuid},
+    thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
+};
 
 use super::{Attributes, CopyInterrupted, Entry, error::Party, inspect, replace};
 
@@ -156,6 +166,21 @@ fn rerun_as(uid: u32, test: &str, path: &Path) -> Command {
     command
 }
 
+/// Works as another user with these groups, the first of which is his own. Linux has a user for each thread.
+fn as_user<T: Send>(uid: u32, groups: &[u32], work: impl FnOnce() -> T + Send) -> T {
+    let groups: Vec<Gid> = groups.iter().copied().map(Gid::from_raw).collect();
+    let become_him = || {
+        set_thread_groups(&groups[1..])?;
+        set_thread_res_gid(groups[0], groups[0], groups[0])?;
+        set_thread_res_uid(None::<Uid>, Uid::from_raw(uid), None::<Uid>)
+    };
+    let work = move || {
+        become_him().unwrap();
+        work()
+    };
+    thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// The path that the test which started this process set.
 fn path_to_work_on() -> PathBuf {
     std::env::var_os("CCM_TEST_PATH").unwrap().into()
@@ -173,7 +198,11 @@ struct Mount(PathBuf);
 
 impl Mount {
     fn tmpfs(path: PathBuf, options: &str) -> Mount {
-        let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(&path).status();
+        Mount::of_kind("tmpfs", path, options)
+    }
+
+    fn of_kind(kind: &str, path: PathBuf, options: &str) -> Mount {
+        let status = Command::new("mount").args(["-t", kind, "-o", options, "none"]).arg(&path).status();
         assert!(status.unwrap().success());
         Mount(path)
     }

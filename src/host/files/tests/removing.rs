@@ -1,11 +1,15 @@
 //! Removing files and trees.
 
-use std::fs;
+use std::{ffi::OsStr, fs};
 
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 use super::*;
-use crate::host::files::{Intent, Problem, check, remove, remove_tree};
+use crate::host::files::{
+    Intent, Problem, check, remove,
+    remove::{REREADS, enter_on_device, tree},
+    remove_tree, walk,
+};
 
 #[test]
 fn files_links_and_empty_directories_are_removed() {
@@ -153,4 +157,48 @@ fn a_directory_moved_while_its_tree_is_removed_does_not_lead_the_way_out() {
     });
     assert!(moved && treasures.iter().all(|treasure| treasure.exists()), "{error:?}");
     assert!(matches!(error.unwrap_err().problem, Problem::Changed { .. }));
+}
+
+#[test]
+fn a_directory_that_others_keep_filling_is_read_again_so_many_times() {
+    for (fillings, is_emptied) in [(REREADS, true), (REREADS + 1, false)] {
+        let scratch = Scratch::in_memory();
+        let fill = |number: usize| {
+            let inner = scratch.at("tree/a").join(number.to_string());
+            fs::create_dir_all(&inner).unwrap();
+            fs::write(inner.join("f"), "").unwrap();
+        };
+        fill(0);
+        let (mut ticks, mut filled) = (0, 0);
+        let (place, name) = walk::reach(&scratch.at("tree")).unwrap();
+        let removed = tree(&place, &name, &mut || {
+            ticks += 1;
+            // The outer directory, the one in it, its file: the next is put beside what was read already.
+            if ticks % 3 == 0 && filled < fillings {
+                filled += 1;
+                fill(filled);
+            }
+            Ok(())
+        });
+        assert_eq!((removed.is_ok(), filled), (is_emptied, fillings), "{removed:?}");
+        assert_eq!(scratch.at("tree").exists(), !is_emptied);
+        if let Err(problem) = removed {
+            assert!(
+                matches!(&problem, Problem::NotEmpty { at, .. } if *at == scratch.at("tree/a")),
+                "{problem}"
+            );
+        }
+    }
+}
+
+#[test]
+fn another_device_is_told_by_its_number_where_the_kernel_does_not_refuse_it() {
+    let scratch = Scratch::new();
+    scratch.directory("d", 0, 0o755);
+    let open = |path: &Path| openat(CWD, path, OFlags::PATH, Mode::empty()).unwrap();
+    let enter = |from: &Path, name: &str| {
+        enter_on_device(&open(from), OsStr::new(name), OFlags::RDONLY | OFlags::DIRECTORY)
+    };
+    assert!(enter(&scratch.0, "d").is_ok());
+    assert_eq!(enter(Path::new("/"), "proc").unwrap_err(), rustix::io::Errno::XDEV);
 }

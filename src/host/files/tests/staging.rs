@@ -2,7 +2,7 @@
 
 use std::{fs, io::Write, os::unix::fs::MetadataExt, path::Path};
 
-use super::{NOBODY, Scratch, is_root, mine, of, owner_and_mode, rerun_as, run};
+use super::{Mount, NOBODY, Scratch, is_root, mine, of, owner_and_mode, rerun_as, run};
 use crate::host::files::{FileError, Problem, Staging};
 
 /// A tree of `bin/app` and `readme`, made but not published.
@@ -48,6 +48,21 @@ fn a_tree_that_is_not_published_leaves_nothing() {
     assert!(names(&target).is_empty());
     drop(tree(&scratch.at("other")).unwrap());
     assert_eq!(names(&scratch.0), ["target"]);
+}
+
+#[test]
+fn a_file_system_that_is_full_is_named_by_where_the_tree_is_to_appear() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let mount = Mount::tmpfs(scratch.directory("m", 0, 0o755), "nr_inodes=4,mode=755");
+    let mut staging = Staging::new(&mount.0, mine(0o755)).unwrap();
+    let mut made = (0..4).map(|number| staging.make_directory(Path::new(&number.to_string())));
+    let error = made.find_map(Result::err).unwrap();
+    assert!(matches!(&error.problem, Problem::NoSpace { at, .. } if *at == mount.0), "{error}");
+    let error = staging.make_file(Path::new("missing/f")).unwrap_err();
+    assert!(error.to_string().contains(mount.0.join("missing/f").to_str().unwrap()), "{error}");
 }
 
 #[test]

@@ -15,6 +15,10 @@ fn only_names_of_the_right_shape_are_temporary() {
         (".ccm-ABCDEFGHIJ27.tmp", false),
         ("ccm-abcdefghij27.tmp", false),
         (".ccm-abcdefghij27.tmp~", false),
+        (".ccm-abcdefghij27.tmp.conf", true),
+        (".ccm-abcdefghij27.tmp.c", true),
+        (".ccm-abcdefghij27.tmp.", false),
+        (".ccm-abcdefghij27.tmpconf", false),
     ] {
         assert_eq!(is_temporary_name(OsStr::new(name)), expected, "{name}");
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::*;
-use crate::host::files::{FileKind, Problem};
+use crate::host::files::{FileError, FileKind, Problem, Refusal, TempFile};
 
 #[test]
 fn a_file_gets_its_content_owner_and_mode() {
@@ -59,6 +59,20 @@ fn content_that_cannot_be_produced_changes_nothing() {
     let error = replace(&path, mine(0o600), |_| Err(io::Error::other(CopyInterrupted))).unwrap_err();
     assert!(error.is_stopped(), "{error}");
     assert_eq!((entry(&path), scratch.temporaries()), (before, vec![]));
+}
+
+#[test]
+fn a_link_to_the_file_that_was_validated_does_not_pass_for_it() {
+    let scratch = Scratch::new();
+    let (path, aside) = (scratch.at("f"), scratch.at("aside"));
+    let draft = TempFile::new(&path, mine(0).uid).unwrap();
+    let published = draft.publish_validated::<()>(mine(0o600), |candidate| {
+        fs::rename(&candidate.path, &aside).unwrap();
+        symlink(&aside, &candidate.path).unwrap();
+        Ok(())
+    });
+    assert!(matches!(published, Err(Refusal::File(FileError { problem: Problem::Altered, .. }))));
+    assert_eq!((inspect(&path).unwrap(), scratch.temporaries()), (None, vec![]));
 }
 
 #[test]
@@ -218,6 +232,33 @@ fn an_access_list_of_a_former_owner_goes_with_him() {
 }
 
 #[test]
+fn access_lists_of_a_directory_go_with_a_former_owner_who_is_not_ours_and_stay_otherwise() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let of_other_group = Attributes { uid: BOB, gid: 0, mode: 0o770 };
+    let rows = [
+        (BOB, of(0, 0o770), false),
+        (BOB, of(NOBODY, 0o750), false),
+        (BOB, of_other_group, true),
+        (0, of(BOB, 0o770), true),
+    ];
+    for (number, (uid, wanted, stay)) in rows.into_iter().enumerate() {
+        let path = scratch.directory(&number.to_string(), uid, 0o770);
+        let lists = [ACL, "system.posix_acl_default"];
+        if !lists.iter().all(|list| set_xattr(&path, list, &access_list_for_bob())) {
+            return skip("no access lists here");
+        }
+        set(&path, &entry(&path), wanted).unwrap();
+        for list in lists {
+            assert_eq!(xattr(&path, list).is_some(), stay, "{list} of {uid}, for {wanted:?}");
+        }
+        assert_eq!(owner_and_mode(&path), (wanted.uid, wanted.gid, wanted.mode));
+    }
+}
+
+#[test]
 fn a_directory_does_not_hand_its_access_list_to_a_file_that_had_none() {
     let scratch = Scratch::new();
     let path = scratch.file("f", "old");
@@ -249,6 +290,44 @@ fn attributes_are_set_in_place_or_on_a_copy() {
             assert_eq!(entry(&path).ino == before.ino, stays, "{before:?}");
         }
     }
+}
+
+#[test]
+fn a_file_that_its_owner_may_not_read_is_changed_in_place_unless_a_writer_could_outlast_it() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let wanted = Attributes { uid: NOBODY, gid: BOB, mode: 0o640 };
+    for (name, mode, is_changed) in [("private", 0o200, true), ("of_the_group", 0o220, false)] {
+        let path = scratch.file(name, "text");
+        give(&path, NOBODY);
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let before = entry(&path);
+        let done = as_user(NOBODY, &[BOB], || set(&path, &before, wanted));
+        if is_changed {
+            done.unwrap();
+            assert_eq!(owner_and_mode(&path), (NOBODY, BOB, 0o640));
+            assert_eq!(entry(&path).ino, before.ino);
+        } else {
+            let error = done.unwrap_err();
+            assert!(matches!(&error.problem, Problem::Denied { at, .. } if *at == path), "{error}");
+            assert_eq!(entry(&path), before);
+        }
+    }
+}
+
+#[test]
+fn a_change_of_owner_that_fails_leaves_no_more_than_old_and_new_mode_both_allow() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.directory("d", NOBODY, 0o750);
+    let before = entry(&path);
+    let error = as_user(NOBODY, &[NOBODY], || set(&path, &before, of(BOB, 0o705))).unwrap_err();
+    assert!(matches!(&error.problem, Problem::Denied { at, .. } if *at == path), "{error}");
+    assert_eq!(owner_and_mode(&path), (NOBODY, NOBODY, 0o700));
 }
 
 #[test]

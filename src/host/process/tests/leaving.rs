@@ -202,6 +202,55 @@ fn only_what_runs_since_its_start_was_written_down_is_ended_by_a_later_run() {
 }
 
 #[test]
+fn what_does_not_end_when_a_later_run_asks_it_to_is_killed() {
+    let (scratch, tested) = (Scratch::new(), runner());
+    let Some(leaf) = leaf(&tested) else { return };
+    let command =
+        Command::shell("trap '' TERM; : > deaf; while :; do sleep 10000; done").directory(&scratch.0);
+    let started = launch::launch(&command, Some(&leaf)).unwrap().unwrap();
+    wait_until("it is deaf", || scratch.path("deaf").exists());
+    let ended = recovery::end(&leaf, Duration::ZERO, LONG, &Interrupt::never().unwrap());
+    let Recovered::Ended(processes) = &ended else { panic!("{ended:?}") };
+    assert!(processes.iter().any(|process| process.pid == started.head.as_raw_pid()), "{processes:?}");
+    assert!(!is_alive(started.head) && !leaf.path().exists());
+    let _ = waitpid(Some(started.head), WaitOptions::empty());
+}
+
+/// Sweeps the first cgroup away before anything runs there.
+#[derive(Clone, Default)]
+struct Sweeper(std::sync::Arc<Mutex<Vec<PathBuf>>>);
+
+impl Journal for Sweeper {
+    fn begun(&self, cgroup: &Path) {
+        let mut begun = self.0.lock().unwrap();
+        if begun.is_empty() {
+            fs::remove_dir(cgroup).unwrap();
+        }
+        begun.push(cgroup.to_owned());
+    }
+
+    fn started(&self, _: &Path, _: Head) {}
+
+    fn ended(&self, _: &Path) {}
+}
+
+#[test]
+fn a_command_whose_cgroup_is_swept_away_gets_another() {
+    let (tested, sweeper) = (runner(), Sweeper::default());
+    if !tested.has_cgroups() {
+        return;
+    }
+    tested.runner.record_in(sweeper.clone());
+    tested.run(&Command::shell("exit 0")).unwrap();
+    assert_eq!(sweeper.0.lock().unwrap().len(), 2);
+    // It was no refusal of the kernel's.
+    let made = tested.runner.leaf().unwrap();
+    made.remove().unwrap();
+    tested.runner.refused();
+    assert!(tested.runner.leaf().is_none());
+}
+
+#[test]
 fn a_number_that_means_another_process_by_now_is_not_signalled() {
     let piped = std::process::Stdio::piped;
     let mut child = std::process::Command::new("cat").stdin(piped()).stdout(piped()).spawn().unwrap();
