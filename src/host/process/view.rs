@@ -12,7 +12,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fstat, mkdirat, openat, statat},
+    fs::{
+        AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fstat, mkdirat, mknodat, openat,
+        statat,
+    },
     io::Errno,
     mount::{
         MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount,
@@ -45,8 +48,7 @@ pub(super) fn enter(view: &View) -> io::Result<()> {
     let (Some(parent), Some(name)) = (view.target.parent(), view.target.file_name()) else {
         return Err(Errno::INVAL.into());
     };
-    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut place = openat(CWD, parent, directory, Mode::empty())?;
+    let mut place = open_directory(parent)?;
     let is_file = match statat(&place, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
         Err(Errno::NOENT) => false,
@@ -54,16 +56,21 @@ pub(super) fn enter(view: &View) -> io::Result<()> {
     };
     if !is_file {
         cover(&place, parent, name)?;
-        place = openat(CWD, parent, directory, Mode::empty())?;
+        place = open_directory(parent)?;
     }
     Ok(move_mount(&file, "", &place, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// Opens whatever is at the path by now, for finding things in it.
+fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
+    openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Puts a layer over a directory in which there is an empty file of this name. The layer is in memory: what the directory
 /// is on may not be able to carry it.
 fn cover(place: &OwnedFd, parent: &Path, name: &std::ffi::OsStr) -> io::Result<()> {
     mount("ccm", parent, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None)?;
-    let memory = openat(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let memory = open_directory(parent)?;
     let original = fstat(place)?;
     for folder in ["upper", "work"] {
         mkdirat(&memory, folder, Mode::RWXU)?;
@@ -71,9 +78,7 @@ fn cover(place: &OwnedFd, parent: &Path, name: &std::ffi::OsStr) -> io::Result<(
     let (uid, gid) = (Uid::from_raw(original.st_uid), Gid::from_raw(original.st_gid));
     chownat(&memory, "upper", Some(uid), Some(gid), AtFlags::empty())?;
     chmodat(&memory, "upper", Mode::from_raw_mode(original.st_mode & 0o7777), AtFlags::empty())?;
-    let file = Path::new("upper").join(name);
-    let made = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    drop(openat(&memory, &file, made, Mode::RUSR | Mode::WUSR)?);
+    mknodat(&memory, Path::new("upper").join(name), FileType::RegularFile, Mode::empty(), 0)?;
     let (lower, above) = (place.as_raw_fd(), memory.as_raw_fd());
     let options = format!(
         "lowerdir=/proc/self/fd/{lower},upperdir=/proc/self/fd/{above}/upper,workdir=/proc/self/fd/{above}/work"
