@@ -4,6 +4,7 @@ mod ending;
 mod leaving;
 mod starting;
 mod streams;
+mod viewing;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

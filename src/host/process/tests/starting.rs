@@ -1,7 +1,5 @@
 //! What a program is started with, and what is said when it cannot be.
 
-use std::os::fd::AsFd;
-
 use rustix::process::geteuid;
 
 use super::*;
@@ -10,7 +8,7 @@ fn nobody() -> Identity {
     Identity { uid: 65_534, gid: 65_533, groups: vec![65_532, 65_531] }
 }
 
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     geteuid().is_root()
 }
 
@@ -251,37 +249,5 @@ fn another_user_is_refused_what_only_root_can_reach() {
         assert_eq!(run(&Command::new(program)).unwrap().exit, Exit::Code(0));
         let error = run(&Command::new(program).identity(nobody())).unwrap_err();
         assert!(matches!(error, ProcessError::NotExecutable { .. }), "{error}");
-    }
-}
-
-#[test]
-fn a_file_is_seen_at_another_place_and_all_else_is_as_it_was() {
-    if !is_root() {
-        return;
-    }
-    let scratch = Scratch::new();
-    let candidate = fs::File::open(scratch.file("candidate", 0o644, "candidate")).unwrap();
-    scratch.file("elsewhere", 0o644, "elsewhere");
-    for what in ["file", "link", "nothing"] {
-        let folder = scratch.path(what);
-        let target = scratch.file(&format!("{what}/target"), 0o644, "old");
-        scratch.file(&format!("{what}/other"), 0o644, "other");
-        if what != "file" {
-            fs::remove_file(&target).unwrap();
-        }
-        if what == "link" {
-            std::os::unix::fs::symlink("../elsewhere", &target).unwrap();
-        }
-        std::os::unix::fs::chown(&folder, Some(12_345), Some(23_456)).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o1751)).unwrap();
-        let script = "cat target; echo; cat other; echo; stat -c '%a %u %g' .; touch beside";
-        let view = View { file: candidate.as_fd(), target: &target };
-        let seen = output_of(&Command::shell(script).directory(&folder).view(view));
-        assert_eq!(seen, "candidate\nother\n1751 12345 23456", "{what}");
-        // A directory is covered only where there is no file to be covered.
-        assert_eq!(folder.join("beside").exists(), what == "file", "{what}");
-        let found = fs::read_to_string(&target).ok();
-        let wanted = [("file", "old"), ("link", "elsewhere")].into_iter().find(|(name, _)| *name == what);
-        assert_eq!(found.as_deref(), wanted.map(|(_, content)| content), "nobody else sees it");
     }
 }
