@@ -112,4 +112,32 @@ mod tests {
             assert_eq!(ArchiveFormat::of(name), kind, "{name}");
         }
     }
+
+    #[test]
+    fn every_ending_that_is_named_to_the_user_is_one() {
+        let endings = ArchiveFormat::endings();
+        assert_eq!(endings, ".tar.gz .tgz .tar.xz .txz .tar.bz2 .tbz2 .tar.zst .tar .zip .tzst");
+        for ending in endings.split(' ') {
+            assert_eq!(ArchiveFormat::ending_of(&format!("a{ending}")), Some(ending));
+        }
+    }
+
+    #[test]
+    fn a_tar_archive_begins_with_a_header_or_with_its_end_mark() {
+        let plain = ArchiveFormat::Tar(Compression::None);
+        let mut header = tar::Header::new_ustar();
+        header.set_size(0);
+        header.set_cksum();
+        let text = [b'x'; MAGIC];
+        for (start, is_tar) in [
+            (&header.as_bytes()[..], true),
+            (&[0; MAGIC], true),
+            (&text, false),
+            (&[0; MAGIC - 1], false),
+            (&header.as_bytes()[..MAGIC - 1], false),
+            (&[], false),
+        ] {
+            assert_eq!(plain.is_confirmed_by(start), is_tar, "{:?} of {}", start.first(), start.len());
+        }
+    }
 }

@@ -159,3 +159,16 @@ impl<R: Read> Read for After<R> {
         Ok(count)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_may_unpack_to_exactly_so_many_times_its_size() {
+        let meter = Meter::new(Limits::default());
+        meter.consume(1 << 20);
+        assert_eq!(meter.produce(250 << 20), Ok(()));
+        assert_eq!(meter.produce(250), Err(Breach::Ratio(250)));
+    }
+}

@@ -1,5 +1,7 @@
 //! Archives that are as they should be, and every way in which they are not.
 
+mod zips;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -304,12 +306,18 @@ fn long_names_are_understood_in_both_ways_of_writing_them() {
         file("short", "a"),
         pax(&[("path", "other"), ("mtime", "5.5"), ("comment", "x=y")]),
         file("ignored", "b"),
+        entry(EntryType::GNULongLink, "././@LongLink").content(nul.as_bytes()),
+        symlink("to-long", "short"),
+        pax(&[("linkpath", "other")]),
+        symlink("to-other", "ignored"),
     ]);
     let scratch = Scratch::new();
     unpack(&scratch, &archive, PLAIN, &rules()).unwrap();
     assert_eq!(fs::read(scratch.target().join(clean)).unwrap(), b"a");
     assert_eq!(fs::read(scratch.target().join("other")).unwrap(), b"b");
     assert_eq!(fs::metadata(scratch.target().join("other")).unwrap().mtime(), 5);
+    assert_eq!(fs::read(scratch.target().join("to-long")).unwrap(), b"a");
+    assert_eq!(fs::read(scratch.target().join("to-other")).unwrap(), b"b");
 }
 
 #[test]
@@ -324,6 +332,50 @@ fn a_link_may_lead_through_other_links_of_the_archive() {
     let scratch = Scratch::new();
     unpack(&scratch, &archive, PLAIN, &rules()).unwrap();
     assert_eq!(fs::read(scratch.target().join("app")).unwrap(), b"x");
+}
+
+#[test]
+fn a_link_may_lead_through_as_many_links_as_the_kernel_follows() {
+    let chain = |links: usize| {
+        let link = |number: usize| symlink(&format!("{number:02}"), &format!("{:02}", number + 1));
+        tar((1..links).map(link).chain([symlink(&format!("{links:02}"), "file"), file("file", "x")]))
+    };
+    let scratch = Scratch::new();
+    unpack(&scratch, &chain(40), PLAIN, &rules()).unwrap();
+    assert_eq!(fs::read(scratch.target().join("01")).unwrap(), b"x");
+    std::os::unix::fs::symlink("01", scratch.target().join("00")).unwrap();
+    fs::read(scratch.target().join("00")).unwrap_err();
+    refused(&chain(41), PLAIN, "01", &Offence::LinkOut { target: "02".into() });
+}
+
+#[test]
+fn an_archive_may_hold_nothing() {
+    for archive in [tar([]), tar([directory("./")])] {
+        let scratch = Scratch::new();
+        assert_eq!(unpack(&scratch, &archive, PLAIN, &rules()).unwrap(), []);
+        assert_eq!(fs::read_dir(scratch.target()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_size_may_be_said_twice_if_it_is_the_same() {
+    let scratch = Scratch::new();
+    unpack(&scratch, &tar([pax(&[("size", "1")]), file("file", "x")]), PLAIN, &rules()).unwrap();
+    assert_eq!(fs::read(scratch.target().join("file")).unwrap(), b"x");
+}
+
+#[test]
+fn an_extended_header_may_be_a_mebibyte_long_and_has_to_be_there() {
+    // Its length, the blank, the key, the equals sign and the end of the line take up seventeen bytes.
+    let comment = |more: usize| pax(&[("comment", &"x".repeat((1 << 20) - 17 + more))]);
+    assert_eq!(comment(0).content.len(), 1 << 20);
+    unpack(&Scratch::new(), &tar([comment(0), file("f", "x")]), PLAIN, &rules()).unwrap();
+    let error = unpack(&Scratch::new(), &tar([comment(1), file("f", "x")]), PLAIN, &rules()).unwrap_err();
+    assert_eq!(error.to_string(), "entry \"pax\" cannot be understood: what is said of it is too long");
+    // One that fills its blocks, so that no padding is missing as well.
+    let cut = &tar([comment(0)])[..512 + 1000];
+    let error = unpack(&Scratch::new(), cut, PLAIN, &rules()).unwrap_err();
+    assert_eq!(error.to_string(), "it is damaged: it ends too early");
 }
 
 #[test]
@@ -501,6 +553,7 @@ fn a_file_of_another_kind_than_its_name_says_is_refused() {
         (ArchiveFormat::Tar(Compression::Bzip2), gzip(&plain)),
         (GZIP, b"<html><body>404 not found</body></html>".to_vec()),
         (ArchiveFormat::Zip, b"<html>".to_vec()),
+        (PLAIN, b"<p>not found</p>".repeat(100)),
     ] {
         let scratch = Scratch::new();
         let error = unpack(&scratch, &bytes, kind, &rules()).unwrap_err();
@@ -802,4 +855,55 @@ fn a_zstd_frame_whose_checksum_does_not_fit_is_refused() {
         wrong[at] ^= 1;
         damaged(&wrong, kind);
     }
+}
+
+#[test]
+fn a_zstd_frame_to_be_skipped_has_to_be_there_and_to_be_one() {
+    let kind = ArchiveFormat::Tar(Compression::Zstd);
+    let after = |bytes: &[u8]| [&zstd(&sample())[..], bytes].concat();
+    let frame = [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
+    unpack(&Scratch::new(), &after(&frame), kind, &rules()).unwrap();
+    for cut in [1, 7, 8, 10] {
+        damaged(&after(&frame[..cut]), kind);
+    }
+    let mut other = frame;
+    other[3] = 0x19;
+    damaged(&after(&other), kind);
+}
+
+#[test]
+fn an_xz_window_that_takes_too_much_memory_is_refused() {
+    let Some(mut bytes) = piped("xz", &sample()) else { return };
+    // The header of the first block: its size in words less one, flags, the filter and its window, and a checksum.
+    let (start, end) = (12, 12 + 4 * usize::from(bytes[12]));
+    assert_eq!(bytes[start + 1..start + 4], [0, 0x21, 1], "one filter, LZMA2, and nothing else");
+    bytes[start + 4] = 38;
+    let mut sum = flate2::Crc::new();
+    sum.update(&bytes[start..end]);
+    bytes[end..end + 4].copy_from_slice(&sum.sum().to_le_bytes());
+    let kind = ArchiveFormat::Tar(Compression::Xz);
+    let error = unpack(&Scratch::new(), &bytes, kind, &rules()).unwrap_err();
+    assert_eq!(error.to_string(), "it is damaged: unpacking it would take too much memory");
+}
+
+#[test]
+fn what_went_wrong_while_reading_is_said_in_words() {
+    for (error, said) in [
+        (io::ErrorKind::UnexpectedEof.into(), "it is damaged: it ends too early"),
+        (io::ErrorKind::OutOfMemory.into(), "it is damaged: unpacking it would take too much memory"),
+        (io::Error::other("odd"), "it is damaged: odd"),
+        (io::Error::other(Breach::Entries(5)), "it has more than 5 entries"),
+    ] {
+        assert_eq!(UnpackError::from_read(error).to_string(), said);
+    }
+}
+
+#[test]
+fn what_to_do_about_the_target_is_said_as_of_any_other_file() {
+    let scratch = Scratch::new();
+    fs::write(scratch.0.join("file"), "").unwrap();
+    let error = Staging::new(&scratch.0.join("file/target"), root()).err().unwrap();
+    let hint = error.hint();
+    assert!(hint.is_some(), "{error}");
+    assert_eq!(UnpackError::from(error).hint(), hint);
 }

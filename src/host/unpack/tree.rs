@@ -269,7 +269,8 @@ impl<'a> Tree<'a> {
     fn stays_inside(&self, link: &Path, target: &Path) -> bool {
         let mut at: PathBuf = link.parent().unwrap_or(Path::new("")).to_owned();
         let mut ahead: Vec<PathBuf> = vec![target.to_owned()];
-        let mut followed = 0;
+        // The link itself is the first.
+        let mut followed = 1;
         while let Some(next) = ahead.pop() {
             let mut components = next.components();
             let Some(component) = components.next() else { continue };

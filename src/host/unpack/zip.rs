@@ -188,6 +188,7 @@ fn contradiction<R: Read + Seek>(archive: ZipArchive<R>) -> Option<UnpackError> 
 fn refuse_claims<R: Read + Seek>(file: &mut R, size: u64, tree: &Tree) -> Result<(), UnpackError> {
     const TAIL: u64 = 128 * 1024;
     const LOCATOR: &[u8] = b"PK\x06\x07";
+    const RECORD: &[u8] = b"PK\x06\x06";
     let mut look = || -> io::Result<Option<u64>> {
         file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
         let mut tail = Vec::new();
@@ -203,6 +204,10 @@ fn refuse_claims<R: Read + Seek>(file: &mut R, size: u64, tree: &Tree) -> Result
             let mut record = [0; 56];
             file.seek(SeekFrom::Start(offset))?;
             file.read_exact(&mut record)?;
+            // A locator in the content of an entry, which may be an archive itself, counts from another beginning.
+            if !record.starts_with(RECORD) {
+                continue;
+            }
             let count = record[32..40].try_into().map(u64::from_le_bytes).ok();
             most = most.max(count);
         }

@@ -168,3 +168,91 @@ fn attribute_differences(want: &Properties, have: &ArchiveState) -> Vec<Differen
         wanted,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::state::Metadata, *};
+    use crate::{
+        document::{Source, from_node, parse},
+        vocabulary::Checksum,
+    };
+
+    const URL: &str = "https://example.net/app.tgz";
+    const SUMS: &str = "https://example.net/SUMS";
+
+    /// What a user asks for of an archive from an address, besides where it is and where it goes.
+    fn want(url: &str, more: &str) -> Properties {
+        let yaml = format!("name: /srv/app.tgz\nurl: {url}\nextract_parent: /srv/app\n{more}");
+        let source = Source::read("test", yaml.into_bytes()).unwrap();
+        from_node(&parse(&source).unwrap()).unwrap()
+    }
+
+    fn checksum(digit: &str) -> Checksum {
+        digit.repeat(64).parse().unwrap()
+    }
+
+    /// The archive with this checksum is at its path, and one with that checksum, got as `was` says, is unpacked.
+    fn state(at_path: &str, unpacked: &str, was: &Properties) -> ArchiveState {
+        let record = json!({
+            "archive": "/srv/app.tgz",
+            "creates": null,
+            "fetched": {"origin": was.origin(), "checksums": [checksum(unpacked)]},
+            "progress": Progress::Complete,
+            "list": "",
+            "earlier": [],
+        });
+        ArchiveState {
+            metadata: Metadata { archive_exists: true, ..Metadata::default() },
+            entry: None,
+            checksums: vec![checksum(at_path)],
+            target: None,
+            fetched: None,
+            extraction: Some(serde_json::from_value(record).unwrap()),
+            is_list_lost: false,
+        }
+    }
+
+    #[test]
+    fn what_was_changed_since_is_named_and_counted() {
+        let want = want(URL, "verify: true");
+        for (tampered, said) in [
+            (&["bin/app"][..], "bin/app changed"),
+            (&["bin/app", "lib"], "bin/app and 1 more changed"),
+            (&["bin/app", "lib", "share"], "bin/app and 2 more changed"),
+        ] {
+            let mut have = state("a", "a", &want);
+            have.metadata.tampered = tampered.iter().map(ToString::to_string).collect();
+            let difference = Difference::between("verify", said, "as extracted");
+            assert_eq!(reason_to_extract_again(&want, &have), Some(difference));
+        }
+        assert_eq!(reason_to_extract_again(&want, &state("a", "a", &want)), None);
+    }
+
+    #[test]
+    fn an_archive_whose_checksum_is_fetched_is_another_when_an_address_is() {
+        const OTHER: &str = "https://example.net/other";
+        let with = |url, checksum_url: &str| want(url, &format!("checksum_url: {checksum_url}"));
+        for (was, differs) in [
+            (with(URL, SUMS), None),
+            (with(OTHER, SUMS), Some("url")),
+            (with(URL, OTHER), Some("checksum_url")),
+            (with(OTHER, OTHER), Some("checksum_url")),
+            // Nothing was known of where its checksum is.
+            (want(URL, ""), None),
+        ] {
+            let found = reason_to_extract_again(&with(URL, SUMS), &state("a", "a", &was));
+            assert_eq!(found, differs.map(Difference::of));
+        }
+    }
+
+    #[test]
+    fn an_archive_is_unpacked_unless_it_is_the_one_that_was() {
+        let want = want(URL, "");
+        for (at_path, unpacked, steps) in [("a", "a", None), ("b", "a", Some(vec![Step::Extract]))] {
+            let change = compare(&want, &state(at_path, unpacked, &want)).unwrap();
+            assert_eq!(change.map(|change| change.action), steps.map(Action), "{at_path} after {unpacked}");
+        }
+    }
+}

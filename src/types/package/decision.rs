@@ -252,6 +252,11 @@ mod tests {
             let change = compare(&wanted, &found).unwrap().unwrap();
             assert_eq!(change.differences, [Difference::between("ensure", is, should_be)]);
         }
+        for (hold, is) in [(true, Hold::Free), (false, Hold::Held)] {
+            let found = state(Scheme::Debian, installed(&["1.0"]), offer(&OFFERED), is);
+            let change = compare(&want(&format!("name: tool\nhold: {hold}")), &found).unwrap().unwrap();
+            assert_eq!(change.differences, [Difference::between("hold", !hold, hold)]);
+        }
     }
 
     #[test]
@@ -311,6 +316,40 @@ mod tests {
                 Err(error) => error.to_string(),
             };
             assert_eq!(found, action, "{properties} {hold:?}");
+        }
+    }
+
+    #[test]
+    fn sources_lack_what_they_are_known_not_to_offer() {
+        for (ensure, offer, expected) in [
+            ("present", Offer::Unknown, true),
+            ("1.0", Offer::Unknown, true),
+            ("latest", Offer::NoCandidate, true),
+            ("present", offer(&OFFERED), false),
+            ("latest", offer(&OFFERED), false),
+            ("1.0", offer(&OFFERED), false),
+            ("3.0", offer(&OFFERED), true),
+            ("3.0", Offer::Unforeseen, false),
+            ("3.0", Offer::NotAsked, false),
+        ] {
+            let found = is_lacking(&ensure.parse().unwrap(), Scheme::Debian, &offer);
+            assert_eq!(found, expected, "{ensure} {offer:?}");
+        }
+    }
+
+    #[test]
+    fn a_package_is_to_change_where_something_has_to_be_done_and_can_be() {
+        for (ensure, presence, expected) in [
+            ("present", Presence::Absent, true),
+            ("present", installed(&["1.0"]), false),
+            ("latest", installed(&["1.0"]), true),
+            ("absent", installed(&["1.0"]), true),
+            ("absent", Presence::Absent, false),
+            ("3.0", installed(&["1.0"]), false),
+        ] {
+            let have = state(Scheme::Debian, presence, offer(&OFFERED), Hold::NotAsked).standing;
+            let wanted = want(&format!("name: tool\nensure: \"{ensure}\""));
+            assert_eq!(is_to_change(&wanted, &have), expected, "{ensure} on {:?}", have.presence);
         }
     }
 

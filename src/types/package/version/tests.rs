@@ -1,4 +1,4 @@
-//! The orders of versions, against dpkg and rpm themselves.
+//! What versions are made of, and their orders, against dpkg and rpm themselves.
 
 use std::{cmp::Ordering, fmt::Write, fs, process::Command, thread};
 
@@ -118,5 +118,23 @@ fn ten_thousand_pairs_are_ordered_as_rpm_orders_them() {
     assert_eq!(said.len(), PAIRS, "{}", String::from_utf8_lossy(&output.stderr));
     for (said, expected) in said.iter().zip(&expected) {
         assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn a_version_has_an_epoch_and_a_release_where_they_are_written() {
+    for scheme in [Scheme::Debian, Scheme::Rpm] {
+        for (version, epoch, release) in [
+            ("1.24", None, None),
+            ("1.24-2", None, Some("2")),
+            ("3:1.24", Some("3"), None),
+            ("0:1.24-2.el9", Some("0"), Some("2.el9")),
+        ] {
+            assert_eq!(
+                (scheme.epoch(version), scheme.release(version)),
+                (epoch, release),
+                "{scheme:?} {version}"
+            );
+        }
     }
 }
