@@ -1,6 +1,7 @@
 //! Ending what a run that was killed had left running.
 
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -15,7 +16,7 @@ use super::{DEFAULT_GRACE, Interrupt};
 /// How often to look whether all have ended.
 const PULSE: Duration = Duration::from_millis(10);
 
-/// How long to wait for the killed to disappear.
+/// How long the killed may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A command that was in hand when its run was killed.
@@ -57,39 +58,49 @@ pub(crate) fn boot() -> Option<String> {
 
 /// Ends a command that is still running, with everything in its cgroup.
 pub(crate) fn end_abandoned(abandoned: &Abandoned, interrupt: &Interrupt) -> Recovered {
+    end_within(abandoned, DEFAULT_GRACE, PATIENCE, interrupt)
+}
+
+/// Like [`end_abandoned`], with as long as the command may take once it was asked to end, and once it was killed.
+pub(super) fn end_within(
+    abandoned: &Abandoned,
+    grace: Duration,
+    patience: Duration,
+    interrupt: &Interrupt,
+) -> Recovered {
     let Ok(leaf) = Leaf::open(&abandoned.cgroup) else { return Recovered::Finished };
     if abandoned.head.is_some_and(|head| !head.is_alive())
         || leaf.is_populated().is_ok_and(|populated| !populated)
     {
         return Recovered::Finished;
     }
-    end(&leaf, DEFAULT_GRACE, PATIENCE, interrupt)
-}
-
-/// Asks everything in a cgroup to end, and kills what has not within `grace`. The killed may take as long as `patience` to
-/// disappear.
-pub(super) fn end(leaf: &Leaf, grace: Duration, patience: Duration, interrupt: &Interrupt) -> Recovered {
-    let running = members(leaf);
+    let running = members(&leaf);
     for signal in [Signal::TERM, Signal::CONT] {
         signal_each(&running, signal);
     }
-    if !is_empty_within(leaf, grace, interrupt) {
+    if !is_empty_within(&leaf, grace, || interrupt.pause(PULSE).is_none()) {
         let _ = leaf.kill();
-        if !is_empty_within(leaf, patience, interrupt) {
-            return Recovered::Surviving(names(&members(leaf)));
+        // The killed need a moment, also when this run is asked to stop: else they would be told to have survived.
+        let pause = || {
+            thread::sleep(PULSE);
+            true
+        };
+        if !is_empty_within(&leaf, patience, pause) {
+            return Recovered::Surviving(names(&members(&leaf)));
         }
     }
     let _ = leaf.remove();
     Recovered::Ended(names(&running))
 }
 
-fn is_empty_within(leaf: &Leaf, limit: Duration, interrupt: &Interrupt) -> bool {
+/// Looks until nothing is left, the time is up, or `pause`, which comes between two looks, says not to go on.
+fn is_empty_within(leaf: &Leaf, limit: Duration, pause: impl Fn() -> bool) -> bool {
     let end = Instant::now() + limit;
     loop {
         if leaf.is_populated().is_ok_and(|populated| !populated) {
             return true;
         }
-        if Instant::now() >= end || interrupt.pause(PULSE).is_some() {
+        if Instant::now() >= end || !pause() {
             return false;
         }
     }

@@ -35,8 +35,9 @@ fn what_a_command_leaves_running_lives_on_and_holds_nobody_up() {
     let command = Command::shell(TWO_DAEMONS).variable("DIR", &scratch.0).timeout(LONG);
     let finished = tested.run(&command).unwrap();
     assert_eq!((finished.exit, &*finished.stdout.text()), (Exit::Code(0), "done\n"));
-    // Neither does the end of a later command concern them.
-    interrupted_with(&tested, &Command::shell("echo ready; sleep 10000").grace(GRACE));
+    // Neither does the end of a later command concern them, of which it is known that all of it has ended.
+    let stopped = interrupted_with(&tested, &Command::shell("echo ready; sleep 10000").grace(GRACE));
+    assert_eq!(stopped.remains, Remains::Nothing);
     let pids = scratch.pids();
     assert_eq!(pids.len(), 2);
     assert!(pids.iter().all(|&pid| is_alive(pid)));
@@ -201,53 +202,76 @@ fn only_what_runs_since_its_start_was_written_down_is_ended_by_a_later_run() {
     assert_eq!(end_abandoned(&abandoned(None), &never), Recovered::Finished);
 }
 
-#[test]
-fn what_does_not_end_when_a_later_run_asks_it_to_is_killed() {
-    let (scratch, tested) = (Scratch::new(), runner());
-    let Some(leaf) = leaf(&tested) else { return };
-    let command =
-        Command::shell("trap '' TERM; : > deaf; while :; do sleep 10000; done").directory(&scratch.0);
-    let started = launch::launch(&command, Some(&leaf)).unwrap().unwrap();
-    wait_until("it is deaf", || scratch.path("deaf").exists());
-    let ended = recovery::end(&leaf, Duration::ZERO, LONG, &Interrupt::never().unwrap());
-    let Recovered::Ended(processes) = &ended else { panic!("{ended:?}") };
-    assert!(processes.iter().any(|process| process.pid == started.head.as_raw_pid()), "{processes:?}");
-    assert!(!is_alive(started.head) && !leaf.path().exists());
+/// Starts a command that does not end when it is asked to, as if its run had been killed, and ends it.
+fn end_stubborn(leaf: &Leaf, grace: Duration, interrupt: &Interrupt) {
+    // So many that it takes them a moment to be gone.
+    let script = "trap '' TERM; for _ in $(seq 100); do sleep 10000 & done; echo ready; wait";
+    let command = Command::shell(script);
+    let mut started = launch::launch(&command, Some(leaf)).unwrap().unwrap();
+    started.child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    let abandoned = Abandoned { cgroup: leaf.path().to_owned(), head: None };
+    let ended = recovery::end_within(&abandoned, grace, LONG, interrupt);
+    let is_gone = !leaf.path().exists();
+    let _ = leaf.kill();
     let _ = waitpid(Some(started.head), WaitOptions::empty());
-}
-
-/// Sweeps the first cgroup away before anything runs there.
-#[derive(Clone, Default)]
-struct Sweeper(std::sync::Arc<Mutex<Vec<PathBuf>>>);
-
-impl Journal for Sweeper {
-    fn begun(&self, cgroup: &Path) {
-        let mut begun = self.0.lock().unwrap();
-        if begun.is_empty() {
-            fs::remove_dir(cgroup).unwrap();
-        }
-        begun.push(cgroup.to_owned());
-    }
-
-    fn started(&self, _: &Path, _: Head) {}
-
-    fn ended(&self, _: &Path) {}
+    assert!(is_gone, "{ended:?}");
+    let Recovered::Ended(processes) = &ended else { panic!("{ended:?}") };
+    assert_eq!(processes.len(), 101, "{processes:?}");
 }
 
 #[test]
-fn a_command_whose_cgroup_is_swept_away_gets_another() {
-    let (tested, sweeper) = (runner(), Sweeper::default());
-    if !tested.has_cgroups() {
-        return;
+fn who_does_not_end_when_a_later_run_asks_is_killed() {
+    let tested = runner();
+    let Some(patient) = leaf(&tested) else { return };
+    end_stubborn(&patient, Duration::ZERO, &Interrupt::never().unwrap());
+    // A run that is asked to stop does not wait for them to end by themselves, but does see them end.
+    let Some(hurried) = leaf(&tested) else { return };
+    let _turn = interrupt::tests::turn();
+    let interrupt = Interrupt::install().unwrap();
+    interrupt::tests::send(interrupt::Signal::Terminate);
+    wait_until("the signal arrives", || interrupt.requested().is_some());
+    end_stubborn(&hurried, LONG, &interrupt);
+}
+
+#[test]
+fn a_command_of_which_nobody_knows_that_it_has_ended_is_left_to_the_run_after() {
+    let (running, unreadable) = (Scratch::new(), Scratch::new());
+    running.file("cgroup.events", 0o644, "populated 1\nfrozen 0\n");
+    fs::create_dir(unreadable.path("cgroup.events")).unwrap();
+    let never = Interrupt::never().unwrap();
+    for scratch in [running, unreadable] {
+        let abandoned = Abandoned { cgroup: scratch.0.clone(), head: None };
+        let recovered = recovery::end_within(&abandoned, Duration::ZERO, Duration::ZERO, &never);
+        assert_eq!(recovered, Recovered::Surviving(Vec::new()));
+        assert_eq!(fs::read_to_string(scratch.path("cgroup.kill")).unwrap(), "1");
     }
-    tested.runner.record_in(sweeper.clone());
-    tested.run(&Command::shell("exit 0")).unwrap();
-    assert_eq!(sweeper.0.lock().unwrap().len(), 2);
-    // It was no refusal of the kernel's.
-    let made = tested.runner.leaf().unwrap();
-    made.remove().unwrap();
-    tested.runner.refused();
-    assert!(tested.runner.leaf().is_none());
+}
+
+#[test]
+fn a_kernel_that_lets_no_command_into_cgroups_is_asked_thrice_and_never_again() {
+    let Some(leaf) = leaf(&runner()) else { return };
+    // Below a cgroup for threads there can be none for processes.
+    let threads = leaf.path().join("threads");
+    fs::create_dir(&threads).unwrap();
+    fs::write(threads.join("cgroup.type"), "threaded").unwrap();
+    let output = run_alone("leaving::refused_cgroups_alone", |line| {
+        in_shell(&format!("echo $$ > {}/cgroup.procs && exec {line}", threads.display()))
+    });
+    assert_passed(&output);
+    leaf.remove().unwrap();
+}
+
+#[test]
+#[ignore = "needs a cgroup that lets nobody in: `a_kernel_that_lets_no_command_into_cgroups_is_asked_thrice_and_never_again` \
+            gives it one"]
+fn refused_cgroups_alone() {
+    let (tested, notes) = (Tested { runner: Runner::default(), alone: None }, Notes::default());
+    tested.runner.record_in(notes.clone());
+    for _ in 0..2 {
+        assert_eq!(tested.run(&Command::shell("echo ran")).unwrap().stdout.text(), "ran\n");
+        let said: Vec<&str> = notes.0.lock().unwrap().iter().map(|(what, _)| *what).collect();
+        assert_eq!(said, ["begun", "ended"].repeat(3));
+    }
 }
 
 #[test]

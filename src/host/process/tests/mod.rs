@@ -136,7 +136,7 @@ fn stopped(result: Result<Finished, ProcessError>) -> Stopped {
     }
 }
 
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(super) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "never happened: {what}");
