@@ -127,14 +127,15 @@ mod tests {
         let text = fs::read_to_string(&list).unwrap();
         assert_eq!(text, format!("{:?}\n", work.display().to_string()));
         // The list of a run that was killed is worked off and removed.
-        fs::rename(&list, list.with_file_name("1")).unwrap();
+        let other = list.with_file_name((process::id() + 1).to_string());
+        fs::rename(&list, &other).unwrap();
         let left = work.join(".ccm-aaaaaaaaaaaa.tmp");
         fs::write(&left, "").unwrap();
         state.write_journal().recover(&never);
         assert!(left.exists(), "it is locked under any name");
         drop(living);
         state.write_journal().recover(&never);
-        assert!(!left.exists() && !list.with_file_name("1").exists());
+        assert!(!left.exists() && !other.exists());
         fs::remove_dir_all(folder).unwrap();
     }
 }
