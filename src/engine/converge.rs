@@ -6,8 +6,7 @@ use std::{
 };
 
 use super::{
-    Diffs, Observer, PendingRefreshes, RunMode, Selected, Settings, forget_accounts, group::Grouped,
-    look_ahead::Sight,
+    Diffs, Observer, PendingRefreshes, RunMode, Selected, Settings, group::Grouped, look_ahead::Sight,
 };
 use crate::{
     document::Source,
@@ -257,7 +256,9 @@ impl Attempts<'_> {
                 wanted.enact(&before, pending, self.provider, cx)
             }
         };
-        forget_accounts(effects, self.host);
+        if effects.may_concern_accounts() {
+            self.host.users.forget();
+        }
         let result = match left {
             Ok(left) => {
                 let remaining = wanted.compare(outcome.observed.insert(left), Trigger::Turn);

@@ -513,11 +513,3 @@ fn foresee(resources: &[Resource], outer: RunMode, foreseen: &mut HashSet<Refere
         }
     }
 }
-
-/// Forgets what the machine said about accounts, where an action may have made or removed some.
-fn forget_accounts(effects: &Effects, host: &Host) {
-    let names_some = !effects.users.is_empty() || !effects.groups.is_empty();
-    if names_some || effects.unknown > crate::resource::Unknown::Nothing {
-        host.users.forget();
-    }
-}

@@ -210,6 +210,16 @@ impl Observer for Nobody {
     fn finished(&mut self, _: &Report) {}
 }
 
+/// Counts what each resource registers.
+#[derive(Default)]
+struct Registrar(Vec<(String, usize)>);
+
+impl Observer for Registrar {
+    fn finished(&mut self, report: &Report) {
+        self.0.push((report.event.name.clone(), report.registrations.len()));
+    }
+}
+
 pub(super) fn host() -> Host {
     let interrupt = Interrupt::never().unwrap();
     let proxies = Proxies::from_environment(|_| None);
@@ -234,16 +244,8 @@ pub(super) fn scope() -> Scope {
     Scope::new(nothing.clone(), nothing, PathBuf::from("/"))
 }
 
-/// Applies the parts of several manifests, and returns how that ended and what was recorded.
-fn apply_all(
-    manifests: &[&[Resource]],
-    mode: RunMode,
-    on_failure: OnFailure,
-    host: &Host,
-) -> (Finished, Vec<Event>) {
-    let memory = Memory::at(StateDirectory::nowhere());
-    let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
-    let settings = Settings {
+fn settings(mode: RunMode) -> Settings {
+    Settings {
         mode,
         diffs: Diffs::Wanted,
         detail: Detail::Whole,
@@ -251,7 +253,28 @@ fn apply_all(
         read_ahead: ReadAhead::None,
         registrations: Registrations::Wanted,
         task: Task::Apply,
-    };
+    }
+}
+
+/// Applies the parts of several manifests, and returns how that ended and what was recorded.
+fn apply_all(
+    manifests: &[&[Resource]],
+    mode: RunMode,
+    on_failure: OnFailure,
+    host: &Host,
+) -> (Finished, Vec<Event>) {
+    apply_watched(manifests, settings(mode), on_failure, host, &mut Nobody)
+}
+
+fn apply_watched(
+    manifests: &[&[Resource]],
+    settings: Settings,
+    on_failure: OnFailure,
+    host: &Host,
+    observer: &mut dyn Observer,
+) -> (Finished, Vec<Event>) {
+    let memory = Memory::at(StateDirectory::nowhere());
+    let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
     let mut engine = Engine::new(host, &memory, settings, Session::begin());
     let selected = Selected::default();
     let site = |resources| Site {
@@ -263,7 +286,7 @@ fn apply_all(
         selected: &selected,
     };
     let sites: Vec<Site> = manifests.iter().map(|resources| site(resources)).collect();
-    let finished = engine.apply_all(&sites, || None, &mut Nobody);
+    let finished = engine.apply_all(&sites, || None, observer);
     (finished, engine.session().events().to_vec())
 }
 
@@ -392,6 +415,40 @@ fn a_failure_ends_its_manifest_and_what_none_of_them_came_to_is_counted() {
     let stopped = finished.stopped.unwrap();
     assert!(matches!(stopped.reason, Reason::Failure));
     assert_eq!(stopped.remaining, 3);
+}
+
+#[test]
+fn a_failure_of_the_last_one_ends_nothing_early() {
+    shelf(|shelf| shelf.jams_at = Some("jam".to_owned()));
+    let (finished, events) =
+        apply_all(&[&[part("a", ""), part("jam", "")]], RunMode::Real, OnFailure::Stop, &host());
+    assert_eq!(events.iter().map(|event| event.failed).collect::<Vec<_>>(), [false, true]);
+    assert!(finished.stopped.is_none());
+}
+
+const REGISTERS: &str =
+    "register_when_stable: [{ cluster: prod, service: web, protocol: http, address: 10.0.0.1 }]";
+
+#[test]
+fn only_what_is_as_it_should_be_registers_and_only_where_somebody_publishes_it() {
+    let registered = |settings| {
+        shelf(|shelf| *shelf = Shelf { jams_at: Some("jam".to_owned()), ..Shelf::default() });
+        let parts = [
+            part("well", REGISTERS),
+            part("silent", ""),
+            part("jam", REGISTERS),
+            part("excluded", &format!("control: {{ if: false }}, {REGISTERS}")),
+            part("unmet", &format!("require: [ part#jam ], {REGISTERS}")),
+        ];
+        let mut registrar = Registrar::default();
+        apply_watched(&[&parts], settings, OnFailure::Continue, &host(), &mut registrar);
+        let who = registrar.0.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name);
+        who.collect::<Vec<_>>()
+    };
+    assert_eq!(registered(settings(RunMode::Real)), ["well"]);
+    assert_eq!(registered(settings(RunMode::Noop)), [""; 0]);
+    let unwanted = Settings { registrations: Registrations::Unwanted, ..settings(RunMode::Real) };
+    assert_eq!(registered(unwanted), [""; 0]);
 }
 
 #[test]

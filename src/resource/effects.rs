@@ -104,6 +104,11 @@ impl Effects {
         Self { unknown: Unknown::Anything, ..Self::default() }
     }
 
+    /// Whether accounts may have been made, changed or removed.
+    pub(crate) fn may_concern_accounts(&self) -> bool {
+        !self.users.is_empty() || !self.groups.is_empty() || self.unknown > Unknown::Nothing
+    }
+
     /// The same without the texts of files, which may be large.
     pub(crate) fn without_texts(mut self) -> Self {
         for path in &mut self.paths {
@@ -198,6 +203,22 @@ mod tests {
     fn unit(name: usize) -> Effects {
         let units = vec![UnitEffect { unit: name.to_string(), running: None, enabled: None, masked: None }];
         Effects { units, ..Effects::default() }
+    }
+
+    #[test]
+    fn accounts_are_concerned_where_some_are_named_or_anything_may_have_happened() {
+        let account = || vec![AccountEffect { name: "ann".to_owned(), left: AccountLeft::Absent }];
+        let unknown = |unknown| Effects { unknown, ..Effects::default() };
+        for (effects, expected) in [
+            (Effects::default(), false),
+            (unit(1), false),
+            (Effects { users: account(), ..Effects::default() }, true),
+            (Effects { groups: account(), ..Effects::default() }, true),
+            (unknown(Unknown::NotPaths), true),
+            (unknown(Unknown::Anything), true),
+        ] {
+            assert_eq!(effects.may_concern_accounts(), expected, "{effects:?}");
+        }
     }
 
     #[test]
