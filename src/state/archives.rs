@@ -354,6 +354,26 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_earlier_versions_are_kept_once_until_the_extraction_is_complete() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let folder = folder.join(format!("ccm-earlier-{}", std::process::id()));
+        let state = StateDirectory::at(folder.clone());
+        let begin = |name: &str| {
+            let (target, archive, creates) = (Path::new("/opt"), Path::new("/one.tar"), None);
+            let fetched = Fetched { origin: Origin::of(None, None), checksums: Vec::new() };
+            let files = [Extracted { path: name.into(), what: What::Directory }];
+            let unpacking = Unpacking { target, archive, creates };
+            state.begin_extraction(unpacking, fetched, &files).unwrap()
+        };
+        // None of them comes to its end.
+        let [a, b] = ["a", "b"].map(|name| begin(name).list);
+        assert_eq!(begin("b").earlier, [a.clone()], "its own list is no earlier one");
+        assert_eq!(begin("a").earlier, [b.clone()]);
+        assert_eq!(begin("c").earlier, [b, a]);
+        let _ = std::fs::remove_dir_all(folder);
+    }
+
+    #[test]
     fn what_was_fetched_is_remembered_for_each_archive() {
         let folder = std::env::temp_dir().canonicalize().unwrap();
         let folder = folder.join(format!("ccm-fetched-{}", std::process::id()));

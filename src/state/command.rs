@@ -149,6 +149,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_list_says_what_is_in_hand_and_is_gone_at_the_end() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let folder = folder.join(format!("ccm-commands-{}", std::process::id()));
+        let journal = StateDirectory::at(folder.clone()).command_journal();
+        let list = folder.join(FOLDER).join(std::process::id().to_string());
+        let in_hand = || {
+            let text = std::fs::read_to_string(&list).unwrap();
+            let commands = abandoned(&text, boot().as_deref());
+            (text.is_empty(), commands.into_iter().map(|one| one.cgroup).collect::<Vec<_>>())
+        };
+        let (first, second) = (Path::new("/c/first"), Path::new("/c/second"));
+        journal.begun(first);
+        journal.begun(second);
+        assert_eq!(in_hand(), (false, vec![first.to_owned(), second.to_owned()]));
+        journal.ended(first);
+        assert_eq!(in_hand(), (false, vec![second.to_owned()]));
+        journal.ended(second);
+        assert_eq!(in_hand(), (true, Vec::new()), "it does not grow with what is over");
+        drop(journal);
+        assert!(!list.exists());
+        let _ = std::fs::remove_dir_all(folder);
+    }
+
+    #[test]
     fn only_commands_in_hand_since_the_last_boot_are_abandoned() {
         let line = |boot: &str, cgroup: &str, state| {
             serde_json::to_string(&Line { boot: boot.to_owned(), cgroup: cgroup.into(), state }).unwrap()

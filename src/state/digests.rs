@@ -255,6 +255,12 @@ mod tests {
 
     const BOOT_ID: &[u8; BOOT_SIZE] = b"01234567-89ab-cdef-0123-456789abcdef";
 
+    #[test]
+    fn the_machine_says_when_it_was_started() {
+        let told = std::fs::read(BOOT).unwrap();
+        assert_eq!(boot().unwrap(), told[..BOOT_SIZE]);
+    }
+
     fn at(seconds: i64) -> Timestamp {
         Timestamp { seconds, nanoseconds: 7 }
     }

@@ -111,3 +111,44 @@ fn pids(file: &File) -> Vec<i32> {
     };
     crate::host::system_file::read("/proc/locks").unwrap_or_default().lines().filter_map(pid).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process};
+
+    use super::*;
+
+    #[test]
+    fn who_waits_is_told_once_and_late_for_whom() {
+        let folder = std::env::temp_dir().canonicalize().unwrap().join(format!("ccm-lock-{}", process::id()));
+        let state = StateDirectory::at(folder.clone());
+        let never = Interrupt::never().unwrap();
+        let lock = |patience, waiting: &mut dyn FnMut(&str)| {
+            state.lock("ccm apply", patience, &never, waiting).unwrap()
+        };
+        let mut held = lock(Patience::Wait, &mut |_| ()).ok();
+        let us = format!("process {} (ccm apply)", process::id());
+        assert_eq!(lock(Patience::GiveUp, &mut |_| ()).err().map(|held| held.who), Some(us.clone()));
+        let (began, mut told) = (Instant::now(), Vec::new());
+        let next = lock(Patience::Wait, &mut |who| {
+            assert!(began.elapsed() >= LONG);
+            told.push(who.to_owned());
+            // Then it goes on, long enough to be told again.
+            if let Some(held) = held.take() {
+                held.0.set_len(0).unwrap();
+                std::thread::spawn(move || {
+                    std::thread::sleep(3 * LOOK.1);
+                    drop(held);
+                });
+            }
+        });
+        assert_eq!(told, [us]);
+        let other = fs::File::create(folder.join("other")).unwrap();
+        other.lock().unwrap();
+        let mut file = fs::File::options().read(true).append(true).open(folder.join(FILE)).unwrap();
+        assert_eq!(pids(&file), [i32::try_from(process::id()).unwrap()], "others hold other locks");
+        drop(next);
+        assert_eq!(Held::read(&mut file).who, "another run", "who does not hold it any more is not named");
+        let _ = fs::remove_dir_all(folder);
+    }
+}

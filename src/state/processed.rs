@@ -47,3 +47,15 @@ impl StateDirectory {
 fn name(path: &Path) -> String {
     format!("{}.post", stem(path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_of_what_it_was_made_of_and_nothing_else() {
+        let processed = Processed::new("a file and its commands", String::new());
+        assert!(processed.is_of("a file and its commands"));
+        assert!(!processed.is_of("a file and other commands"));
+    }
+}

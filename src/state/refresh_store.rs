@@ -376,6 +376,40 @@ mod tests {
     }
 
     #[test]
+    fn what_others_did_with_the_file_is_noticed() {
+        let folder = Folder::new("ccm-refreshes-of-others");
+        let mut one = folder.store();
+        owe(&mut one, 1);
+        let mut other = folder.store();
+        assert!(other.owed().holds(&pending(1)));
+        // Nothing is owed any more, so the file is gone.
+        one.edit(|owed| (owed.strike(&[pending(1)]), ())).unwrap();
+        let still = other.edit(|owed| (Vec::new(), owed.holds(&pending(1)))).unwrap();
+        assert!(!still, "a refresh that was made is owed again");
+        // What a kill tore is no part of the file, and the next line begins where it began.
+        owe(&mut one, 2);
+        let mut file = fs::File::options().append(true).open(folder.0.join(FILE)).unwrap();
+        file.write_all(b"{\"owed\":{\"to\"").unwrap();
+        owe(&mut other, 3);
+        let store = folder.store();
+        assert!(store.owed().holds(&pending(2)) && store.owed().holds(&pending(3)));
+    }
+
+    #[test]
+    fn only_what_cannot_be_read_is_replaced() {
+        let folder = Folder::new("ccm-refreshes-damaged");
+        let state = StateDirectory::at(folder.0.clone());
+        owe(&mut folder.store(), 1);
+        owe(&mut state.empty_refresh_store(), 2);
+        assert!(folder.store().owed().holds(&pending(1)), "what can be read stays");
+        fs::write(folder.0.join(FILE), "nonsense\n").unwrap();
+        assert!(state.refresh_store().is_err());
+        owe(&mut state.empty_refresh_store(), 3);
+        let store = folder.store();
+        assert!(!store.owed().holds(&pending(1)) && store.owed().holds(&pending(3)));
+    }
+
+    #[test]
     fn who_has_nothing_to_write_down_writes_nothing() {
         let folder = Folder::new("ccm-refreshes-nothing");
         let mut store = folder.store();

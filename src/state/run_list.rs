@@ -53,3 +53,20 @@ pub(super) fn work_off(state: &PrivateFolder, folder: &str, mut work: impl FnMut
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_somebody_else_holds_is_not_begun() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let folder = folder.join(format!("ccm-run-list-{}", std::process::id()));
+        let state = StateDirectory::at(folder.clone());
+        let held = RunList::begin(&state, "lists").unwrap().unwrap();
+        assert!(RunList::begin(&state, "lists").unwrap().is_none());
+        held.remove();
+        assert!(RunList::begin(&state, "lists").unwrap().is_some());
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}

@@ -112,6 +112,32 @@ mod tests {
     use std::{env, fs, process};
 
     use super::*;
+    use crate::host::interrupt::{self, Signal};
+
+    #[test]
+    fn a_list_is_gone_at_the_end_unless_something_could_not_be_removed() {
+        let folder = env::temp_dir().canonicalize().unwrap().join(format!("ccm-settled-{}", process::id()));
+        let state = StateDirectory::at(folder.join("state"));
+        let (work, list) =
+            (folder.join("work"), folder.join("state").join(FOLDER).join(process::id().to_string()));
+        fs::create_dir_all(&work).unwrap();
+        let left = work.join(".ccm-aaaaaaaaaaaa.tmp");
+        let _turn = interrupt::tests::turn();
+        let asked_to_end = Interrupt::install().unwrap();
+        interrupt::tests::send(Signal::Terminate);
+        asked_to_end.pause(std::time::Duration::MAX);
+        let never = Interrupt::never().unwrap();
+        for (interrupt, is_left) in [(&never, false), (&asked_to_end, true)] {
+            let journal = state.write_journal();
+            journal.note(&work, &never);
+            fs::create_dir_all(left.join("inside")).unwrap();
+            journal.settle(&work, interrupt);
+            assert_eq!(left.exists(), is_left);
+            drop(journal);
+            assert_eq!(list.exists(), is_left);
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn clean_up_never_takes_the_list_of_a_living_run() {
