@@ -254,6 +254,29 @@ fn content_reaches_the_disk_before_its_name_and_the_name_before_the_end() {
 }
 
 #[test]
+fn a_refresh_that_is_owed_reaches_the_disk_before_the_change_and_what_is_over_at_the_end() {
+    if !fits_strace() {
+        return;
+    }
+    let world = World::new().manifest(
+        "- file: [{ $W/x: { content: new, $OWN, mode: '0644' } }]\n\
+         - exec: [{ 'cat $W/x': { refresh_only: true, subscribe: [file#$W/x] } }]\n",
+    );
+    let trace = Trace::of(&world, &[]);
+    trace.outcome.exits(0).counts([2, 0, 0, 0]);
+    let (state, journal) = (format!("{}>", world.state().display()), "refreshes.jsonl>");
+    let written = after(&trace, 0, &["write(", journal]);
+    let synced = after(&trace, written, &["fdatasync(", journal]);
+    let named = after(&trace, synced, &["fsync(", &state]);
+    let unlocked = after(&trace, synced, &["close(", journal]);
+    assert!(named < unlocked, "the name of the journal was not brought to disk with it");
+    let renamed = after(&trace, unlocked, &["rename", ".ccm-", "\"x\""]);
+    let runs = after(&trace, renamed, &["execve(", "cat"]);
+    let gone = after(&trace, runs, &["unlink", "refreshes.jsonl"]);
+    after(&trace, gone, &["fsync(", &state]);
+}
+
+#[test]
 fn files_that_come_together_reach_the_disk_before_their_names_and_their_names_before_what_follows() {
     if !fits_strace() {
         return;
