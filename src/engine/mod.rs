@@ -26,7 +26,7 @@ use crate::{
     document::Source,
     host::{Host, interrupt::Signal},
     registration::Registration,
-    resource::{Difference, Effects, Error, ErrorKind, History, Prediction, Resource, flattened},
+    resource::{Difference, Error, ErrorKind, History, Prediction, Resource, flattened},
     session::{Event, Session, StoreError, Summary},
     state::{Memory, RefreshStore},
     template::Scope,

@@ -29,8 +29,8 @@ use crate::{
     },
     nats::{ContextChoice, Nats},
     resource::{
-        self, AnyType, Candidate, Change, Completeness, Context, Declaration, Example, Member, ResourceType,
-        Trigger, TypeOf, Watches,
+        self, AnyType, Candidate, Change, Completeness, Context, Declaration, Effects, Example, Member,
+        ResourceType, Trigger, TypeOf, Watches,
     },
     state::{Memory, PendingRefresh, StateDirectory},
     types,

@@ -367,8 +367,8 @@ mod tests {
         };
         // None of them comes to its end.
         let [a, b] = ["a", "b"].map(|name| begin(name).list);
-        assert_eq!(begin("b").earlier, [a.clone()], "its own list is no earlier one");
-        assert_eq!(begin("a").earlier, [b.clone()]);
+        assert_eq!(begin("b").earlier, [a.as_str()], "its own list is no earlier one");
+        assert_eq!(begin("a").earlier, [b.as_str()]);
         assert_eq!(begin("c").earlier, [b, a]);
         let _ = std::fs::remove_dir_all(folder);
     }

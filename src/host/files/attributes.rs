@@ -15,7 +15,7 @@ use rustix::{
 use super::{
     entry::{CopyInterrupted, Entry, FileKind},
     error::{FileError, Operation, Problem},
-    extended, trust,
+    extended, opening, trust,
     walk::{self, DirHandle},
     write,
 };
@@ -147,7 +147,7 @@ impl Handle {
         })?;
         let entry = Entry::of(&found, &place.at(name))?;
         place.refuse_special(name, &entry)?;
-        match place.open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+        match place.open(name, opening::READ) {
             Ok(opened) => {
                 let opened_entry = Entry::of(&opened, &place.at(name))?;
                 if opened_entry.is_same_file(&entry) {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{Access, AtFlags, FileType, OFlags, StatxAttributes, accessat, fstat, statat},
+    fs::{Access, AtFlags, FileType, StatxAttributes, accessat, fstat, statat},
     io::Errno,
     process::{getegid, geteuid, getgroups},
 };
@@ -19,6 +19,7 @@ use super::{
     entry::{CopyInterrupted, Entry, FileKind},
     error::{FileError, Operation, Problem},
     listing::list,
+    opening,
     remove::{self, Deed},
     trust::{STICKY, Trust},
     walk::{self, DirHandle, Walked},
@@ -155,7 +156,7 @@ fn foresee_entry(
 fn may_remove(place: &DirHandle, name: &OsStr, found: &Entry) -> Result<(), Problem> {
     may_write(place, name, Some(found))?;
     if found.kind == FileKind::Directory {
-        let opened = place.open(name, OFlags::RDONLY | OFlags::DIRECTORY);
+        let opened = place.open(name, opening::DIRECTORY);
         // What may not be listed is left to the attempt.
         if opened.and_then(list).is_ok_and(|mut names| names.next().is_some()) {
             return Err(Problem::from_errno(Errno::NOTEMPTY, &place.at(name)));

@@ -14,6 +14,7 @@ use rustix::{
 use super::{
     entry::{Entry, FileKind},
     error::{Flag, Problem},
+    opening,
     walk::DirHandle,
 };
 
@@ -33,14 +34,14 @@ impl DirHandle {
 
     /// Opens what is here under a name, never through a link.
     pub(super) fn open(&self, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
-        openat(self.directory(), name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+        openat(self.directory(), name, flags.union(opening::OURS), Mode::empty())
     }
 
     /// Makes ready to bring the names in this directory to disk. This comes before they are changed, so that a lack of
     /// descriptors is found out while nothing has happened yet.
     pub(super) fn dir_sync(&self) -> Result<DirSync, Problem> {
         let path = self.path().to_owned();
-        match self.open(OsStr::new("."), OFlags::RDONLY | OFlags::DIRECTORY) {
+        match self.open(OsStr::new("."), opening::DIRECTORY) {
             Ok(directory) => Ok(DirSync { path, directory: Some(directory) }),
             // A directory that may be written but not read. Each name in it is still old or new, never between.
             Err(Errno::ACCESS) => Ok(DirSync { path, directory: None }),

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::{
     copy::{self, CHUNK},
     error::{FileError, Operation, Problem},
+    opening,
     remembering::{DigestMemory, digest_once},
     trust, walk,
 };
@@ -192,9 +193,6 @@ fn look_plain(path: &Path) -> Option<Entry> {
     Entry::of(open_without_links(path, OFlags::PATH).ok()?, path).ok()
 }
 
-/// To open without waiting: a FIFO may have taken the place of a file.
-pub(super) const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-
 fn open(path: &Path) -> Result<Option<(Option<File>, Entry)>, Problem> {
     if let Some((file, entry)) = open_plain(path) {
         return Ok(Some((Some(file), entry)));
@@ -203,10 +201,10 @@ fn open(path: &Path) -> Result<Option<(Option<File>, Entry)>, Problem> {
     if seen.kind != FileKind::File {
         return Ok(Some((None, seen)));
     }
-    let opened = open_without_links(path, READ).or_else(|_| {
+    let opened = open_without_links(path, opening::READ).or_else(|_| {
         let (place, name) = walk::reach(path)?;
         // It was seen a moment ago, so a refusal is the file's own and not its directory's.
-        place.open(&name, READ).map_err(|errno| Problem::from_errno(errno, &place.at(&name)))
+        place.open(&name, opening::READ).map_err(|errno| Problem::from_errno(errno, &place.at(&name)))
     });
     let opened = match opened {
         Err(Problem::System { source: Errno::NOENT, .. }) => return Ok(None),
@@ -225,14 +223,13 @@ fn open_plain(path: &Path) -> Option<(File, Entry)> {
     if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile {
         return None;
     }
-    let opened = open_without_links(path, READ).ok()?;
+    let opened = open_without_links(path, opening::READ).ok()?;
     let entry = Entry::of(&opened, path).ok()?;
     (entry.kind == FileKind::File).then(|| (File::from(opened), entry))
 }
 
 fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+    openat2(CWD, path, flags.union(opening::OURS), Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 impl Entry {

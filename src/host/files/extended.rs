@@ -9,13 +9,11 @@ use std::{
 };
 
 use rustix::{
-    fs::{
-        OFlags, XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr,
-    },
+    fs::{XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr},
     io::Errno,
 };
 
-use super::{attributes::Attributes, entry::Entry, trust, walk};
+use super::{attributes::Attributes, entry::Entry, opening, trust, walk};
 
 const ACCESS_LIST: &str = "system.posix_acl_access";
 const DEFAULT_ACCESS_LIST: &str = "system.posix_acl_default";
@@ -41,7 +39,7 @@ impl Kept {
         if replaced.uid != attributes.uid && !trust::is_ours(replaced.uid) {
             return kept;
         }
-        let Ok(old) = place.open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) else {
+        let Ok(old) = place.open(name, opening::READ) else {
             return kept;
         };
         if !Entry::of(&old, place.path()).is_ok_and(|entry| entry.is_same_file(replaced)) {

@@ -6,9 +6,9 @@ use rustix::io::Errno;
 
 use super::{
     attributes,
-    entry::{Entry, FileKind, READ},
+    entry::{Entry, FileKind},
     error::{FileError, Operation, Problem},
-    walk,
+    opening, walk,
 };
 
 /// Opens a regular file to copy from; `None` when nothing is there.
@@ -38,7 +38,7 @@ fn open(path: &Path) -> Result<Option<(File, Entry)>, Problem> {
                 path = place.path().join(target);
             }
             FileKind::File => {
-                let opened = place.open(&name, READ).map_err(|errno| match errno {
+                let opened = place.open(&name, opening::READ).map_err(|errno| match errno {
                     Errno::NOENT | Errno::LOOP => Problem::Changed { at: at.clone() },
                     // It was seen a moment ago, so a refusal is the file's own and not its directory's.
                     errno => Problem::from_errno(errno, &at),

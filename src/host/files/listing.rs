@@ -7,21 +7,20 @@ use std::{
 };
 
 use rustix::{
-    fs::{Dir, FileType, Mode, OFlags, openat},
+    fs::{Dir, FileType, Mode, openat},
     io::Errno,
 };
 
 use super::{
     error::{FileError, Operation},
-    walk,
+    opening, walk,
 };
 
 /// The names in a directory.
 pub(crate) fn names(path: &Path) -> Result<Vec<OsString>, FileError> {
     let read = || {
         let place = walk::reach_directory(path)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat(place.directory(), ".", flags, Mode::empty())
+        openat(place.directory(), ".", opening::DIRECTORY, Mode::empty())
             .and_then(|directory| list(directory)?.map(|listed| listed.map(|listed| listed.name)).collect())
             .map_err(|errno| place.explain(errno, OsStr::new(".")))
     };
@@ -42,8 +41,7 @@ pub(super) struct Listed {
 
 /// Reads a directory from its beginning. Names that come or go meanwhile may or may not be among them.
 pub(super) fn list(directory: impl AsFd) -> Result<impl Iterator<Item = Result<Listed, Errno>>, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = openat(directory, ".", flags, Mode::empty())?;
+    let opened = openat(directory, ".", opening::DIRECTORY, Mode::empty())?;
     Ok(Dir::new(opened)?
         .filter(|entry| {
             !entry.as_ref().is_ok_and(|entry| matches!(entry.file_name().to_bytes(), b"." | b".."))

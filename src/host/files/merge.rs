@@ -11,13 +11,11 @@ use std::{
 };
 
 use rustix::{
-    fs::{
-        AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, openat, renameat, renameat_with, statat,
-    },
+    fs::{AtFlags, FileType, Mode, RenameFlags, fchmod, fstat, openat, renameat, renameat_with, statat},
     io::Errno,
 };
 
-use super::{entry::FileKind, error::Problem, listing::list, temporary::Temporary, walk::DirHandle};
+use super::{entry::FileKind, error::Problem, listing::list, opening, temporary::Temporary, walk::DirHandle};
 
 /// Whether what is at a path of the target may make room for something of another kind. Paths are relative to it.
 pub(super) type Yields<'a> = &'a dyn Fn(&Path) -> bool;
@@ -123,16 +121,14 @@ impl Merge<'_> {
 }
 
 fn open(staged: &OwnedFd, name: &OsStr, target: &DirHandle) -> Result<OwnedFd, Problem> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(staged, name, flags, Mode::empty()).map_err(|errno| target.explain(errno, name))
+    openat(staged, name, opening::DIRECTORY, Mode::empty()).map_err(|errno| target.explain(errno, name))
 }
 
 fn move_in(staged: &OwnedFd, target: &DirHandle, name: &OsStr) -> Result<(), Errno> {
     match renameat(staged, name, target.directory(), name) {
         // Only who may write to a directory can move it, unless he is root.
         Err(Errno::ACCESS) => {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let directory = openat(staged, name, flags, Mode::empty())?;
+            let directory = openat(staged, name, opening::DIRECTORY, Mode::empty())?;
             let mode = Mode::from_raw_mode(fstat(&directory)?.st_mode);
             fchmod(&directory, mode | Mode::WUSR)?;
             renameat(staged, name, target.directory(), name)?;

@@ -34,6 +34,7 @@ mod link;
 mod listing;
 mod merge;
 mod moving;
+pub(super) mod opening;
 mod prediction;
 mod private_folder;
 mod remembering;

@@ -24,6 +24,7 @@ use super::{
     entry::{CopyInterrupted, Entry, FileKind},
     error::{FileError, Operation, Problem},
     listing::list,
+    opening,
     temporary::{self, Temporary},
     trust::{STICKY, is_ours},
     walk::{self, DirHandle, Disk, Links, Reached, Terrain, Walked, walk_over},
@@ -183,8 +184,7 @@ impl PrivateFolder {
 
     /// Makes a file, mode 0600 whatever the umask, to read and to write at its end; `None` if the name is taken.
     pub(crate) fn make_file(&self, name: &str) -> Result<Option<File>, FileError> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND;
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = opening::NEW_FILE.union(OFlags::RDWR).union(OFlags::APPEND);
         let made = openat(self.place.directory(), name, flags, FILE);
         let made = made.and_then(|made| fchmod(&made, FILE).map(|()| made));
         match made {
@@ -308,7 +308,7 @@ impl PrivateFolder {
     }
 
     fn open_judged(&self, name: &str, flags: OFlags) -> Result<File, Problem> {
-        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = flags.union(opening::READ);
         let opened = match self.place.open(name.as_ref(), flags) {
             Err(Errno::ACCESS) if self.give_back(name)? => self.place.open(name.as_ref(), flags),
             opened => opened,

@@ -17,6 +17,7 @@ use super::{
     entry::{CopyInterrupted, FileKind},
     error::{FileError, Operation, Problem},
     listing::{Listed, list},
+    opening,
     walk::{self, DirHandle},
 };
 
@@ -214,9 +215,8 @@ impl<'a> Removal<'a> {
     /// Goes back up and removes the directory left.
     fn ascend(&mut self, tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>) -> Result<(), Problem> {
         let Some(level) = self.above.pop() else { return Ok(()) };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let parent =
-            openat(&self.directory, "..", flags, Mode::empty()).map_err(|errno| self.problem(errno))?;
+        let parent = openat(&self.directory, "..", opening::DIRECTORY, Mode::empty())
+            .map_err(|errno| self.problem(errno))?;
         if identify(&parent).map_err(|errno| self.problem(errno))? != level.identity {
             return Err(Problem::Changed { at: self.path.clone() });
         }
@@ -251,7 +251,7 @@ impl<'a> Removal<'a> {
 
 /// Opens a directory to empty it: not through a link, and not across a mount, a bind mount included.
 fn enter(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = opening::DIRECTORY;
     match openat2(directory, name, flags, Mode::empty(), ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS) {
         // Kernels before 5.6 lack it, and old container runtimes forbid it; other devices can still be told apart.
         Err(Errno::NOSYS | Errno::PERM) => enter_on_device(directory, name, flags),

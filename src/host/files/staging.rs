@@ -24,6 +24,7 @@ use super::{
     directory::{self, Parents},
     error::{FileError, Operation, Problem},
     merge::{Merge, Yields},
+    opening,
     temporary::{self, Temporary},
     walk::{self, DirHandle, Walked},
 };
@@ -83,7 +84,7 @@ impl Staging {
 
     /// Makes an empty file, whose directory exists.
     pub(crate) fn make_file(&mut self, path: &Path) -> Result<File, FileError> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = opening::NEW_FILE.union(OFlags::WRONLY);
         self.at(path, |parent, name| openat(parent, name, flags, Mode::RUSR | Mode::WUSR)).map(File::from)
     }
 
@@ -136,8 +137,7 @@ impl Staging {
     pub(crate) fn dress_directory(&mut self, path: &Path, attributes: Attributes) -> Result<(), FileError> {
         let (uid, gid) = attributes.owner();
         self.at(path, |parent, name| {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let directory = openat(parent, name, flags, Mode::empty())?;
+            let directory = openat(parent, name, opening::DIRECTORY, Mode::empty())?;
             fchown(&directory, uid, gid)?;
             fchmod(&directory, attributes.mode())
         })
@@ -234,10 +234,9 @@ impl Cursor {
         };
         let common = names().zip(&self.way).take_while(|(name, (known, _))| *name == known).count();
         self.way.truncate(common);
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for name in names().skip(common) {
             let parent = self.way.last().map_or(&self.root, |(_, directory)| directory);
-            let directory = openat(parent, name, flags, Mode::empty())?;
+            let directory = openat(parent, name, opening::WAY, Mode::empty())?;
             self.way.push((name.to_owned(), directory));
         }
         Ok(self.way.last().map_or(&self.root, |(_, directory)| directory).as_fd())

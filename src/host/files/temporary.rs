@@ -22,10 +22,10 @@ use rustix::{
 
 use super::{
     dir_handle::DirSync,
-    entry::{CopyInterrupted, Entry, FileKind, READ},
+    entry::{CopyInterrupted, Entry, FileKind},
     error::{FileError, Operation, Problem},
     listing::list,
-    remove, trust,
+    opening, remove, trust,
     walk::{self, DirHandle},
 };
 
@@ -78,7 +78,7 @@ enum Remains {
 
 /// Makes an empty file that only we may open, whatever the umask, and that is to belong to `owner`.
 pub(super) fn file<P: AsRef<DirHandle>>(place: P, owner: u32) -> Result<Temporary<P, File>, Problem> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = opening::NEW_FILE.union(OFlags::RDWR);
     let at = place.as_ref();
     let shelter = Shelter::for_owner(at, owner)?;
     let inside = shelter.as_ref().map_or(at.directory(), |shelter| &shelter.directory);
@@ -149,8 +149,7 @@ fn make_directory(place: &DirHandle, inside: &OwnedFd) -> Result<(OsString, Owne
 /// to have that one given away; an empty one that only we can enter is as good as the one that was made. `None` for
 /// any other.
 fn open_made_directory(inside: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = match openat(inside, name, flags, Mode::empty()) {
+    let made = match openat(inside, name, opening::DIRECTORY, Mode::empty()) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
         opened => opened?,
     };
@@ -335,7 +334,7 @@ fn lock_abandoned(place: &DirHandle, name: &OsStr) -> Option<OwnedFd> {
         kind && (entry.uid == geteuid().as_raw() || !place.trust().others_can_write())
     };
     place.entry(name).ok()?.filter(is_ours)?;
-    let opened = place.open(name, READ).ok()?;
+    let opened = place.open(name, opening::READ).ok()?;
     (Entry::of(&opened, place.path()).is_ok_and(|entry| is_ours(&entry)) && is_free(&opened))
         .then_some(opened)
 }

@@ -30,6 +30,7 @@ use rustix::{
 use super::{
     entry::{Entry, FileKind},
     error::Problem,
+    opening,
     trust::Trust,
 };
 
@@ -191,10 +192,9 @@ impl Terrain for Disk {
     type Directory = OwnedFd;
 
     fn root(&self) -> Result<(OwnedFd, Entry), Problem> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let path = Path::new("/");
-        let directory =
-            openat(CWD, path, flags, Mode::empty()).map_err(|errno| Problem::from_errno(errno, path))?;
+        let directory = openat(CWD, path, opening::WAY, Mode::empty())
+            .map_err(|errno| Problem::from_errno(errno, path))?;
         let entry = Entry::of(&directory, path)?;
         Ok((directory, entry))
     }

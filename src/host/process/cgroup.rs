@@ -14,9 +14,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, statfs};
+use rustix::fs::{CWD, FlockOperation, Mode, flock, openat, statfs};
 use rustix::process::Pid;
 use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::host::files::opening;
 
 /// Where version 2 is mounted: alone, or on hybrid machines beside version 1.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -88,8 +90,7 @@ pub(super) struct Leaf {
 impl Leaf {
     /// Opens a cgroup that is there.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(Self { directory: openat(CWD, path, flags, Mode::empty())?, path: path.to_owned() })
+        Ok(Self { directory: openat(CWD, path, opening::DIRECTORY, Mode::empty())?, path: path.to_owned() })
     }
 
     pub(super) fn path(&self) -> &Path {
