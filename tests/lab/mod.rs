@@ -227,8 +227,16 @@ fn tree(folder: &Path, kind: &str, include: &str) -> PathBuf {
         "apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null || true";
     let mirrors = sh(mirrors, folder);
     let mirror = mirrors.lines().filter_map(|line| line.split_once(' ')).find(|(_, of)| *of == suite);
-    let made = Command::new("mmdebstrap")
-        .args(["--quiet", "--variant=minbase", &format!("--include={include}"), &suite])
+    // What it mounts in the tree, and may leave there, is gone with it.
+    let made = Command::new("unshare")
+        .args([
+            "--mount",
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            &format!("--include={include}"),
+            &suite,
+        ])
         .arg(&unfinished)
         .args(mirror.map(|(uri, _)| uri))
         .status()
