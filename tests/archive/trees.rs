@@ -43,6 +43,14 @@ fn archives_that_are_out_of_order_are_refused_whole_and_the_entry_is_named() {
 }
 
 #[test]
+fn nothing_is_unpacked_into_what_is_mounted_below_the_target() {
+    let server = Server::of(app("one"));
+    let Some(world) = world(&server, EXTRACT).dir("opt").tmpfs("opt/bin", "size=1m") else { return };
+    failed(&world.apply(), "is the root of another file system").says("unmount it first");
+    assert_eq!(fs::read_dir(world.path("opt/bin")).unwrap().count(), 0);
+}
+
+#[test]
 fn a_refused_zip_archive_leaves_the_old_archive_and_tree() {
     let body = zipped(&[("bin/app", "x"), ("bin/app/below", "y")]);
     let server = Server::of(body.clone());

@@ -142,6 +142,16 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_file_system_or_a_user_cannot_have_is_no_error() {
+        for errno in [Errno::NOTSUP, Errno::NODATA, Errno::PERM, Errno::ACCESS, Errno::INVAL] {
+            assert_eq!(allowed(Err(errno)), Ok(()));
+        }
+        for result in [Ok(()), Err(Errno::IO), Err(Errno::NOSPC), Err(Errno::ROFS)] {
+            assert_eq!(allowed(result), result);
+        }
+    }
+
+    #[test]
     fn a_mode_says_what_a_list_gives_to_owner_mask_and_others() {
         // The owner, somebody, the group, the mask and others.
         let full = |rights| list([0x01, 0x02, 0x04, 0x10, 0x20], rights);

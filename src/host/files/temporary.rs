@@ -338,3 +338,51 @@ fn lock_abandoned(place: &DirHandle, name: &OsStr) -> Option<OwnedFd> {
     (Entry::of(&opened, place.path()).is_ok_and(|entry| is_ours(&entry)) && is_free(&opened))
         .then_some(opened)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn names_are_random_and_known_to_be_temporary() {
+        let names: BTreeSet<OsString> = (0..200).map(|_| random_name().unwrap()).collect();
+        assert_eq!(names.len(), 200);
+        assert!(names.iter().all(|name| is_temporary_name(name)));
+        let length = PREFIX.len()..PREFIX.len() + RANDOM_LETTERS;
+        let used: BTreeSet<u8> =
+            names.iter().flat_map(|name| name.as_encoded_bytes()[length.clone()].to_vec()).collect();
+        assert_eq!(used.len(), LETTERS.len(), "each letter has the same chance");
+    }
+
+    #[test]
+    fn only_an_empty_directory_that_nobody_else_can_enter_is_as_good_as_the_one_that_was_made() {
+        let folder = std::env::temp_dir().canonicalize().unwrap();
+        let folder = folder.join(format!("ccm-made-directory-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let made = folder.join("made");
+        let is_taken = || {
+            let inside = fs::File::open(&folder).unwrap().into();
+            open_made_directory(&inside, OsStr::new("made")).unwrap().is_some()
+        };
+        assert!(!is_taken(), "there is none");
+        fs::write(&made, "").unwrap();
+        assert!(!is_taken(), "it is a file");
+        fs::remove_file(&made).unwrap();
+        fs::create_dir(&made).unwrap();
+        for (mode, expected) in [(0o700, true), (0o710, false), (0o701, false), (0o777, false)] {
+            fs::set_permissions(&made, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(is_taken(), expected, "{mode:o}");
+        }
+        fs::set_permissions(&made, fs::Permissions::from_mode(0o700)).unwrap();
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&made, Some(1), None).unwrap();
+            assert!(!is_taken(), "it is somebody else's");
+            std::os::unix::fs::chown(&made, Some(0), None).unwrap();
+        }
+        fs::write(made.join("file"), "").unwrap();
+        assert!(!is_taken(), "it is not empty");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

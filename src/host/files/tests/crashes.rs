@@ -92,6 +92,20 @@ fn state(path: &Path) -> Option<(FileKind, Option<String>, u32, u32)> {
 
 /// Kills the deed at the entry of every call that changes something, one after the other.
 #[test]
+fn a_link_takes_the_place_of_a_link_only_unless_more_is_asked_for() {
+    let scratch = Scratch::new();
+    let (file, link) = (scratch.file("file", "kept"), scratch.at("link"));
+    let make =
+        |path: &Path, target: &str| make_link(path, Path::new(target), InTheWay::Stays, &mut never_stop);
+    for target in ["first", "second"] {
+        make(&link, target).unwrap();
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new(target));
+    }
+    assert!(make(&file, "first").is_err());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+}
+
+#[test]
 fn whatever_kills_it_the_old_or_the_new_state_is_there_and_the_next_run_finishes() {
     if !is_root() {
         return;

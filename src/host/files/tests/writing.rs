@@ -173,6 +173,12 @@ fn extended_attributes_stay_and_capabilities_do_not() {
     if is_labelled {
         assert!(xattr(&path, "security.selinux").unwrap().starts_with(b"system_u:object_r:etc_t"));
     }
+    if is_root() {
+        put(&path, of(NOBODY, 0o600), "given away").unwrap();
+        assert_eq!(xattr(&path, "user.note").as_deref(), Some(b"kept".as_slice()), "it was ours");
+        put(&path, mine(0o600), "ours again").unwrap();
+        assert_eq!(xattr(&path, "user.note"), None, "it was a stranger's");
+    }
 }
 
 const ACL: &str = "system.posix_acl_access";
