@@ -142,9 +142,15 @@ impl RefreshStore {
     fn lock(&mut self) -> Result<File, StateError> {
         loop {
             let folder = self.directory.make()?;
-            if self.forgotten && self.catch_up().is_err() {
-                folder.remove(FILE.as_ref())?;
-                folder.remove(OLD[0].as_ref())?;
+            if self.forgotten {
+                match self.catch_up() {
+                    Err(StateError::Damaged { .. }) => {
+                        folder.remove(FILE.as_ref())?;
+                        folder.remove(OLD[0].as_ref())?;
+                    }
+                    // What cannot be read this time may say something the next time.
+                    caught_up => caught_up?,
+                }
             }
             let path = folder.path().join(FILE);
             let failed = |error| StateError::Io { path: path.clone(), error };
@@ -397,11 +403,18 @@ mod tests {
 
     #[test]
     fn only_what_cannot_be_read_is_replaced() {
-        let folder = Folder::new("ccm-refreshes-damaged");
+        let folder = Folder::new("ccm-refreshes-replaced");
         let state = StateDirectory::at(folder.0.clone());
         owe(&mut folder.store(), 1);
         owe(&mut state.empty_refresh_store(), 2);
         assert!(folder.store().owed().holds(&pending(1)), "what can be read stays");
+        // A file with a second name is not read.
+        let second = folder.0.join("second");
+        fs::hard_link(folder.0.join(FILE), &second).unwrap();
+        let mut without = state.empty_refresh_store();
+        assert!(without.edit(|owed| (owed.owe(&[pending(2)]), ())).is_err());
+        fs::remove_file(second).unwrap();
+        assert!(folder.store().owed().holds(&pending(1)), "what is not damaged stays");
         fs::write(folder.0.join(FILE), "nonsense\n").unwrap();
         assert!(state.refresh_store().is_err());
         owe(&mut state.empty_refresh_store(), 3);
