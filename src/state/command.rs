@@ -17,7 +17,7 @@ use super::{
 };
 use crate::host::{
     interrupt::Interrupt,
-    process::{Abandoned, Head, Journal, Recovered, boot, end_abandoned},
+    process::{Abandoned, Head, Journal, Recovered, boot_id, end_abandoned},
 };
 
 /// The folder of the lists.
@@ -80,7 +80,7 @@ impl CommandJournal {
         let mut recovered = Vec::new();
         let Ok(Some(state)) = self.state.open() else { return recovered };
         work_off(&state, FOLDER, |text| {
-            let ended = abandoned(text, boot().as_deref());
+            let ended = abandoned(text, boot_id().as_deref());
             let ended: Vec<Recovered> = ended.iter().map(|one| end_abandoned(one, interrupt)).collect();
             // What could not be ended is tried again by the next run.
             let is_over = !ended.iter().any(|one| matches!(one, Recovered::Surviving(_)));
@@ -115,7 +115,7 @@ impl CommandJournal {
     fn begin(&self) -> Option<Open> {
         // A run of the same number may have been killed before anybody recovered from it.
         let list = RunList::begin(&self.state, FOLDER).ok().flatten()?;
-        Some(Open { list, boot: boot()?, in_hand: Vec::new() })
+        Some(Open { list, boot: boot_id()?, in_hand: Vec::new() })
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
         let list = folder.join(FOLDER).join(std::process::id().to_string());
         let in_hand = || {
             let text = std::fs::read_to_string(&list).unwrap();
-            let commands = abandoned(&text, boot().as_deref());
+            let commands = abandoned(&text, boot_id().as_deref());
             (text.is_empty(), commands.into_iter().map(|one| one.cgroup).collect::<Vec<_>>())
         };
         let (first, second) = (Path::new("/c/first"), Path::new("/c/second"));

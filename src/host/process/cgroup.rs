@@ -164,8 +164,8 @@ fn own_path(text: &str) -> Option<&str> {
     (!path.split('/').any(|part| part == "..") && !path.ends_with(" (deleted)")).then_some(path)
 }
 
-/// What the kernel calls the time since it was started.
-pub(super) fn boot_id() -> Option<String> {
+/// What the kernel calls the time since it was started: what an earlier one left is gone.
+pub(crate) fn boot_id() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 
@@ -247,6 +247,26 @@ mod tests {
         let Some((_home, leaf)) = made() else { return };
         fs::remove_dir(leaf.path()).unwrap();
         assert!(!leaf.is_populated().unwrap());
+    }
+
+    #[test]
+    fn a_cgroup_goes_with_the_empty_ones_below_it_and_only_when_nobody_is_in_it() {
+        let Some((_home, leaf)) = made() else { return };
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        fs::write(leaf.path().join("cgroup.procs"), child.id().to_string()).unwrap();
+        assert!(leaf.remove().is_err_and(|error| error.kind() == ErrorKind::ResourceBusy));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::create_dir(leaf.path().join("below")).unwrap();
+        leaf.remove().unwrap();
+        assert!(!leaf.path().exists());
+        leaf.remove().unwrap();
+    }
+
+    #[test]
+    fn the_machine_says_since_when_it_runs() {
+        let told = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        assert_eq!(boot_id().as_deref(), Some(told.trim()));
     }
 
     #[test]

@@ -134,11 +134,11 @@ mod tests {
 
     #[test]
     fn a_message_says_what_was_running_but_not_without_end() {
-        let running = (1..8).map(|pid| Process { pid, name: "sleep".to_owned() }).collect();
-        let stopped = Stopped {
+        let running = |count| (1..=count).map(|pid| Process { pid, name: "sleep".to_owned() }).collect();
+        let mut stopped = Stopped {
             program: "sh".to_owned(),
             cause: Cause::Timeout(Duration::from_millis(1500)),
-            running,
+            running: running(7),
             remains: Remains::Some(vec![Process { pid: 9, name: "sudo".to_owned() }]),
             stdout: Output::default(),
             stderr: Output::default(),
@@ -148,5 +148,7 @@ mod tests {
             "\"sh\" timed out after 1.5s; running then: sleep (1), sleep (2), sleep (3), sleep (4), sleep (5) \
              and 2 more; could not be ended: sudo (9)"
         );
+        stopped.running = running(5);
+        assert!(stopped.to_string().contains("sleep (5); could"), "{stopped}");
     }
 }

@@ -40,10 +40,13 @@ use rustix::process::{
 pub(crate) use self::error::{Cause, ProcessError, Remains, Stopped};
 pub(crate) use self::inherited::close_inherited;
 pub(crate) use self::output::{Keep, Output, Stream};
-pub(crate) use self::recovery::{Abandoned, Recovered, boot, end_abandoned};
 pub(crate) use self::runner::{Head, Journal, Runner};
 pub(crate) use self::table::{Running, is_run_by, run_by_user, running_now};
 pub(crate) use self::view::View;
+pub(crate) use self::{
+    cgroup::boot_id,
+    recovery::{Abandoned, Recovered, end_abandoned},
+};
 
 use self::cgroup::Leaf;
 use self::environment::Base;

@@ -102,22 +102,22 @@ pub(super) const LONGEST_LINE: usize = 8 * 1024;
 /// Cuts a stream of bytes into lines of text.
 #[derive(Default)]
 pub(super) struct Lines {
-    write_journal: Vec<u8>,
+    unfinished: Vec<u8>,
 }
 
 impl Lines {
     /// Hands on every line that `bytes` completes, without its end. A line that is too long comes in pieces.
     pub(super) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(&str)) {
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
-            self.write_journal.extend_from_slice(part);
-            if self.write_journal.last() == Some(&b'\n') {
-                self.write_journal.pop();
-                if self.write_journal.last() == Some(&b'\r') {
-                    self.write_journal.pop();
+            self.unfinished.extend_from_slice(part);
+            if self.unfinished.last() == Some(&b'\n') {
+                self.unfinished.pop();
+                if self.unfinished.last() == Some(&b'\r') {
+                    self.unfinished.pop();
                 }
                 self.emit_pieces(&mut line);
-                line(&String::from_utf8_lossy(&self.write_journal));
-                self.write_journal.clear();
+                line(&String::from_utf8_lossy(&self.unfinished));
+                self.unfinished.clear();
             } else {
                 self.emit_pieces(&mut line);
             }
@@ -126,21 +126,21 @@ impl Lines {
 
     /// Hands on what is left when no line end follows.
     pub(super) fn finish(mut self, line: impl FnOnce(&str)) {
-        if !self.write_journal.is_empty() {
-            line(&String::from_utf8_lossy(&self.write_journal));
-            self.write_journal.clear();
+        if !self.unfinished.is_empty() {
+            line(&String::from_utf8_lossy(&self.unfinished));
+            self.unfinished.clear();
         }
     }
 
     fn emit_pieces(&mut self, line: &mut impl FnMut(&str)) {
-        let mut rest = self.write_journal.as_slice();
+        let mut rest = self.unfinished.as_slice();
         while rest.len() > LONGEST_LINE {
             let (piece, after) = rest.split_at(whole_characters(&rest[..LONGEST_LINE]));
             line(&String::from_utf8_lossy(piece));
             rest = after;
         }
-        let done = self.write_journal.len() - rest.len();
-        self.write_journal.drain(..done);
+        let done = self.unfinished.len() - rest.len();
+        self.unfinished.drain(..done);
     }
 }
 
@@ -243,6 +243,8 @@ mod tests {
 
     #[test]
     fn an_endless_line_comes_in_pieces_that_do_not_cut_characters() {
+        let longest = "x".repeat(LONGEST_LINE);
+        assert_eq!(lines(&[longest.as_bytes(), b"\n"]), [longest]);
         let text = format!("a{}", "€".repeat(LONGEST_LINE));
         let pieces = lines(&[text.as_bytes(), b"\n"]);
         assert!(pieces.len() > 2);

@@ -243,6 +243,19 @@ mod tests {
                 let found = (tree.is_root(record), tree.is_unclear(record));
                 assert_eq!(found, wanted[index], "{} of {}", record.pid, record.started);
             }
+            let held = rows.iter().map(|(record, _)| record).filter(|record| tree.is_held(record));
+            let held: Vec<i32> = held.map(|record| record.pid.as_raw_pid()).collect();
+            assert_eq!(held, [7, 9, 10, 10], "those that only we can collect, but for the command");
         }
+    }
+
+    #[test]
+    fn each_is_signalled_that_is_still_the_same_process() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let record = table::one(Pid::from_child(&child)).unwrap();
+        signal_each([&Record { started: record.started + 1, ..record.clone() }], Signal::KILL);
+        assert!(child.try_wait().unwrap().is_none(), "its number means another process");
+        signal_each([&record], Signal::KILL);
+        assert!(!child.wait().unwrap().success());
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::cgroup::{Leaf, boot_id};
+use super::cgroup::Leaf;
 use super::error::{MOST_NAMES, Process};
 use super::process_tree::signal_each;
 use super::runner::Head;
@@ -49,11 +49,6 @@ impl Recovered {
             processes.iter().take(MOST_NAMES).map(|one| format!("{} ({})", one.name, one.pid)).collect();
         Some(format!("{what} a run that was killed had left running: {}", names.join(", ")))
     }
-}
-
-/// What the kernel calls the time since it was started: what an earlier one left is gone.
-pub(crate) fn boot() -> Option<String> {
-    boot_id()
 }
 
 /// Ends a command that is still running, with everything in its cgroup.

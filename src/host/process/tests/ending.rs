@@ -115,7 +115,7 @@ fn forking_does_not_outrun_the_end() {
     // Each lives for half a second: the numbers of processes are everybody's.
     let mark = format!("0.5000{}", std::process::id());
     // Busy for seconds, yet harmless should it ever get away.
-    let text = "#!/bin/sh\ntrap '' TERM HUP\nfor _ in $(seq 20000); do sleep $MARK & done\nwait\n";
+    let text = "#!/bin/sh\ntrap '' TERM HUP\nfor _ in $(seq 8000); do sleep $MARK & done\nwait\n";
     let script = scratch.file("fork", 0o755, text);
     let command = Command::shell("setsid \"$SCRIPT\" & \"$SCRIPT\" & sleep 0.2; echo ready; wait");
     let command = command.variable("SCRIPT", &script).variable("MARK", &mark).grace(GRACE);
