@@ -114,8 +114,9 @@ fn forking_does_not_outrun_the_end() {
     let scratch = Scratch::new();
     // Each lives for half a second: the numbers of processes are everybody's.
     let mark = format!("0.5000{}", std::process::id());
-    // Busy for seconds, yet harmless should it ever get away.
-    let text = "#!/bin/sh\ntrap '' TERM HUP\nfor _ in $(seq 8000); do sleep $MARK & done\nwait\n";
+    // Busy for many seconds, yet harmless should it ever get away.
+    let text = "#!/bin/sh\ntrap '' TERM HUP\nfor _ in $(seq 2000); do\n\
+                sleep $MARK & sleep $MARK & sleep $MARK & sleep $MARK & sleep 0.01\ndone\nwait\n";
     let script = scratch.file("fork", 0o755, text);
     let command = Command::shell("setsid \"$SCRIPT\" & \"$SCRIPT\" & sleep 0.2; echo ready; wait");
     let command = command.variable("SCRIPT", &script).variable("MARK", &mark).grace(GRACE);
@@ -129,14 +130,16 @@ fn forking_does_not_outrun_the_end() {
 fn twenty_hoppers_do_not_outrun_the_end() {
     let scratch = Scratch::new();
     // Each one starts the next in a new session and ends at once, so that no parent is ever left.
-    let text = "#!/bin/sh\ntrap '' TERM HUP\n[ $2 -gt $HOPS ] || setsid \"$0\" \"$1\" $(($2 + 1)) &\n";
+    let text =
+        "#!/bin/sh\ntrap '' TERM HUP\n$PAUSE\n[ $2 -gt $HOPS ] || setsid \"$0\" \"$1\" $(($2 + 1)) &\n";
     let script = scratch.file("hop", 0o755, text);
     let mark = format!("hop-{}", std::process::id());
     let line = "for _ in $(seq 20); do \"$SCRIPT\" \"$MARK\" 0 & done; sleep 0.2; echo ready; sleep 10000";
     let tested = runner();
     // Those that are not ended stop by themselves, soon enough to leave the machine to others.
-    let hops = if tested.has_cgroups() { "3000" } else { "100" };
+    let (hops, pause) = if tested.has_cgroups() { ("3000", "sleep 0.02") } else { ("100", ":") };
     let command = Command::shell(line).variable("SCRIPT", script).variable("MARK", &mark);
+    let command = command.variable("PAUSE", pause);
     let stopped = interrupted_with(&tested, &command.variable("HOPS", hops).grace(GRACE));
     if stopped.remains != Remains::Nothing && !tested.has_cgroups() {
         // Without a cgroup they may get away, but nobody says that they did not.
