@@ -53,7 +53,7 @@ fn a_critical_check_has_its_manifest_applied_again_and_again_but_ever_less_often
         agent.says(&format!("check=state state={word}"), 1);
         checked_again(&agent, &world);
         assert_eq!((lines(&world, "runs"), agent.count(&format!("state={word}"))), (1, 1), "{}", agent.log());
-        assert_eq!(agent.status()["manifests"][0]["health"], word);
+        agent.tells("/manifests/0/health", word);
     }
     let begun = Instant::now();
     set(&world, "2");

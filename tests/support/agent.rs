@@ -130,6 +130,13 @@ impl<'w> Agent<'w> {
         self.world.ccm(["agent", "status", "--json"]).run().exits(0).json()
     }
 
+    /// Waits until its status holds this at a JSON pointer: of what a run does it tells at the end of the run.
+    #[track_caller]
+    pub(crate) fn tells(&self, pointer: &str, expected: impl Into<Value>) {
+        let expected = expected.into();
+        self.until(&format!("{pointer} = {expected}"), || self.status().pointer(pointer) == Some(&expected));
+    }
+
     /// Asks it to end, and gives its exit code and what it logged.
     #[track_caller]
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
