@@ -243,9 +243,9 @@ mod tests {
                 let found = (tree.is_root(record), tree.is_unclear(record));
                 assert_eq!(found, wanted[index], "{} of {}", record.pid, record.started);
             }
-            let held = rows.iter().map(|(record, _)| record).filter(|record| tree.is_held(record));
-            let held: Vec<i32> = held.map(|record| record.pid.as_raw_pid()).collect();
-            assert_eq!(held, [7, 9, 10, 10], "those that only we can collect, but for the command");
+            let ours = rows.iter().map(|(record, _)| record).filter(|record| tree.is_held(record));
+            let pids: Vec<i32> = ours.map(|record| record.pid.as_raw_pid()).collect();
+            assert_eq!(pids, [7, 9, 10, 10], "those that only we can collect, but for the command");
         }
     }
 
