@@ -510,7 +510,7 @@ fn an_archive_that_another_user_has_open_is_never_unpacked_with_other_bytes_than
         let sum: String = Sha256::digest(&good).iter().map(|byte| format!("{byte:02x}")).collect();
         let server = Server::of(good.clone());
         let world = World::new().dir("shared").mode("shared", 0o1777).manifest(&format!(
-            "- archive:\n    - $W/shared/{name}: {{ url: \"{}\", {owner}, checksum: {sum}, extract_parent: $W/opt, creates: $W/opt/app }}\n",
+            "- archive:\n    - $W/shared/{name}: {{ url: \"{}\", {owner}, checksum: {sum}, extract_parent: $W/opt, creates: $W/opt/app, try_sleep: 1ms }}\n",
             server.url(&format!("/{name}")),
         ));
         let mut attacker = Attacker::playing("the_attacker_with_open_archives", &world, "shared");
