@@ -24,7 +24,7 @@ fn main() {
     println!("cargo::rustc-env=CCM_BUILD={build}");
     // Tests start the program thousands of times, and a seventh of each start would go into relocations.
     if !is_release && env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "gnu") {
-        println!("cargo::rustc-link-arg-bins=-no-pie");
+        println!("cargo::rustc-link-arg=-no-pie");
     }
 }
 

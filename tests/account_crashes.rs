@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     fs,
+    path::Path,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
@@ -80,8 +81,7 @@ fn killed_anywhere(before: &[&str], manifest: &str) {
     side_by_side(points, |(call, number)| {
         let machine = start.copy();
         let at = format!("killed before {call} number {number}");
-        let [trace, inject] = injection(&call, "signal=KILL", number);
-        let strace = format!("strace -f -qq -e {trace} -e {inject} -o trace");
+        let strace = injection(&call, "signal=KILL", number, Path::new("trace")).join(" ");
         let run = machine.run(&format!("{strace} $CCM apply site.yaml"));
         if run.code != 0 {
             kills.fetch_add(1, Ordering::Relaxed);

@@ -63,8 +63,7 @@ fn kill_at_every_change(world: impl Fn() -> World + Sync, check: impl Fn(&World,
     side_by_side(CHANGING, |call| {
         for time in 1.. {
             let world = world();
-            let [trace, inject] = injection(call, "signal=KILL", time);
-            let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+            let strace = injection(call, "signal=KILL", time, Path::new("/dev/null"));
             let outcome = world.ccm(["apply", "site.yaml"]).under(strace).run();
             assert!([0, -9, 137].contains(&outcome.code), "{outcome}");
             check(&world, &format!("{call} {time}"));

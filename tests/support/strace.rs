@@ -100,24 +100,24 @@ pub(crate) fn tampered(world: &World, call: &Syscall, what: &str) -> Outcome {
 /// left half-done shows the modes that the program itself asked for.
 #[track_caller]
 pub(crate) fn tampered_command(world: &World, arguments: &[&str], call: &Syscall, what: &str) -> Outcome {
-    let [trace, inject] = injection(call.name(), what, call.number);
-    let log = world.base().join("trace").display().to_string();
-    let script = format!("umask 0; exec strace -f -qq -e {trace} -e {inject} -o \"$0\" \"$@\"");
-    world.ccm(arguments).under(["/bin/sh", "-c", &script, &log]).run()
+    let strace = injection(call.name(), what, call.number, &world.base().join("trace"));
+    let shell = ["/bin/sh", "-c", "umask 0; exec \"$@\"", "sh"].map(str::to_owned);
+    world.ccm(arguments).under(shell.into_iter().chain(strace)).run()
 }
 
-/// What strace is told, as two arguments of `-e`, to have something happen at a call of a name. Nothing else is written down:
-/// that costs more than the call.
-pub(crate) fn injection(call: &str, what: &str, number: usize) -> [String; 2] {
-    [format!("trace={call}"), format!("inject={call}:{what}:when={number}")]
+/// The command line of a strace that has something happen at a call. Nothing else is written down: that costs more than the
+/// call. (With `--seccomp-bpf` other calls would cost nothing at all, but signals are not delivered.)
+pub(crate) fn injection(call: &str, what: &str, number: usize, log: &Path) -> [String; 9] {
+    let [trace, inject] = [format!("trace={call}"), format!("inject={call}:{what}:when={number}")];
+    let log = &*log.to_string_lossy();
+    ["strace", "-f", "-qq", "-e", &trace, "-e", &inject, "-o", log].map(str::to_owned)
 }
 
 /// Applies the world's manifest, stops the program at this call, does something meanwhile, and lets it go on.
 #[track_caller]
 pub(crate) fn paused(world: &World, call: &Syscall, meanwhile: impl FnOnce()) -> Outcome {
-    let [trace, inject] = injection(call.name(), "signal=STOP", call.number);
-    let log = world.base().join("trace").display().to_string();
-    let strace = ["strace", "-f", "-qq", "-e", &trace, "-e", &inject, "-o", &log];
+    let log = world.base().join("trace");
+    let strace = injection(call.name(), "signal=STOP", call.number, &log);
     let child = world.ccm(["apply", "site.yaml"]).under(strace).start();
     // It is traced, so only strace can tell that it is stopped.
     let mut stopped = None;
