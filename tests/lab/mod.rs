@@ -20,11 +20,10 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::OnceLock,
-    thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use crate::support::{PATIENCE, has, is_root, sh};
+use crate::support::{PATIENCE, has, is_root, pause, sh};
 
 /// What the lab is made of unless `LAB_SUITE` says otherwise.
 const SUITE: &str = "bookworm";
@@ -169,7 +168,7 @@ impl Lab {
         let begun = Instant::now();
         while !self.command(&["/bin/sh", "-ec", script]).output().expect("a shell").status.success() {
             assert!(begun.elapsed() < PATIENCE, "{script}\nis still not so");
-            thread::sleep(Duration::from_millis(20));
+            pause(begun);
         }
     }
 }
@@ -202,7 +201,7 @@ fn wait_for<T>(what: &str, folder: &Path, mut look: impl FnMut() -> Option<T>) -
         }
         let console = || fs::read_to_string(folder.join("console")).unwrap_or_default();
         assert!(begun.elapsed() < PATIENCE, "{what} is not there; the console says:\n{}", console());
-        thread::sleep(Duration::from_millis(20));
+        pause(begun);
     }
 }
 

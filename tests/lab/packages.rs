@@ -15,12 +15,11 @@ use std::{
         OnceLock,
         atomic::{AtomicU32, Ordering},
     },
-    thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use super::{folder, inside, tree};
-use crate::support::{Outcome, PATIENCE, finish, has, is_root, wait_until};
+use crate::support::{Outcome, PATIENCE, finish, has, is_root, pause, wait_until};
 
 /// What makes the repositories.
 const SCRIPT: &str = include_str!("repositories.sh");
@@ -214,7 +213,7 @@ impl Begun<'_> {
                 return;
             }
             assert!(begun.elapsed() < PATIENCE, "{}\ndoes not say {text:?}:\n{printed}", self.command);
-            thread::sleep(Duration::from_millis(10));
+            pause(begun);
         }
     }
 

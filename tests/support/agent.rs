@@ -5,13 +5,13 @@ use std::{
     process::Child,
     sync::{Arc, Mutex, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::{PATIENCE, World, world::Call};
+use super::{PATIENCE, World, pause, world::Call};
 
 /// A running agent; killed when the test is over.
 pub(crate) struct Agent<'w> {
@@ -88,7 +88,7 @@ impl<'w> Agent<'w> {
             // Inotify instances are counted for the whole machine: fs.inotify.max_user_instances.
             assert!(!self.log().contains("nothing is watched"), "no agent can watch here\n{}", self.log());
             assert!(begun.elapsed() < PATIENCE, "{what} does not come\n{}", self.log());
-            thread::sleep(Duration::from_millis(5));
+            pause(begun);
         }
     }
 
@@ -147,7 +147,7 @@ impl<'w> Agent<'w> {
                 return (status.code(), self.log());
             }
             assert!(begun.elapsed() < PATIENCE, "it does not end\n{}", self.log());
-            thread::sleep(Duration::from_millis(5));
+            pause(begun);
         }
     }
 }

@@ -25,8 +25,14 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !condition() {
         assert!(begun.elapsed() < PATIENCE, "never happened: {what}");
-        thread::sleep(Duration::from_millis(1));
+        pause(begun);
     }
+}
+
+/// Pauses before somebody who has been waiting since then looks again: the longer the wait was, the longer, because looking takes
+/// time from others.
+pub(crate) fn pause(begun: Instant) {
+    thread::sleep((begun.elapsed() / 10).clamp(Duration::from_millis(1), Duration::from_millis(250)));
 }
 
 /// Tries with one time limit after the other until one was long enough; `None` is an attempt that came to nothing because
