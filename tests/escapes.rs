@@ -1,8 +1,8 @@
 //! Nothing that is not ours reaches a terminal as it is.
 
 use crate::{
+    progress::on_a_terminal,
     support::{Outcome, World},
-    terminal::on_a_terminal,
 };
 
 /// Clears the screen in two ways and turns the direction of writing.

@@ -74,6 +74,7 @@ mod package_dnf;
 mod package_prediction;
 mod pending_refreshes;
 mod prediction;
+mod progress;
 mod purge;
 mod readme;
 mod registration;
@@ -97,7 +98,6 @@ mod state_directory;
 mod subsets;
 mod support;
 mod templates;
-mod terminal;
 mod validation;
 
 #[test]

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::{
     golden::{assert_golden, settled},
+    progress::{left, on_a_terminal},
     support::World,
-    terminal::{left, on_a_terminal},
 };
 
 /// Fifty files, of which one is not as it should be.
