@@ -247,6 +247,23 @@ fn a_dry_run_foretells_exactly_what_a_real_run_does() {
 }
 
 #[test]
+fn a_directory_that_a_command_makes_is_taken_for_empty_where_nothing_in_it_is_known() {
+    let make =
+        "- exec: [{ make: { command: 'mkdir $W/a && touch $W/a/c', creates: $W/a/c, provider: shell } }]\n";
+    let gone = |path: &str| format!("- file: [{{ $W/{path}: {{ ensure: absent }} }}]\n");
+    let guess = "that it is empty is a guess";
+
+    let world = World::new().manifest(&format!("{make}{}{}", gone("a/c"), gone("a")));
+    world.apply_with(&["--noop"]).exits(0).counts([3, 0, 0, 0]).says(guess);
+    world.apply().exits(0).counts([3, 0, 0, 0]).never_says(guess);
+
+    let world = World::new().manifest(&format!("{make}{}", gone("a")));
+    for flags in [&["--noop"][..], &[]] {
+        world.apply_with(flags).exits(1).counts([1, 0, 1, 0]).says("a is a directory that is not empty");
+    }
+}
+
+#[test]
 fn a_template_reads_what_an_earlier_resource_would_have_written() {
     let manifest = |word: &str| {
         format!(

@@ -61,7 +61,7 @@ pub(crate) use self::{
     link::{InTheWay, make_link},
     listing::{is_mount_point, names},
     moving::{Moved, move_directory},
-    prediction::{Predicted, Prediction, UNKNOWN},
+    prediction::{Occupancy, Predicted, Prediction, UNKNOWN},
     private_folder::PrivateFolder,
     remembering::{DigestMemory, Stamp, digest_once, now},
     remove::{remove, remove_tree},

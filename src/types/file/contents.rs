@@ -7,7 +7,7 @@ use super::{
     state::{Amount, Contents},
 };
 use crate::{
-    host::files::{self, FileKind},
+    host::files::{self, FileKind, Occupancy},
     resource::{Context, Error, RunMode},
 };
 
@@ -18,16 +18,22 @@ pub(super) fn contents(want: &Properties, cx: &Context) -> Result<Contents, Erro
         return Ok(Contents::NotAsked);
     }
     let path = want.name.as_path();
-    let is_empty = cx.prediction.borrow().files.is_empty(path);
-    match is_empty {
+    let occupancy = cx.prediction.borrow().files.occupancy(path);
+    match occupancy {
         // Without the right to list it, an empty one can be removed.
         Err(_) if want.force => Ok(Contents::NotAsked),
         Err(error) => Err(error.into()),
-        Ok(true) => Ok(Contents::None),
-        Ok(false) if want.force && cx.mode() == RunMode::Noop => {
+        Ok(Occupancy::Empty) => Ok(Contents::None),
+        Ok(Occupancy::Unknown) if !want.force => {
+            cx.warn(
+                "what an earlier resource of this run leaves in it is not known; that it is empty is a guess",
+            );
+            Ok(Contents::None)
+        }
+        Ok(_) if want.force && cx.mode() == RunMode::Noop => {
             Ok(amount(path, cx)?.map_or(Contents::Some, Contents::Counted))
         }
-        Ok(false) => Ok(Contents::Some),
+        Ok(_) => Ok(Contents::Some),
     }
 }
 

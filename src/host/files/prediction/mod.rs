@@ -56,12 +56,26 @@ enum Left {
 }
 
 /// What is in a directory besides what is predicted there.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    /// What the disk has there.
+    on_disk: bool,
+    /// What nobody names.
+    unnamed: Occupancy,
+}
+
+impl Inside {
+    const NOTHING: Self = Self { on_disk: false, unnamed: Occupancy::Empty };
+    const UNKNOWN: Self = Self { on_disk: false, unnamed: Occupancy::Unknown };
+}
+
+/// Whether something would be in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inside {
-    Nothing,
-    WhatIsOnDisk,
-    Anything,
-    WhatIsOnDiskAndAnything,
+pub(crate) enum Occupancy {
+    Empty,
+    /// Something is in it only if somebody leaves more than he says.
+    Unknown,
+    Occupied,
 }
 
 /// The checksum of a file of which nobody knows what it would hold: no file has it.
@@ -180,16 +194,16 @@ impl Prediction {
         }
     }
 
-    /// Whether nothing would be in a directory.
-    pub(crate) fn is_empty(&self, path: &Path) -> Result<bool, FileError> {
-        if !self.0.is_empty() {
-            let at =
-                self.resolve(path).map_err(|problem| FileError::new(Operation::Inspect, path, problem))?;
-            if matches!(self.inside(&at), Inside::Anything | Inside::WhatIsOnDiskAndAnything) {
-                return Ok(false);
-            }
+    /// Whether something would be in a directory.
+    pub(crate) fn occupancy(&self, path: &Path) -> Result<Occupancy, FileError> {
+        if !self.names(path)?.is_empty() {
+            return Ok(Occupancy::Occupied);
         }
-        Ok(self.names(path)?.is_empty())
+        if self.0.is_empty() {
+            return Ok(Occupancy::Empty);
+        }
+        let at = self.resolve(path).map_err(|problem| FileError::new(Operation::Inspect, path, problem))?;
+        Ok(self.inside(&at).unnamed)
     }
 
     /// Returns the names that would be in a directory, as far as that is known.
@@ -198,10 +212,7 @@ impl Prediction {
             return listing::names(path);
         }
         let at = self.resolve(path).map_err(|problem| FileError::new(Operation::Inspect, path, problem))?;
-        let mut names = match self.inside(&at) {
-            Inside::Nothing | Inside::Anything => Vec::new(),
-            Inside::WhatIsOnDisk | Inside::WhatIsOnDiskAndAnything => listing::names(&at)?,
-        };
+        let mut names = if self.inside(&at).on_disk { listing::names(&at)? } else { Vec::new() };
         for (path, left) in self.below(&at).filter(|(path, _)| path.parent() == Some(&at)) {
             let Some(name) = path.file_name() else { continue };
             names.retain(|other| other != name);
@@ -297,7 +308,7 @@ impl Prediction {
             Intent::MakeDirectory(attributes, _) => {
                 self.remember_parents(way, attributes);
                 let is_known = !matches!(self.predicted(&at), Some(Predicted::Perhaps));
-                let inside = if is_known { Inside::Nothing } else { Inside::Anything };
+                let inside = if is_known { Inside::NOTHING } else { Inside::UNKNOWN };
                 Left::Directory { attributes, inside }
             }
         };
@@ -318,7 +329,7 @@ impl Prediction {
         let mut at = way.place.path().to_owned();
         for name in &way.missing {
             at.push(name);
-            self.0.insert(at.clone(), Left::Directory { attributes, inside: Inside::Nothing });
+            self.0.insert(at.clone(), Left::Directory { attributes, inside: Inside::NOTHING });
         }
     }
 
@@ -331,7 +342,7 @@ impl Prediction {
         let mut at = place.path().to_owned();
         for name in missing {
             at.push(name);
-            self.put(at.clone(), Left::Directory { attributes, inside: Inside::Anything });
+            self.put(at.clone(), Left::Directory { attributes, inside: Inside::UNKNOWN });
         }
         at.push(name);
         if matches!(self.entry(&at), Ok(None)) {
@@ -352,10 +363,7 @@ impl Prediction {
             Some(Entry { uid, gid, mode, .. }) => Attributes { uid, gid, mode },
             None => root,
         };
-        let inside = match self.inside(&at) {
-            Inside::Nothing | Inside::Anything => Inside::Anything,
-            Inside::WhatIsOnDisk | Inside::WhatIsOnDiskAndAnything => Inside::WhatIsOnDiskAndAnything,
-        };
+        let inside = Inside { unnamed: Occupancy::Occupied, ..self.inside(&at) };
         self.0.insert(at, Left::Directory { attributes, inside });
         Ok(())
     }
@@ -372,12 +380,12 @@ impl Prediction {
     fn inside(&self, at: &Path) -> Inside {
         match self.known(at) {
             Known::Left(Left::Directory { inside, .. }) => *inside,
-            Known::Left(Left::Something(_)) | Known::Anything(_) => Inside::Anything,
-            Known::DiskOrAnything(_) => Inside::WhatIsOnDiskAndAnything,
+            Known::Left(Left::Something(_)) | Known::Anything(_) => Inside::UNKNOWN,
+            Known::DiskOrAnything(_) => Inside { on_disk: true, ..Inside::UNKNOWN },
             Known::Left(Left::Nothing | Left::File { .. } | Left::Link { .. }) | Known::Void => {
-                Inside::Nothing
+                Inside::NOTHING
             }
-            Known::Disk => Inside::WhatIsOnDisk,
+            Known::Disk => Inside { on_disk: true, ..Inside::NOTHING },
         }
     }
 
@@ -422,19 +430,17 @@ impl Prediction {
             return Known::Left(left);
         }
         match at.ancestors().skip(1).find_map(|above| self.0.get(above)) {
-            None | Some(Left::Directory { inside: Inside::WhatIsOnDisk, .. }) => Known::Disk,
-            Some(Left::Directory { attributes, inside: Inside::WhatIsOnDiskAndAnything }) => {
-                Known::DiskOrAnything(*attributes)
+            None => Known::Disk,
+            Some(Left::Directory { attributes, inside: Inside { on_disk, unnamed } }) => {
+                match (on_disk, unnamed) {
+                    (true, Occupancy::Empty) => Known::Disk,
+                    (true, _) => Known::DiskOrAnything(*attributes),
+                    (false, Occupancy::Empty) => Known::Void,
+                    (false, _) => Known::Anything(*attributes),
+                }
             }
-            Some(Left::Directory { attributes, inside: Inside::Anything } | Left::Something(attributes)) => {
-                Known::Anything(*attributes)
-            }
-            Some(
-                Left::Nothing
-                | Left::File { .. }
-                | Left::Link { .. }
-                | Left::Directory { inside: Inside::Nothing, .. },
-            ) => Known::Void,
+            Some(Left::Something(attributes)) => Known::Anything(*attributes),
+            Some(Left::Nothing | Left::File { .. } | Left::Link { .. }) => Known::Void,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What a dry run takes to be there.
 
 use super::*;
-use crate::host::files::{FileKind, Intent, Parents, Predicted, Prediction, Problem, walk::MOST_LINKS};
+use crate::host::files::{
+    FileKind, Intent, Occupancy, Parents, Predicted, Prediction, Problem, walk::MOST_LINKS,
+};
 
 /// What would be at a path, for certain: kind, owner, mode and checksum.
 fn at(prediction: &Prediction, path: &Path) -> Option<(FileKind, u32, u32, Option<String>)> {
@@ -129,4 +131,26 @@ fn a_directory_that_is_filled_is_made_if_it_is_missing_and_stays_as_it_is_otherw
         let found = at(&prediction, &scratch.at(name));
         assert_eq!(found, Some((FileKind::Directory, mine(0).uid, mode, None)), "{name}");
     }
+}
+
+#[test]
+fn in_what_is_filled_is_something_and_below_it_perhaps() {
+    let (scratch, mut prediction) = (Scratch::new(), Prediction::default());
+    let there = scratch.directory("there", mine(0).uid, 0o755);
+    let below = scratch.directory("there/below", mine(0).uid, 0o755);
+    let occupancy =
+        |prediction: &Prediction| [&there, &below].map(|path| prediction.occupancy(path).unwrap());
+    assert_eq!(occupancy(&prediction), [Occupancy::Occupied, Occupancy::Empty]);
+    prediction.fill(&there, mine(0o755)).unwrap();
+    assert_eq!(occupancy(&prediction), [Occupancy::Occupied, Occupancy::Unknown]);
+    prediction.simulate(&below, Intent::Remove, None).unwrap();
+    assert_eq!(
+        prediction.occupancy(&there).unwrap(),
+        Occupancy::Occupied,
+        "nobody knows what it was filled with"
+    );
+    prediction.simulate(&there, Intent::SetAttributes(mine(0o700)), None).unwrap();
+    assert_eq!(prediction.occupancy(&there).unwrap(), Occupancy::Occupied);
+    prediction.simulate(&below, Intent::MakeDirectory(mine(0o755), Parents::Expect), None).unwrap();
+    assert_eq!(prediction.occupancy(&below).unwrap(), Occupancy::Empty, "it was gone");
 }
