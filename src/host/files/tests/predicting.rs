@@ -143,6 +143,9 @@ fn in_what_is_filled_is_something_and_below_it_perhaps() {
     assert_eq!(occupancy(&prediction), [Occupancy::Occupied, Occupancy::Empty]);
     prediction.fill(&there, mine(0o755)).unwrap();
     assert_eq!(occupancy(&prediction), [Occupancy::Occupied, Occupancy::Unknown]);
+    scratch.file("there/below/file", "");
+    assert_eq!(prediction.occupancy(&below).unwrap(), Occupancy::Occupied, "what the disk has in it counts");
+    fs::remove_file(below.join("file")).unwrap();
     prediction.simulate(&below, Intent::Remove, None).unwrap();
     assert_eq!(
         prediction.occupancy(&there).unwrap(),
