@@ -251,11 +251,11 @@ fn a_directory_that_a_command_makes_is_taken_for_empty_where_nothing_in_it_is_kn
     let make =
         "- exec: [{ make: { command: 'mkdir $W/a && touch $W/a/c', creates: $W/a/c, provider: shell } }]\n";
     let gone = |path: &str| format!("- file: [{{ $W/{path}: {{ ensure: absent }} }}]\n");
-    let guess = "that it is empty is a guess";
+    let warning = "unless that is nothing, a real run fails without `force: true`";
 
     let world = World::new().manifest(&format!("{make}{}{}", gone("a/c"), gone("a")));
-    world.apply_with(&["--noop"]).exits(0).counts([3, 0, 0, 0]).says(guess);
-    world.apply().exits(0).counts([3, 0, 0, 0]).never_says(guess);
+    world.apply_with(&["--noop"]).exits(0).counts([3, 0, 0, 0]).says(warning);
+    world.apply().exits(0).counts([3, 0, 0, 0]).never_says(warning);
 
     let world = World::new().manifest(&format!("{make}{}", gone("a")));
     for flags in [&["--noop"][..], &[]] {

@@ -26,7 +26,8 @@ pub(super) fn contents(want: &Properties, cx: &Context) -> Result<Contents, Erro
         Ok(Occupancy::Empty) => Ok(Contents::None),
         Ok(Occupancy::Unknown) if !want.force => {
             cx.warn(
-                "what an earlier resource of this run leaves in it is not known; that it is empty is a guess",
+                "what an earlier resource of this run leaves in it is not known; \
+                 unless that is nothing, a real run fails without `force: true`",
             );
             Ok(Contents::None)
         }

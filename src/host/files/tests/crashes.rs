@@ -67,7 +67,8 @@ fn calls(deed: &str, path: &Path) -> Option<Vec<String>> {
     Some(own.filter_map(|(_, text)| Some(text.trim_start().split_once('(')?.0.to_owned())).collect())
 }
 
-/// The calls at which to interfere: each name, and its number among those of the same name.
+/// The calls at which to interfere: each name, and its number among those of the same name. The first `write` is the runner's, before
+/// the deed; kills between the writes of a file are tried with the whole program.
 fn points(calls: &[String]) -> Vec<(&str, usize)> {
     let number = |(index, name)| calls[..=index].iter().filter(|other| *other == name).count();
     calls.iter().enumerate().map(|call| (call.1.as_str(), number(call))).collect()
