@@ -38,6 +38,7 @@ mod diffs;
 mod edit;
 mod editor;
 mod engine;
+mod english;
 mod ensure;
 mod escapes;
 mod exec;
