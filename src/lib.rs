@@ -11,7 +11,6 @@ mod agent;
 mod bundle;
 mod checks;
 mod cli;
-mod document;
 mod download;
 mod engine;
 mod facts;
@@ -35,10 +34,11 @@ mod skip;
 mod state;
 mod template;
 mod types;
-mod visible;
 mod vocabulary;
 
 pub use cli::main;
+
+pub(crate) use ccm_document::{self as document, visible};
 
 // Fuzzers bring an allocator that finds mistakes.
 #[cfg(not(feature = "fuzzing"))]

@@ -2,13 +2,13 @@
 
 /// The text of a value that is neither a list nor a map, and how it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Scalar {
-    pub(crate) text: String,
-    pub(crate) style: Style,
+pub struct Scalar {
+    pub text: String,
+    pub style: Style,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
     /// Without quotes: may be a number, a boolean or null.
     Plain,
     /// A number that was not written in YAML: it is from JSON or came out of a template. Only its value counts, not its
@@ -24,7 +24,7 @@ pub(crate) enum Style {
 
 /// A scalar as the type its text denotes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Typed<'a> {
+pub enum Typed<'a> {
     Null,
     Bool(bool),
     Int(i64),
@@ -35,14 +35,14 @@ pub(crate) enum Typed<'a> {
 }
 
 impl Scalar {
-    pub(crate) fn typed(&self) -> Typed<'_> {
+    pub fn typed(&self) -> Typed<'_> {
         match self.style {
             Style::Plain | Style::Computed => plain(&self.text),
             Style::Quoted | Style::Joined | Style::Literal => Typed::Str(&self.text),
         }
     }
 
-    pub(crate) fn is_null(&self) -> bool {
+    pub fn is_null(&self) -> bool {
         self.style == Style::Plain && is_null(&self.text)
     }
 }

@@ -4,16 +4,16 @@ use super::Diagnostic;
 
 /// A text that was read, and what to call it in messages (`site.yaml`, `<stdin>`).
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) text: String,
+pub struct Source {
+    pub name: String,
+    pub text: String,
 }
 
 /// Where in a source: byte offsets, the end exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Span {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
 }
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -31,7 +31,7 @@ fn is_utf16(bytes: &[u8]) -> bool {
 impl Source {
     /// Takes bytes as they were read. A byte order mark is dropped; anything that is not UTF-8 is a problem whose
     /// message names the place.
-    pub(crate) fn read(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Diagnostic> {
+    pub fn read(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Diagnostic> {
         let name = name.into();
         if is_utf16(&bytes) {
             let message = format!("{name}: this is UTF-16 text: save the file in the UTF-8 encoding");
@@ -57,7 +57,7 @@ impl Source {
     }
 
     /// The line and the column in characters of a byte offset, both counted from 1.
-    pub(crate) fn line_column(&self, at: u32) -> (usize, usize) {
+    pub fn line_column(&self, at: u32) -> (usize, usize) {
         let before = &self.text[..self.text.floor_char_boundary(at as usize)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();
@@ -70,7 +70,7 @@ impl Source {
 impl Source {
     /// The place of a part of a scalar. What is written differs from the scalar's text by quotes, indentation and
     /// escapes; where the two cannot be brought together, the place of the whole scalar is given.
-    pub(crate) fn within(&self, span: Span, text: &str, part: std::ops::Range<usize>) -> Span {
+    pub fn within(&self, span: Span, text: &str, part: std::ops::Range<usize>) -> Span {
         let whole = self.text.get(span.start as usize..span.end as usize).unwrap_or_default();
         let is_block = whole.starts_with(['|', '>']);
         let header = if is_block { whole.find('\n').map_or(0, |newline| newline + 1) } else { 0 };
@@ -144,16 +144,16 @@ fn escaped(rest: &mut impl Iterator<Item = char>) -> Option<char> {
 impl Span {
     /// Sources are limited to `u32::MAX` bytes before any offset is made, so nothing is lost here.
     #[expect(clippy::cast_possible_truncation, reason = "parse refuses longer sources")]
-    pub(crate) fn new(start: usize, end: usize) -> Self {
+    pub fn new(start: usize, end: usize) -> Self {
         Span { start: start as u32, end: end as u32 }
     }
 
     /// Whether the other place lies within this one.
-    pub(crate) fn contains(self, other: Self) -> bool {
+    pub fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
-    pub(crate) fn empty(at: u32) -> Self {
+    pub fn empty(at: u32) -> Self {
         Span { start: at, end: at }
     }
 }

@@ -1,7 +1,7 @@
 //! Problems as people read them.
 
 use super::{problems, source};
-use crate::document::{Colour, Diagnostic, Span, closest, render};
+use crate::{Colour, Diagnostic, Span, closest, render};
 
 fn rendered(text: &str) -> String {
     render(&problems(text), &source(text), Colour::Off)

@@ -1,27 +1,27 @@
 //! What did not fit, where, and under which property.
 
 use super::access::unexpected;
-use crate::document::{Diagnostic, Scalar, Span, Typed, Value, closest};
+use crate::{Diagnostic, Scalar, Span, Typed, Value, closest};
 use serde::de::{Error, Expected, Unexpected};
 use std::fmt;
 
 /// Why a node is not the value that was asked for.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct NodeError {
-    pub(crate) message: String,
+pub struct NodeError {
+    pub message: String,
     /// What was asked for, where something else was found. It quotes nothing of that.
-    pub(crate) wanted: Option<String>,
-    pub(crate) span: Option<Span>,
+    pub wanted: Option<String>,
+    pub span: Option<Span>,
     /// The first map key below the root on the way to the place: the property.
-    pub(crate) key: Option<String>,
-    pub(crate) help: Option<String>,
-    pub(crate) fault: Fault,
+    pub key: Option<String>,
+    pub help: Option<String>,
+    pub fault: Fault,
 }
 
 /// What is wrong: a value, whatever key it is under, or the key, whatever its value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     Value,
     Key,
 }

@@ -1,7 +1,7 @@
 //! Where values are.
 
 use super::{source, tree};
-use crate::document::{Node, Span, Value};
+use crate::{Node, Span, Value};
 
 fn slice(text: &str, span: Span) -> &str {
     &text[span.start as usize..span.end as usize]
@@ -103,8 +103,8 @@ fn columns_are_characters_and_lines_end_at_newlines() {
 
 #[test]
 fn bytes_that_are_not_text_are_named_with_their_line() {
-    let problem = crate::document::Source::read("site.yaml", b"a: 1\nb: \xff\n".to_vec()).unwrap_err();
+    let problem = crate::Source::read("site.yaml", b"a: 1\nb: \xff\n".to_vec()).unwrap_err();
     assert_eq!(problem.message, "site.yaml:2:4: not UTF-8 text (byte 0xff)");
-    let source = crate::document::Source::read("x", "\u{feff}a: 1".as_bytes().to_vec()).unwrap();
+    let source = crate::Source::read("x", "\u{feff}a: 1".as_bytes().to_vec()).unwrap();
     assert_eq!(source.text, "a: 1");
 }

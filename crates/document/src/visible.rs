@@ -6,23 +6,23 @@
 use std::borrow::Cow;
 
 /// Returns a text of several lines with what a terminal would obey made visible. Tabs and line breaks stay.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_obeyed(c) && !is_layout(c), char::escape_default)
 }
 
 /// Like [`visible`] for a text that has to stay on its line: a line break in it is made visible too.
-pub(crate) fn visible_line(text: &str) -> Cow<'_, str> {
+pub fn visible_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_obeyed(c) && c != '\t', char::escape_default)
 }
 
 /// Like [`visible`] for data that a terminal shows, with escapes that JSON knows.
-pub(crate) fn visible_data(text: &str) -> Cow<'_, str> {
+pub fn visible_data(text: &str) -> Cow<'_, str> {
     let json = |c: char| format!("\\u{:04x}", u32::from(c)).chars().collect::<Vec<_>>();
     escaped(text, |c| is_obeyed(c) && !is_layout(c), json)
 }
 
 /// Like [`visible`] for a text that was laid out with colours, and in which whatever is not ours holds no ESC any more.
-pub(crate) fn visible_between_colours(text: &str) -> Cow<'_, str> {
+pub fn visible_between_colours(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_obeyed(c) && !is_layout(c) && c != '\u{1b}', char::escape_default)
 }
 

@@ -1,7 +1,7 @@
 //! Rust values from documents.
 
 use super::{source, tree};
-use crate::document::{NodeError, RAW_SCALAR, from_node};
+use crate::{NodeError, RAW_SCALAR, from_node};
 use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

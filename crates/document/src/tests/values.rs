@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::tree;
-use crate::document::{Span, Style, Value, from_value, to_value};
+use crate::{Span, Style, Value, from_value, to_value};
 
 #[test]
 fn scalars_become_values_of_their_type() {

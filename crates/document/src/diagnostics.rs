@@ -9,41 +9,41 @@ use super::{Diagnostic, Severity, Source};
 
 /// Collects what is found in one document.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Diagnostics(Vec<Diagnostic>);
+pub struct Diagnostics(Vec<Diagnostic>);
 
 /// A document, and what was found in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Review {
-    pub(crate) source: Source,
-    pub(crate) diagnostics: Diagnostics,
+pub struct Review {
+    pub source: Source,
+    pub diagnostics: Diagnostics,
 }
 
 impl Diagnostics {
-    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+    pub fn push(&mut self, diagnostic: Diagnostic) {
         self.0.push(diagnostic);
     }
 
     /// Returns whether anything stands in the way of using the document.
-    pub(crate) fn has_errors(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         self.errors().next().is_some()
     }
 
     /// Returns what stands in the way, without the warnings.
-    pub(crate) fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+    pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.0.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
+    pub fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
         self.0.retain(keep);
     }
 
     /// Brings them into the order of their places.
-    pub(crate) fn sort(&mut self) {
+    pub fn sort(&mut self) {
         self.0.sort_by_key(Diagnostic::start);
     }
 
     /// Returns them with their document, unless there are none.
-    pub(crate) fn review(self, source: &Source) -> Option<Review> {
+    pub fn review(self, source: &Source) -> Option<Review> {
         (!self.is_empty()).then(|| Review { source: source.clone(), diagnostics: self })
     }
 }

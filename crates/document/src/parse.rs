@@ -15,23 +15,23 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// A document in spite of what is wrong with it.
-pub(crate) struct Parsed {
+pub struct Parsed {
     /// All that could be read; of a key that is given twice, the first.
-    pub(crate) root: Node,
-    pub(crate) diagnostics: Diagnostics,
+    pub root: Node,
+    pub diagnostics: Diagnostics,
     /// Where the tree does not hold what was meant: what else is found wrong with a value around such a place follows
     /// from a problem that is already told.
-    pub(crate) gaps: Vec<Span>,
+    pub gaps: Vec<Span>,
 }
 
 /// The one document of a source, without problems. A text with nothing in it is a null node.
-pub(crate) fn parse(source: &Source) -> Result<Node, Diagnostics> {
+pub fn parse(source: &Source) -> Result<Node, Diagnostics> {
     let Parsed { root, diagnostics, .. } = read(source)?;
     if diagnostics.is_empty() { Ok(root) } else { Err(diagnostics) }
 }
 
 /// The one document of a source, unless something is wrong that leaves the rest of it without meaning.
-pub(crate) fn read(source: &Source) -> Result<Parsed, Diagnostics> {
+pub fn read(source: &Source) -> Result<Parsed, Diagnostics> {
     let text = source.text.as_str();
     check_length(text)?;
     if !json::may_be_json(text) {

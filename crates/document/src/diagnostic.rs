@@ -8,24 +8,24 @@ use std::ops::Range;
 
 /// Something wrong or suspicious in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Diagnostic {
+pub struct Diagnostic {
     /// Names what was found, in words that never change: `unknown-property`.
-    pub(crate) id: &'static str,
-    pub(crate) severity: Severity,
-    pub(crate) message: String,
-    pub(crate) span: Option<Span>,
+    pub id: &'static str,
+    pub severity: Severity,
+    pub message: String,
+    pub span: Option<Span>,
     /// Stands under the marked text; may be empty.
-    pub(crate) label: String,
-    pub(crate) help: Option<String>,
+    pub label: String,
+    pub help: Option<String>,
     /// Other places that matter, each with its label.
-    pub(crate) also: Vec<(Span, String)>,
-    pub(crate) excerpt: Excerpt,
+    pub also: Vec<(Span, String)>,
+    pub excerpt: Excerpt,
 }
 
 /// Whether a document can be used in spite of what was found in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Severity {
+pub enum Severity {
     /// Nothing is done before it is mended.
     Error,
     /// It is probably not what was meant.
@@ -34,7 +34,7 @@ pub(crate) enum Severity {
 
 /// A diagnostic for programs: its place is counted in lines and columns, both from 1.
 #[derive(Debug, Serialize)]
-pub(crate) struct Located<'a> {
+pub struct Located<'a> {
     id: &'static str,
     severity: Severity,
     message: &'a str,
@@ -49,7 +49,7 @@ pub(crate) struct Located<'a> {
 
 /// Whether the text at the place may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Excerpt {
+pub enum Excerpt {
     Shown,
     /// A secret may be in it: only the place is named.
     Hidden,
@@ -57,12 +57,12 @@ pub(crate) enum Excerpt {
 
 impl Diagnostic {
     /// Makes a diagnostic about something that stands in the way of using the document.
-    pub(crate) fn error(id: &'static str, message: impl Into<String>) -> Self {
+    pub fn error(id: &'static str, message: impl Into<String>) -> Self {
         Self::new(id, Severity::Error, message.into())
     }
 
     /// Makes a diagnostic about something that is probably not what was meant.
-    pub(crate) fn warning(id: &'static str, message: impl Into<String>) -> Self {
+    pub fn warning(id: &'static str, message: impl Into<String>) -> Self {
         Self::new(id, Severity::Warning, message.into())
     }
 
@@ -79,31 +79,31 @@ impl Diagnostic {
         }
     }
 
-    pub(crate) fn at(self, span: Span) -> Self {
+    pub fn at(self, span: Span) -> Self {
         Diagnostic { span: Some(span), ..self }
     }
 
     /// Where it begins, to put several in order.
-    pub(crate) fn start(&self) -> u32 {
+    pub fn start(&self) -> u32 {
         self.span.map_or(0, |span| span.start)
     }
 
     /// Returns it with its place in lines and columns.
-    pub(crate) fn located<'a>(&'a self, source: &'a Source) -> Located<'a> {
+    pub fn located<'a>(&'a self, source: &'a Source) -> Located<'a> {
         let (line, column) = self.span.map(|span| source.line_column(span.start)).unzip();
         let (id, severity, help) = (self.id, self.severity, self.help.as_deref());
         Located { id, severity, message: &self.message, file: &source.name, line, column, help }
     }
 
-    pub(crate) fn with_label(self, label: impl Into<String>) -> Self {
+    pub fn with_label(self, label: impl Into<String>) -> Self {
         Diagnostic { label: label.into(), ..self }
     }
 
-    pub(crate) fn with_help(self, help: impl Into<String>) -> Self {
+    pub fn with_help(self, help: impl Into<String>) -> Self {
         Diagnostic { help: Some(help.into()), ..self }
     }
 
-    pub(crate) fn with_also(mut self, span: Span, label: impl Into<String>) -> Self {
+    pub fn with_also(mut self, span: Span, label: impl Into<String>) -> Self {
         self.also.push((span, label.into()));
         self
     }
@@ -111,13 +111,13 @@ impl Diagnostic {
 
 /// Whether rendered diagnostics carry terminal colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colour {
+pub enum Colour {
     On,
     Off,
 }
 
 /// Returns the diagnostics as text: message, place, the line with the mark, help; a blank line between two.
-pub(crate) fn render(diagnostics: &[Diagnostic], source: &Source, colour: Colour) -> String {
+pub fn render(diagnostics: &[Diagnostic], source: &Source, colour: Colour) -> String {
     let renderer = match colour {
         Colour::On => Renderer::styled(),
         Colour::Off => Renderer::plain(),

@@ -5,7 +5,7 @@
 mod access;
 mod error;
 
-pub(crate) use error::{Fault, NodeError};
+pub use error::{Fault, NodeError};
 
 use super::{Node, Scalar, Style, Typed, Value};
 use access::{Entries, Items, Variant};
@@ -15,13 +15,13 @@ use serde::de::{DeserializeOwned, Deserializer, Expected, Visitor};
 
 /// The name under which a newtype struct asks for the text of a scalar exactly as it was written, whatever its type:
 /// `deserialize_newtype_struct(RAW_SCALAR, visitor)` hands the visitor a deserializer of a string.
-pub(crate) const RAW_SCALAR: &str = "$ccm::raw_scalar";
+pub const RAW_SCALAR: &str = "$document::raw_scalar";
 
 /// As [`RAW_SCALAR`], but refuses a number that is only a value: one of JSON, or one that came out of a template.
-pub(crate) const WRITTEN_SCALAR: &str = "$ccm::written_scalar";
+pub const WRITTEN_SCALAR: &str = "$document::written_scalar";
 
 /// A `T` from a node.
-pub(crate) fn from_node<T: DeserializeOwned>(node: &Node) -> Result<T, NodeError> {
+pub fn from_node<T: DeserializeOwned>(node: &Node) -> Result<T, NodeError> {
     T::deserialize(Reader { node })
 }
 

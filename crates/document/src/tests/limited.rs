@@ -1,7 +1,7 @@
 //! Documents that ask for too much.
 
 use super::{json, problems, told, tree};
-use crate::document::from_node;
+use crate::from_node;
 use std::fmt::Write;
 
 #[test]
@@ -84,7 +84,7 @@ fn ten_thousand_resources_are_read_quickly() {
         let best = (0..10)
             .map(|_| {
                 let start = std::time::Instant::now();
-                let node = crate::document::parse(&source).unwrap();
+                let node = crate::parse(&source).unwrap();
                 let taken = start.elapsed();
                 assert!(node.lookup("ccm").is_some());
                 taken
@@ -108,7 +108,7 @@ fn a_data_file_of_a_hundred_megabytes_is_read() {
     let source = super::source(&text);
     drop(text);
     let start = std::time::Instant::now();
-    let node = crate::document::parse(&source).unwrap();
+    let node = crate::parse(&source).unwrap();
     let taken = start.elapsed();
     assert!(node.lookup("hosts").unwrap().as_map().unwrap().len() > 1_000_000);
 

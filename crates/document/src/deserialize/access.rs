@@ -1,7 +1,7 @@
 //! Walking the parts of a node for serde: items, entries with their keys, enum variants.
 
 use super::{NodeError, Reader};
-use crate::document::{Entry, Node, Span};
+use crate::{Entry, Node, Span};
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Unexpected, VariantAccess,

@@ -1,8 +1,8 @@
 //! Properties that hold for every text.
 
 use super::source;
-use crate::document::parse::all_of_yaml;
-use crate::document::{Colour, Diagnostic, Node, Span, Value, from_node, parse, plain_yaml, render};
+use crate::parse::all_of_yaml;
+use crate::{Colour, Diagnostic, Node, Span, Value, from_node, parse, plain_yaml, render};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 

@@ -8,7 +8,7 @@ use super::{Node, Scalar, Source, Span, Style, parse, to_value};
 
 /// Why a text is no pair.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(crate) enum PairError {
+pub enum PairError {
     /// It may be a secret that lost its key, so it is not quoted.
     #[error("an entry without \"=\" is not of the form KEY=VALUE")]
     NoValue,
@@ -20,14 +20,14 @@ pub(crate) enum PairError {
 
 /// A value, and the names that lead to it from the outermost map.
 #[derive(Clone, Debug)]
-pub(crate) struct Pair {
-    pub(crate) names: Vec<String>,
-    pub(crate) value: Value,
+pub struct Pair {
+    pub names: Vec<String>,
+    pub value: Value,
 }
 
 impl Pair {
     /// Maps in maps that hold the value.
-    pub(crate) fn nested(self) -> Value {
+    pub fn nested(self) -> Value {
         let nested = |inner: Value, name: &String| Map::from_iter([(Arc::from(name.as_str()), inner)]).into();
         self.names.iter().rev().fold(self.value, nested)
     }
@@ -37,7 +37,7 @@ impl Pair {
 /// YAML gives it (`8080` is a number, `true` a boolean, `yes` a text), but digits that begin with a zero are text; one that begins with a quote or bracket is read
 /// as YAML, so that `"8080"` is a text and `[a, b]` a list. Nothing after the `=` is the empty text, and what begins
 /// with `{{`, which begins nothing in YAML, is text.
-pub(crate) fn pair(text: &str) -> Result<Pair, PairError> {
+pub fn pair(text: &str) -> Result<Pair, PairError> {
     let Some((key, value)) = text.split_once('=') else {
         return Err(PairError::NoValue);
     };

@@ -5,7 +5,7 @@ use ccm_expr::Map;
 use super::{Entry, Node, Scalar, Span, Style, Typed, Value};
 
 /// The value that a tree describes, every scalar with the type that its text denotes.
-pub(crate) fn to_value(node: &Node) -> ccm_expr::Value {
+pub fn to_value(node: &Node) -> ccm_expr::Value {
     match &node.value {
         Value::Seq(items) => items.iter().map(to_value).collect(),
         Value::Map(entries) => {
@@ -25,7 +25,7 @@ pub(crate) fn to_value(node: &Node) -> ccm_expr::Value {
 
 /// The tree of a value, every node at the given place. Texts come out literal: whatever they hold, no template in
 /// them is expanded. Moments, durations and time zones become their text.
-pub(crate) fn from_value(value: &ccm_expr::Value, span: Span) -> Node {
+pub fn from_value(value: &ccm_expr::Value, span: Span) -> Node {
     let value = match value {
         ccm_expr::Value::Null => plain("null".to_owned()),
         ccm_expr::Value::Bool(truth) => plain(truth.to_string()),
