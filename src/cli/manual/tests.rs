@@ -84,6 +84,6 @@ fn every_variable_of_ccm_is_in_the_manual() {
 #[test]
 fn the_date_of_the_manual_is_that_of_the_newest_version() {
     let changelog = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("CHANGELOG.md")).unwrap();
-    let newest = changelog.lines().find_map(|line| line.strip_prefix("## ")?.split_once(", "));
+    let newest = changelog.lines().find_map(|line| line.strip_prefix("## ")?.split_once(" - "));
     assert!(newest.is_none_or(|(_, date)| date == DATE), "{newest:?}");
 }
