@@ -128,10 +128,10 @@ fn a_unit_whose_file_goes_in_the_same_run_is_foreseen_to_be_gone() {
 }
 
 #[test]
-fn a_service_is_put_away_as_the_guide_says() {
+fn guide_removes_a_service() {
     let Some(site) = Site::new("away") else { return };
     let (_, page) =
-        include_str!("../docs/guide/services.md").split_once("## A service that is to go").unwrap();
+        include_str!("../docs/guide/services.md").split_once("## Remove a service").unwrap();
     let example = page.split("```").nth(1).and_then(|block| block.strip_prefix("yaml\n")).unwrap();
     let manifest = example.replace("app.service", "put-away.service");
     site.unit("put-away", SLEEP);
