@@ -130,8 +130,7 @@ fn a_unit_whose_file_goes_in_the_same_run_is_foreseen_to_be_gone() {
 #[test]
 fn guide_removes_a_service() {
     let Some(site) = Site::new("away") else { return };
-    let (_, page) =
-        include_str!("../docs/guide/services.md").split_once("## Remove a service").unwrap();
+    let (_, page) = include_str!("../docs/guide/services.md").split_once("## Remove a service").unwrap();
     let example = page.split("```").nth(1).and_then(|block| block.strip_prefix("yaml\n")).unwrap();
     let manifest = example.replace("app.service", "put-away.service");
     site.unit("put-away", SLEEP);
