@@ -149,22 +149,18 @@ fn reader_of_rust_separates_comments_from_strings() {
 
 /// Fails if a source has more findings than its budget, and shows some of them.
 fn check(subject: &str, found: &[Finding], budget: impl Fn(&(Source, usize, usize)) -> usize) {
-    let mut over = String::new();
+    let mut over = Vec::new();
     for row @ (source, ..) in BUDGETS {
         let of_source: Vec<&Finding> =
             found.iter().filter(|finding| finding.passage.source == *source).collect();
         let budget = budget(row);
-        println!("{source:?}: {} {subject}, budget {budget}", of_source.len());
         if of_source.len() > budget {
             let shown: Vec<String> = of_source.iter().take(400).map(ToString::to_string).collect();
-            over += &format!(
-                "{source:?}: {} {subject}, the budget is {budget}\n{}\n",
-                of_source.len(),
-                shown.join("\n")
-            );
+            let (found, shown) = (of_source.len(), shown.join("\n"));
+            over.push(format!("{source:?}: {found} {subject}, the budget is {budget}\n{shown}"));
         }
     }
-    assert!(over.is_empty(), "{over}");
+    assert!(over.is_empty(), "{}", over.join("\n"));
 }
 
 fn banned<'p>(passages: impl Iterator<Item = &'p Passage>) -> Vec<Finding<'p>> {
@@ -227,7 +223,7 @@ fn passages() -> Vec<Passage> {
         }
         let text = fs::read_to_string(&path).unwrap();
         let of = |source, (line, text)| Passage { source, file: name.clone(), line, text };
-        if name.ends_with(".md") {
+        if has_extension(&name, &["md"]) {
             passages.extend(paragraphs(&text).into_iter().map(|part| of(Source::Markdown, part)));
             continue;
         }
@@ -245,13 +241,17 @@ fn passages() -> Vec<Passage> {
     passages
 }
 
+fn has_extension(name: &str, wanted: &[&str]) -> bool {
+    Path::new(name).extension().is_some_and(|extension| wanted.iter().any(|wanted| extension == *wanted))
+}
+
 fn collect(path: &Path, files: &mut Vec<String>) {
     let Ok(entries) = fs::read_dir(path) else { return };
     for entry in entries.map(Result::unwrap) {
         let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
         if path.is_dir() && name != "target" {
             collect(&path, files);
-        } else if name.ends_with(".rs") || name.ends_with(".md") {
+        } else if has_extension(&name, &["rs", "md"]) {
             files.push(path.to_string_lossy().into_owned());
         }
     }
@@ -277,7 +277,7 @@ fn paragraphs(page: &str) -> Vec<(usize, String)> {
         }
         if !is_break {
             match &mut open {
-                Some((_, paragraph)) => *paragraph += &format!(" {text}"),
+                Some((_, paragraph)) => paragraph.extend([" ", text]),
                 None => open = Some((at + 1, text.to_owned())),
             }
         }
@@ -301,7 +301,7 @@ fn split_rust(code: &str) -> (Vec<(usize, String)>, Vec<(usize, String)>) {
         if let Some(comment) = token.name("comment") {
             comments.push((line, comment.as_str().to_owned()));
         } else if let Some(text) = ["hashed", "raw", "string"].iter().find_map(|name| token.name(name)) {
-            strings.push((line, text.as_str().replace("\\\n", " ").to_owned()));
+            strings.push((line, text.as_str().replace("\\\n", " ")));
         }
     }
     (comments, strings)
