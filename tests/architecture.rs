@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md draws the floors of the program: a module uses only what is below it.
+//! ARCHITECTURE.md draws the floors of the program: a module uses only modules on lower floors.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,16 +17,16 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 /// The floors, and the edges that are allowed on one floor.
 struct Drawing {
     floors: BTreeMap<String, usize>,
-    beside: BTreeSet<(String, String)>,
+    sideways: BTreeSet<(String, String)>,
 }
 
 #[test]
-fn modules_use_only_what_is_below_them() {
+fn modules_use_only_lower_floors() {
     let (drawing, graph) = (Drawing::read(), real_graph());
     let mut upward = BTreeSet::new();
     for (from, to) in edges(&graph) {
         let is_below = drawing.floors[from] < drawing.floors[to];
-        if !is_below && !drawing.beside.contains(&(from.clone(), to.clone())) {
+        if !is_below && !drawing.sideways.contains(&(from.clone(), to.clone())) {
             upward.insert((from.as_str(), to.as_str()));
         }
     }
@@ -35,7 +35,7 @@ fn modules_use_only_what_is_below_them() {
 }
 
 #[test]
-fn every_module_has_a_floor_and_every_edge_beside_is_used() {
+fn every_module_has_a_floor() {
     let (drawing, graph) = (Drawing::read(), real_graph());
     let real: BTreeSet<&String> = graph.keys().collect();
     let crates = names(&root().join("crates"));
@@ -43,7 +43,7 @@ fn every_module_has_a_floor_and_every_edge_beside_is_used() {
     assert_eq!(drawn, real, "modules in the drawing (left) and in the source (right)");
     let used: BTreeSet<(String, String)> =
         edges(&graph).map(|(from, to)| (from.clone(), to.clone())).collect();
-    let unused: Vec<_> = drawing.beside.difference(&used).collect();
+    let unused: Vec<_> = drawing.sideways.difference(&used).collect();
     assert!(unused.is_empty(), "the drawing allows edges that do not exist: {unused:?}");
 }
 
@@ -65,20 +65,20 @@ fn modules_do_not_depend_on_each_other_in_a_circle() {
 }
 
 impl Drawing {
-    /// Reads the first code block of ARCHITECTURE.md: a floor on each line, then two spaces and what it is for.
+    /// Reads the first code block of ARCHITECTURE.md: a floor on each line, then two spaces and its purpose.
     fn read() -> Self {
         let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
         let block = page.split("```").nth(1).expect("a drawing");
-        let (mut floors, mut beside) = (BTreeMap::new(), BTreeSet::new());
+        let (mut floors, mut sideways) = (BTreeMap::new(), BTreeSet::new());
         for (floor, line) in block.lines().filter(|line| !line.trim().is_empty()).enumerate() {
             let modules = line.split("  ").next().unwrap_or_default();
             for chain in modules.split(' ') {
                 let chain: Vec<String> = chain.split('→').map(str::to_owned).collect();
-                beside.extend(chain.windows(2).map(|pair| (pair[0].clone(), pair[1].clone())));
+                sideways.extend(chain.windows(2).map(|pair| (pair[0].clone(), pair[1].clone())));
                 floors.extend(chain.into_iter().map(|module| (module, floor)));
             }
         }
-        Self { floors, beside }
+        Self { floors, sideways }
     }
 }
 
