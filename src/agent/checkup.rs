@@ -53,7 +53,7 @@ impl Round<'_> {
         let site = Site { on_failure: OnFailure::Continue, ..ready.site() };
         let started = Instant::now();
         let mut listener = Listener { round: self, source: &source, checks: Vec::new() };
-        let mut engine = Engine::new(self.host, self.memory, self.settings(Task::Monitor), Session::begin());
+        let mut engine = Engine::new(self.host, self.state, self.settings(Task::Monitor), Session::begin());
         engine.apply(site, None, &mut listener);
         let (checks, took) = (listener.checks, started.elapsed());
         self.metrics.observe(&metrics::HEALTH_CHECKS, &[&source], took);

@@ -14,7 +14,7 @@ use crate::{
         unpack::{ArchiveFormat, Compression},
     },
     manifest::{Bundle, IN_A_FOLDER, Location, Unreadable},
-    state::Memory,
+    state::LocalState,
 };
 
 /// What a source sent: a document, or a bundle that was unpacked where nobody else can look.
@@ -47,10 +47,10 @@ impl Content {
         purpose: Purpose,
         file: &Path,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
     ) -> Result<Self, Unreadable> {
         if let Some(kind) = archive_format(address, purpose, file)? {
-            return Self::unpack(address, kind, file, host, memory);
+            return Self::unpack(address, kind, file, host, state);
         }
         let name = address.to_string();
         let file = file.to_owned();
@@ -70,10 +70,10 @@ impl Content {
         kind: ArchiveFormat,
         file: &Path,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
     ) -> Result<Self, Unreadable> {
         let name = address.to_string();
-        let unpacked = Bundle::unpack(&opened(file)?, kind, &name, host, memory)?;
+        let unpacked = Bundle::unpack(&opened(file)?, kind, &name, host, state)?;
         let folder = unpacked.folder();
         let folder =
             folder.map_err(|error| Unreadable::Bundle { name: name.clone(), reason: error.into() })?;

@@ -20,7 +20,7 @@ use crate::{
     outbox::{Limits, Outbox, Run},
     registration::{Publisher, Transport},
     session::{Event, Summary},
-    state::Memory,
+    state::LocalState,
     vocabulary::Reference,
 };
 
@@ -101,7 +101,7 @@ impl Fleet {
     pub(crate) fn open(
         config: &Config,
         context: ContextChoice,
-        memory: &Memory,
+        state: &LocalState,
         log: &Arc<dyn Log>,
     ) -> Result<Self, String> {
         let wish = Wish::of(config, &context);
@@ -151,7 +151,7 @@ impl Fleet {
             .transpose()
             .map_err(|error| format!("cannot publish registrations: {error}"))?;
         let outbox = written.events.as_ref().map(|subject| {
-            let folder = memory.directory.make_folder(SPOOL).map_err(|error| error.to_string())?;
+            let folder = state.directory.make_folder(SPOOL).map_err(|error| error.to_string())?;
             Outbox::start(Arc::clone(&connection), folder, Limits::default(), subject.clone(), teller(log))
                 .map_err(|error| error.to_string())
         });

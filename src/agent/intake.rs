@@ -21,7 +21,7 @@ use crate::{
     bundle::{AllowedSigners, Label, Signature},
     host::{Host, files::PrivateFolder, unpack::ArchiveFormat},
     manifest::Location,
-    state::Memory,
+    state::LocalState,
 };
 
 /// All sources, the data first if there is any.
@@ -72,7 +72,7 @@ pub(crate) trait Judge {
 #[derive(Clone, Copy)]
 pub(crate) struct Workshop<'a> {
     pub(crate) host: &'a Host,
-    pub(crate) memory: &'a Memory,
+    pub(crate) state: &'a LocalState,
     pub(crate) log: &'a dyn Log,
 }
 
@@ -255,7 +255,7 @@ impl Slot {
     /// Takes in force what the cache holds.
     fn restore(&mut self, workshop: Workshop) {
         let Some((file, _)) = self.shelf.good() else { return };
-        match Content::open(&self.address, self.purpose, &file, workshop.host, workshop.memory) {
+        match Content::open(&self.address, self.purpose, &file, workshop.host, workshop.state) {
             Ok(content) => self.in_force = Some(content),
             Err(error) => {
                 workshop.log.error(
@@ -366,8 +366,7 @@ impl Slot {
             }
             None => None,
         };
-        let content =
-            Content::open(&self.address, self.purpose, &stored.path, workshop.host, workshop.memory);
+        let content = Content::open(&self.address, self.purpose, &stored.path, workshop.host, workshop.state);
         Ok(Candidate { content: content.map_err(|error| bad(&error))?, stored, label })
     }
 

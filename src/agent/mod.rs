@@ -47,7 +47,7 @@ use crate::{
     host::{Host, input::Limits},
     manifest::{LoadInputs, Location},
     nats::ContextChoice,
-    state::Memory,
+    state::LocalState,
 };
 
 /// What the agent is given by the program around it.
@@ -59,7 +59,7 @@ pub(crate) trait Surroundings: Sync {
     /// Returns how large documents may be.
     fn limits(&self) -> Limits;
     /// Cleans up after runs that were killed.
-    fn recover(&self, host: &Host, memory: &Memory);
+    fn recover(&self, host: &Host, state: &LocalState);
     /// Returns the NATS context that counts, where the configuration names this one.
     fn context(&self, configured: &str) -> ContextChoice;
     /// Reads the configuration again, or says what is wrong with it.

@@ -21,7 +21,7 @@ use crate::{
     metrics::Metrics,
     resource::{Resource, Watches, flattened},
     session::Session,
-    state::{Held, Memory, Patience, RunLock},
+    state::{Held, LocalState, Patience, RunLock},
     vocabulary::Reference,
 };
 
@@ -54,7 +54,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Round<'a> {
     pub(crate) surroundings: &'a dyn Surroundings,
     pub(crate) host: &'a Host,
-    pub(crate) memory: &'a Memory,
+    pub(crate) state: &'a LocalState,
     pub(crate) log: &'a dyn Log,
     pub(crate) metrics: &'a Metrics,
     pub(crate) fleet: &'a Fleet,
@@ -109,9 +109,9 @@ impl Round<'_> {
             }
         };
         if self.mode == RunMode::Real {
-            self.surroundings.recover(self.host, self.memory);
+            self.surroundings.recover(self.host, self.state);
         }
-        let mut engine = Engine::new(self.host, self.memory, self.settings(Task::Apply), Session::begin());
+        let mut engine = Engine::new(self.host, self.state, self.settings(Task::Apply), Session::begin());
         for ready in &ready {
             if self.host.interrupt.requested().is_some() {
                 break;
@@ -119,7 +119,7 @@ impl Round<'_> {
             outcomes.push(self.apply(&mut engine, ready, intake, watching.as_deref_mut(), own));
         }
         if self.mode == RunMode::Real {
-            self.memory.digests.save();
+            self.state.digests.save();
         }
         outcomes.sort_by_key(|outcome| outcome.manifest);
         outcomes
@@ -149,11 +149,11 @@ impl Round<'_> {
             looked_at: 0,
             repaired: Vec::new(),
         };
-        let store = match self.memory.directory.refresh_store() {
+        let store = match self.state.directory.refresh_store() {
             Ok(store) => store,
             Err(error) => {
                 self.log.warn("refreshes that earlier runs owe are not known", &[("error", &error)]);
-                self.memory.directory.empty_refresh_store()
+                self.state.directory.empty_refresh_store()
             }
         };
         let finished = engine.apply(site, Some(store), &mut witness);
@@ -213,7 +213,7 @@ impl Round<'_> {
         let settings = Settings { mode: RunMode::Noop, ..self.settings(Task::Apply) };
         let mut second_look = SecondLook { manifest, repaired: &names, disturbed: Vec::new() };
         let site = Site { selected: &selected, on_failure: OnFailure::Continue, ..site };
-        Engine::new(self.host, self.memory, settings, Session::begin()).apply(site, None, &mut second_look);
+        Engine::new(self.host, self.state, settings, Session::begin()).apply(site, None, &mut second_look);
         second_look.disturbed
     }
 
@@ -251,7 +251,7 @@ impl Round<'_> {
                 continue;
             };
             let started = Instant::now();
-            match manifest::load(&location, &inputs, self.host, self.memory) {
+            match manifest::load(&location, &inputs, self.host, self.state) {
                 Ok(Loaded { value: manifest, warnings }) => {
                     for problem in warnings.iter().flat_map(told) {
                         self.log.debug("warning", &[("source", &slot.address), ("problem", &problem)]);
@@ -293,7 +293,7 @@ impl Round<'_> {
             return Ok(None);
         }
         let waiting = |holder: &str| self.log.info("waiting for another run", &[("holder", &holder)]);
-        match self.memory.directory.lock("ccm agent", Patience::Wait, &self.host.interrupt, waiting) {
+        match self.state.directory.lock("ccm agent", Patience::Wait, &self.host.interrupt, waiting) {
             Ok(Ok(lock)) => Ok(Some(lock)),
             Ok(Err(Held { who, .. })) => Err(format!("another run is in progress: {who}")),
             Err(error) => Err(error.to_string()),
@@ -304,13 +304,13 @@ impl Round<'_> {
 impl Judge for Round<'_> {
     fn data(&self, data: &Location) -> Result<(), String> {
         let inputs = self.surroundings.inputs(self.host, Vec::new())?;
-        let judged = inputs.data_of(data, Path::new("/"), self.host, self.memory);
+        let judged = inputs.data_of(data, Path::new("/"), self.host, self.state);
         judged.map(drop).map_err(|error| described(&error))
     }
 
     fn manifest(&self, manifest: &Location, data: Option<&Location>) -> Result<(), String> {
         let inputs = self.surroundings.inputs(self.host, data.cloned().into_iter().collect())?;
-        let judged = manifest::load(manifest, &inputs, self.host, self.memory);
+        let judged = manifest::load(manifest, &inputs, self.host, self.state);
         judged.map(drop).map_err(|error| described(&error))
     }
 

@@ -39,7 +39,7 @@ use crate::{
     },
     manifest::{LoadInputs, Location},
     nats::ContextChoice,
-    state::Memory,
+    state::LocalState,
 };
 
 /// How long a command that is running may go on after the agent is asked to end.
@@ -156,13 +156,13 @@ impl Work {
         close_inherited();
         let (interrupt, hangups) = Interrupt::install_for_service(GRACE)
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
-        let memory = self.state.memory()?;
+        let state = self.state.open()?;
         let proxies = Proxies::from_environment(|name| env::var(name).ok());
         let surroundings =
             Machine { interrupt: interrupt.clone(), proxies: proxies.clone(), config: path, nats: self.nats };
         let setting = Setting {
             surroundings: &surroundings,
-            memory: &memory,
+            state: &state,
             log: Arc::new(StderrLog::new(self.format)) as Arc<dyn Log>,
             openings: Openings { proxies, interrupt: interrupt.clone(), connection: None },
             interrupt,
@@ -276,8 +276,8 @@ impl Surroundings for Machine {
         Limits::default()
     }
 
-    fn recover(&self, host: &Host, memory: &Memory) {
-        recover(host, memory);
+    fn recover(&self, host: &Host, state: &LocalState) {
+        recover(host, state);
     }
 
     fn context(&self, configured: &str) -> ContextChoice {

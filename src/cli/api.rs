@@ -43,7 +43,7 @@ use crate::{
     },
     resource::Resource,
     session::Event,
-    state::{Memory, Patience},
+    state::{LocalState, Patience},
     template::Scope,
 };
 
@@ -111,12 +111,12 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory()?);
+    let (host, state) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open()?);
     let format = match arguments.how {
         How::Pipe(format) => Some(format),
         How::Serve => None,
     };
-    let mut server = ApiServer::new(arguments, &host, &memory, output)?;
+    let mut server = ApiServer::new(arguments, &host, &state, output)?;
     let unreadable = |error: InputError| Failure::new(format!("cannot read the request: {error}"));
     if let Some(format) = format {
         let bytes = input::read_stdin(LARGEST as u64, &host.interrupt).map_err(unreadable)?;
@@ -168,7 +168,7 @@ fn next_line(requests: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 /// Where requests are answered, one after the other, in one session.
 struct ApiServer<'h> {
     host: &'h Host,
-    memory: &'h Memory,
+    state: &'h LocalState,
     progress: Arc<Progress>,
     engine: Engine<'h>,
     scope: Scope,
@@ -181,7 +181,7 @@ impl<'h> ApiServer<'h> {
     fn new(
         Arguments { inputs, session, mode, texts, .. }: Arguments,
         host: &'h Host,
-        memory: &'h Memory,
+        state: &'h LocalState,
         output: &Output,
     ) -> Result<Self, Failure> {
         let folder = env::current_dir()
@@ -197,11 +197,11 @@ impl<'h> ApiServer<'h> {
             task: Task::Apply,
         };
         Ok(Self {
-            scope: heed(inputs.read(host)?.without_manifest(&folder, host, memory)?),
+            scope: heed(inputs.read(host)?.without_manifest(&folder, host, state)?),
             host,
-            memory,
+            state,
             progress: Arc::clone(&output.progress),
-            engine: Engine::new(host, memory, settings, session.resume()?),
+            engine: Engine::new(host, state, settings, session.resume()?),
             folder,
             mode,
             texts,
@@ -223,10 +223,10 @@ impl<'h> ApiServer<'h> {
 
     fn ensure(&mut self, source: &Source, resource: Resource) -> Result<Event, String> {
         if self.mode == RunMode::Real {
-            recover(self.host, self.memory);
+            recover(self.host, self.state);
         }
         let refresh_store =
-            concerns_others(&resource, self.engine.session()).then(|| refresh_store(&self.memory.directory));
+            concerns_others(&resource, self.engine.session()).then(|| refresh_store(&self.state.directory));
         let site = Site {
             resources: &[resource],
             source,

@@ -23,7 +23,7 @@ use crate::{
     manifest::{self, LoadError, Loaded, Location, Manifest},
     resource::{Elements, HIDDEN, Resource, flattened},
     session::Session,
-    state::{Held, Memory, Recall, RunLock, StateError},
+    state::{Held, LocalState, Recall, RunLock, StateError},
     template::escape,
 };
 
@@ -137,11 +137,11 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
 
 fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let flags = arguments.run;
-    let memory = arguments.inputs.state.memory()?.with_recall(arguments.recall);
+    let state = arguments.inputs.state.open()?.with_recall(arguments.recall);
     let host = host(&output.progress, &arguments.inputs.nats)?;
     let load_inputs = arguments.dotenv.read(arguments.inputs.read(&host)?)?;
     let load = |location: &Location| {
-        arguments.strictness.judge(manifest::load(location, &load_inputs, &host, &memory))
+        arguments.strictness.judge(manifest::load(location, &load_inputs, &host, &state))
     };
     let manifests = load_all(&arguments.manifests, load)?;
     let selected = select(&arguments.selection, &manifests)?;
@@ -149,7 +149,7 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         manifests.iter().try_for_each(|manifest| render(manifest, flags.format, output))?;
         return Ok(Exit::Success);
     }
-    let _lock = lock(&flags, &host, &memory)?;
+    let _lock = lock(&flags, &host, &state)?;
     let human = flags.format == Format::Text && flags.verbosity > Verbosity::Quiet && !arguments.as_plugin;
     for message in manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_deref()) {
         if human {
@@ -162,8 +162,8 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let unchanged = if arguments.as_plugin { Unchanged::Unsaid } else { Unchanged::Counted };
     let run = Run { sites: &sites, exclusion: Exclusion::WholeRun, unchanged };
     // Who only looks owes nothing.
-    let refresh_store = || (flags.task == Task::Apply).then(|| refresh_store(&memory.directory));
-    let (finished, mut printer) = run.start(&flags, &host, &memory, refresh_store, Session::begin(), output);
+    let refresh_store = || (flags.task == Task::Apply).then(|| refresh_store(&state.directory));
+    let (finished, mut printer) = run.start(&flags, &host, &state, refresh_store, Session::begin(), output);
     if arguments.as_plugin {
         return Ok(Exit::Plugin(printer.plugin_line()));
     }
@@ -223,11 +223,11 @@ fn selectors(matches: &ArgMatches, name: &str) -> Result<Vec<Selector>, Failure>
 }
 
 /// Makes sure that no other run is in progress, unless this one changes nothing anyway.
-fn lock(flags: &RunFlags, host: &Host, memory: &Memory) -> Result<Option<RunLock>, Failure> {
+fn lock(flags: &RunFlags, host: &Host, state: &LocalState) -> Result<Option<RunLock>, Failure> {
     if flags.mode == RunMode::Noop || flags.task == Task::Monitor {
         return Ok(None);
     }
-    match memory.directory.lock("ccm apply", flags.patience, &host.interrupt, waiting) {
+    match state.directory.lock("ccm apply", flags.patience, &host.interrupt, waiting) {
         Ok(Ok(lock)) => Ok(Some(lock)),
         Ok(Err(Held { who, waits_for_us: true })) => Err(Failure::new(format!(
             "this run was started by one that is in progress: {who}; inside of it, use `ccm ensure`"

@@ -154,9 +154,9 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let flags = arguments.run;
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-    let (host, memory) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory()?);
+    let (host, state) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open()?);
     let inputs = arguments.inputs.read_in(&folder, arguments.dotenv, &host)?;
-    let scope = heed(inputs.without_manifest(&folder, &host, &memory)?);
+    let scope = heed(inputs.without_manifest(&folder, &host, &state)?);
     let (source, mut declaration) = arguments.resource.declaration(&host.interrupt)?;
     let mut diagnostics = Diagnostics::default();
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut diagnostics);
@@ -172,7 +172,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     // The report of a session counts them.
     let unchanged = if session.is_kept() { Unchanged::Counted } else { Unchanged::Shown };
     let concerns_others = concerns_others(&resource, &session);
-    let refresh_store = || concerns_others.then(|| refresh_store(&memory.directory));
+    let refresh_store = || concerns_others.then(|| refresh_store(&state.directory));
     let exclusion = Exclusion::WhileChanging(flags.patience);
     let site = Site {
         resources: &[resource],
@@ -183,7 +183,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         selected: &Selected::default(),
     };
     let run = Run { sites: &[site], exclusion, unchanged };
-    let (finished, mut printer) = run.start(&flags, &host, &memory, refresh_store, session, output);
+    let (finished, mut printer) = run.start(&flags, &host, &state, refresh_store, session, output);
     // People see all there is to one resource in its line.
     if flags.format == Format::Json {
         printer.summary(&finished);

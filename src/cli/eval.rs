@@ -67,18 +67,18 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) =
-        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory_to_look_at());
+    let (host, state) =
+        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open_read_only());
     let load_inputs = arguments.inputs.read(&host)?;
     // Kept whole: with it goes the folder of a bundle, in which the expression may read.
     let manifest;
     let alone;
     let scope = if let Some(location) = &arguments.manifest {
-        manifest = heed(manifest::load(location, &load_inputs, &host, &memory)?);
+        manifest = heed(manifest::load(location, &load_inputs, &host, &state)?);
         &manifest.scope
     } else {
         let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-        alone = heed(load_inputs.without_manifest(&folder, &host, &memory)?);
+        alone = heed(load_inputs.without_manifest(&folder, &host, &state)?);
         &alone
     };
     let text = arguments.expression;

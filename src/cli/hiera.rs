@@ -155,11 +155,11 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) =
-        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory_to_look_at());
+    let (host, state) =
+        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open_read_only());
     let load_inputs = arguments.inputs.read(&host)?;
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-    let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &host, &memory)?);
+    let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &host, &state)?);
     for file in &arguments.over {
         data = deep(data, &crate::facts::in_file(file, load_inputs.limits.data, &host.interrupt)?.into());
     }

@@ -56,7 +56,7 @@ use crate::{
         process::{Recovered, Runner},
         users::Users,
     },
-    state::Memory,
+    state::LocalState,
 };
 
 /// Runs the program with the process's own arguments and environment.
@@ -288,9 +288,9 @@ fn host(progress: &Arc<Progress>, nats: &NatsFlags) -> Result<Host, Failure> {
 }
 
 /// Cleans up after runs that were killed, and from now on writes down which commands this one has in hand.
-fn recover(host: &Host, memory: &Memory) {
-    memory.write_journal.recover(&host.interrupt);
-    let journal = memory.directory.command_journal();
+fn recover(host: &Host, state: &LocalState) {
+    state.write_journal.recover(&host.interrupt);
+    let journal = state.directory.command_journal();
     journal
         .recover(&host.interrupt)
         .iter()

@@ -28,7 +28,7 @@ use crate::{
     },
     resource::{Resource, flattened},
     session::{Event, Session, metrics},
-    state::{Memory, Patience, RefreshStore, StateDirectory},
+    state::{LocalState, Patience, RefreshStore, StateDirectory},
 };
 
 /// Adds the flags of every command that applies something.
@@ -122,7 +122,7 @@ impl Run<'_> {
         self,
         flags: &RunFlags,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
         refresh_store: impl Fn() -> Option<RefreshStore>,
         session: Session,
         output: &'o mut Output,
@@ -154,14 +154,14 @@ impl Run<'_> {
         // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
         close_inherited();
         if flags.mode == RunMode::Real && flags.task == Task::Apply {
-            recover(host, memory);
+            recover(host, state);
         }
-        let mut engine = Engine::new(host, memory, settings, session);
+        let mut engine = Engine::new(host, state, settings, session);
         let before = engine.session().events().len();
         let finished = engine.apply_all(self.sites, refresh_store, &mut printer);
         progress.end();
         if flags.mode == RunMode::Real && flags.task == Task::Apply {
-            memory.digests.save();
+            state.digests.save();
         }
         if let Some(file) = &flags.metrics_file {
             write_metrics(file, &engine.session().events()[before..]);

@@ -1,4 +1,4 @@
-//! The flag that says where the program keeps its memory.
+//! The flag that selects the state directory.
 
 use std::{env, path::PathBuf};
 
@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, ValueHint, value_parser};
 use rustix::process::geteuid;
 
 use super::{failure::Failure, or_variable};
-use crate::state::{Memory, StateDirectory};
+use crate::state::{LocalState, StateDirectory};
 
 /// Returns the flag.
 pub(super) fn argument() -> Arg {
@@ -27,14 +27,14 @@ impl StateFolder {
         Self(matches.get_one("state-dir").cloned())
     }
 
-    /// Returns what the program remembers.
-    pub(super) fn memory(&self) -> Result<Memory, Failure> {
-        self.directory().map(Memory::at)
+    /// Returns the state in the directory that the flag, the environment or the user selects.
+    pub(super) fn open(&self) -> Result<LocalState, Failure> {
+        self.directory().map(LocalState::at)
     }
 
-    /// Returns what the program remembers, for a command that only looks and can do without.
-    pub(super) fn memory_to_look_at(&self) -> Memory {
-        Memory::at(self.directory().unwrap_or_else(|_| StateDirectory::nowhere()))
+    /// Returns the state for a command that only reads; without a state directory it is empty.
+    pub(super) fn open_read_only(&self) -> LocalState {
+        LocalState::at(self.directory().unwrap_or_else(|_| StateDirectory::nowhere()))
     }
 
     /// Returns the named folder, or the one that is usual for the user.

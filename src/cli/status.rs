@@ -72,11 +72,11 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     let mut diagnostics = Diagnostics::default();
     let resource = declaration.resolve(Completeness::Identity, &mut diagnostics);
     let Some(resource) = resource else { return Err(Failure::problems(source, diagnostics)) };
-    let (host, memory) = (host(&output.progress, &NatsFlags::default())?, state.memory_to_look_at());
+    let (host, state) = (host(&output.progress, &NatsFlags::default())?, state.open_read_only());
     let mut silent = |_: &str| {};
     let observed = kind.provider(None, &host).and_then(|provider| {
         let nothing = RefCell::default();
-        let cx = Context::new(&host, &memory, &nothing, Path::new("/"), None, &mut silent);
+        let cx = Context::new(&host, &state, &nothing, Path::new("/"), None, &mut silent);
         resource.wanted.inspect(&provider, &cx)
     });
     match observed {

@@ -70,12 +70,12 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, memory) =
-        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.memory_to_look_at());
+    let (host, state) =
+        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open_read_only());
     let load_inputs = arguments.dotenv.read(arguments.inputs.read(&host)?)?;
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &arguments.manifests {
-        let loaded = manifest::load(location, &load_inputs, &host, &memory);
+        let loaded = manifest::load(location, &load_inputs, &host, &state);
         match (arguments.strictness.judge(loaded), arguments.format) {
             (Ok(loaded), Format::Text) => valid(loaded, output),
             (Ok(loaded), Format::Json | Format::Sarif) => reviews.extend(loaded.warnings),

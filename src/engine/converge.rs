@@ -16,7 +16,7 @@ use crate::{
         AnyProperties, AnyState, Common, Context, Difference, Effects, Error, ErrorKind, History,
         PlannedChange, Prediction, Provider, Resource, Retry, Trigger,
     },
-    state::{Memory, RunLock},
+    state::{LocalState, RunLock},
     template::Scope,
     vocabulary::{Duration, Reference, TimeLimit},
 };
@@ -82,7 +82,7 @@ pub(super) struct Attempts<'a> {
     pub(super) working_directory: &'a Path,
     pub(super) scope: &'a Scope,
     pub(super) host: &'a Host,
-    pub(super) memory: &'a Memory,
+    pub(super) state: &'a LocalState,
     /// What the run has done before.
     pub(super) history: &'a History,
     /// The resources whose turns come next.
@@ -161,7 +161,7 @@ impl Attempts<'_> {
         let scope = own.as_ref().unwrap_or(self.scope);
         let mut cx = Context::new(
             self.host,
-            self.memory,
+            self.state,
             self.prediction,
             self.working_directory,
             common.timeout.map(TimeLimit::as_std),

@@ -48,7 +48,7 @@ impl Attempts<'_> {
     }
 
     fn lock(&self, patience: Patience, waiting: impl FnMut(&str)) -> Result<Result<RunLock, Held>, Error> {
-        self.memory.directory.lock("ccm ensure", patience, &self.host.interrupt, waiting).map_err(|error| {
+        self.state.directory.lock("ccm ensure", patience, &self.host.interrupt, waiting).map_err(|error| {
             match error {
                 StateError::Interrupted => Error::interrupted(),
                 error => Error::new(error.to_string()).with_help("name another place with --state-dir"),

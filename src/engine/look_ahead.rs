@@ -25,7 +25,7 @@ use super::{Place, RunMode, Selected};
 use crate::{
     host::Host,
     resource::{AnyProperties, AnyState, Context, History, Moment, Prediction, Resource},
-    state::Memory,
+    state::LocalState,
 };
 
 /// How far to look ahead, and when.
@@ -65,7 +65,7 @@ pub(super) struct Sight {
 #[derive(Clone, Copy)]
 struct Lookout<'a> {
     host: &'a Host,
-    memory: &'a Memory,
+    state: &'a LocalState,
     working_directory: &'a Path,
 }
 
@@ -73,8 +73,8 @@ impl Lookout<'_> {
     fn look(self, wanted: &dyn AnyProperties) -> Option<Sight> {
         let (prediction, history) = (RefCell::<Prediction>::default(), History::default());
         let mut silent = |_: &str| {};
-        let Self { host, memory, working_directory } = self;
-        let cx = Context::new(host, memory, &prediction, working_directory, None, &mut silent)
+        let Self { host, state, working_directory } = self;
+        let cx = Context::new(host, state, &prediction, working_directory, None, &mut silent)
             .within(RunMode::Real, &history);
         // What is wrong with it is told in its turn.
         let state = wanted.look_ahead(&cx)?;
@@ -155,7 +155,7 @@ impl<'s, 'a: 's> LookAhead<'s, '_, 'a> {
         read_ahead: ReadAhead,
         place: &Place<'a>,
         host: &'a Host,
-        memory: &'a Memory,
+        state: &'a LocalState,
         now: Moment,
     ) -> LookAhead<'s, 'e, 'a> {
         let windows = match read_ahead {
@@ -166,7 +166,7 @@ impl<'s, 'a: 's> LookAhead<'s, '_, 'a> {
         LookAhead {
             threads,
             windows,
-            lookout: Lookout { host, memory, working_directory: place.site.working_directory },
+            lookout: Lookout { host, state, working_directory: place.site.working_directory },
             resources: place.site.resources,
             selected: place.site.selected,
             current: None,
@@ -291,7 +291,7 @@ mod tests {
             // Nobody looks ahead where it would only delay the others.
             return;
         }
-        let (host, memory) = (tests::host(), Memory::at(StateDirectory::nowhere()));
+        let (host, state) = (tests::host(), LocalState::at(StateDirectory::nowhere()));
         let (resources, selected, scope) = (files(6), Selected::default(), tests::scope());
         let source = Source { name: String::new(), text: String::new() };
         let prediction = Rc::new(RefCell::<Prediction>::default());
@@ -309,7 +309,7 @@ mod tests {
         let windows = ReadAhead::Windows(Windows { least: 1, first: 2, most: 4, calm: 2 });
         let mut history = History::default();
         thread::scope(|threads| {
-            let mut ahead = LookAhead::new(threads, windows, &place, &host, &memory, history.now());
+            let mut ahead = LookAhead::new(threads, windows, &place, &host, &state, history.now());
             for index in 0..3 {
                 let sight = ahead.take(index, history.now());
                 assert_eq!(sight.map(|sight| sight.state.ensure()).as_deref(), Some("absent"), "{index}");
@@ -322,9 +322,9 @@ mod tests {
 
     #[test]
     fn what_is_abandoned_is_looked_at_no_more() {
-        let (host, memory) = (tests::host(), Memory::at(StateDirectory::nowhere()));
+        let (host, state) = (tests::host(), LocalState::at(StateDirectory::nowhere()));
         let (resources, working_directory) = (files(3), PathBuf::from("/"));
-        let lookout = Lookout { host: &host, memory: &memory, working_directory: &working_directory };
+        let lookout = Lookout { host: &host, state: &state, working_directory: &working_directory };
         for (is_abandoned, expected) in [(false, 3), (true, 0)] {
             let sights = Sights {
                 lookout,

@@ -28,7 +28,7 @@ use crate::{
     registration::Registration,
     resource::{Difference, Error, ErrorKind, History, Prediction, Resource, flattened},
     session::{Event, Session, StoreError, Summary},
-    state::{Memory, RefreshStore},
+    state::{LocalState, RefreshStore},
     template::Scope,
     vocabulary::Reference,
 };
@@ -168,7 +168,7 @@ pub(crate) enum Reason {
 /// Applies resources to a machine, in as many runs as its owner likes.
 pub(crate) struct Engine<'h> {
     host: &'h Host,
-    memory: &'h Memory,
+    state: &'h LocalState,
     settings: Settings,
     session: Session,
     /// What the dry runs so far would have left. Templates read it too.
@@ -177,14 +177,14 @@ pub(crate) struct Engine<'h> {
 
 impl<'h> Engine<'h> {
     /// Makes an engine whose runs are part of a session.
-    pub(crate) fn new(host: &'h Host, memory: &'h Memory, settings: Settings, session: Session) -> Self {
+    pub(crate) fn new(host: &'h Host, state: &'h LocalState, settings: Settings, session: Session) -> Self {
         let mut prediction = Prediction::default();
         // What dry runs of other processes would have left is not told in full.
         if settings.mode == RunMode::Noop && session.events().iter().any(|event| event.noop && event.changed)
         {
             prediction.assume_anything();
         }
-        Self { host, memory, settings, session, prediction: Rc::new(RefCell::new(prediction)) }
+        Self { host, state, settings, session, prediction: Rc::new(RefCell::new(prediction)) }
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -297,12 +297,12 @@ pub(crate) struct Run<'a, 'h> {
 impl<'a, 'h: 'a> Run<'a, 'h> {
     /// Lets the resources take their turns. Returns why it ended early, and which would have been next.
     fn take_turns(&mut self, place: &Place<'a>, observer: &mut dyn Observer) -> Option<(Reason, usize)> {
-        let Engine { host, memory, settings, .. } = &*self.engine;
+        let Engine { host, state, settings, .. } = &*self.engine;
         let read_ahead = if place.task == Task::Monitor { ReadAhead::None } else { settings.read_ahead };
-        let (host, memory) = (*host, *memory);
+        let (host, state) = (*host, *state);
         thread::scope(|threads| {
             let now = self.history.now();
-            let mut ahead = LookAhead::new(threads, read_ahead, place, host, memory, now);
+            let mut ahead = LookAhead::new(threads, read_ahead, place, host, state, now);
             let resources = place.site.resources;
             for (done, resource) in resources.iter().enumerate() {
                 if let Some(signal) = host.interrupt.requested() {
@@ -449,7 +449,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     ) -> Outcome {
         let failed = |errors| Outcome { errors, ..Outcome::default() };
         let Beforehand { seen, next } = beforehand;
-        let Engine { host, memory, settings, .. } = &*self.engine;
+        let Engine { host, state, settings, .. } = &*self.engine;
         let settings = &Settings { mode: place.mode, ..*settings };
         let late = match resource.wanted_now(&place.scope, place.site.source) {
             Ok(late) => late,
@@ -474,7 +474,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             working_directory: place.site.working_directory,
             scope: &place.scope,
             host,
-            memory,
+            state,
             history: &self.history,
             next,
             resources: self.resources,

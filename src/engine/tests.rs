@@ -32,7 +32,7 @@ use crate::{
         self, AnyType, Candidate, Change, Completeness, Context, Declaration, Effects, Example, Member,
         ResourceType, Trigger, TypeOf, Watches,
     },
-    state::{Memory, PendingRefresh, StateDirectory},
+    state::{LocalState, PendingRefresh, StateDirectory},
     types,
     vocabulary::Url,
 };
@@ -273,9 +273,9 @@ fn apply_watched(
     host: &Host,
     observer: &mut dyn Observer,
 ) -> (Finished, Vec<Event>) {
-    let memory = Memory::at(StateDirectory::nowhere());
+    let state = LocalState::at(StateDirectory::nowhere());
     let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
-    let mut engine = Engine::new(host, &memory, settings, Session::begin());
+    let mut engine = Engine::new(host, &state, settings, Session::begin());
     let selected = Selected::default();
     let site = |resources| Site {
         resources,
@@ -467,10 +467,10 @@ fn a_signal_ends_all_manifests_also_those_that_are_empty() {
 
 #[test]
 fn a_pause_ends_with_the_time_of_its_attempt() {
-    let (host, memory, prediction) =
-        (host(), Memory::at(StateDirectory::nowhere()), RefCell::<Prediction>::default());
+    let (host, state, prediction) =
+        (host(), LocalState::at(StateDirectory::nowhere()), RefCell::<Prediction>::default());
     let mut silent = |_: &str| {};
-    let cx = Context::new(&host, &memory, &prediction, Path::new("/"), Some(Duration::ZERO), &mut silent);
+    let cx = Context::new(&host, &state, &prediction, Path::new("/"), Some(Duration::ZERO), &mut silent);
     let kind = cx.pause(Duration::MAX).unwrap_err().kind;
     assert!(matches!(kind, ErrorKind::TimedOut { .. }), "{kind:?}");
 }

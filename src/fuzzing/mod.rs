@@ -17,12 +17,12 @@ use crate::{
     host::{Host, input::Limits},
     manifest::{self, LoadError, LoadInputs, Loaded, Location},
     nats::{ContextChoice, Nats},
-    state::{Memory, StateDirectory},
+    state::{LocalState, StateDirectory},
 };
 
 /// A manifest, as `ccm validate` and `ccm apply --render` read it.
 pub fn manifest(text: &[u8]) {
-    with_host(|host, memory| match manifest::load(&location(text), &load_inputs(), host, memory) {
+    with_host(|host, state| match manifest::load(&location(text), &load_inputs(), host, state) {
         Ok(Loaded { value: manifest, .. }) => {
             for resource in &manifest.resources {
                 let late = resource.wanted_now(&manifest.scope, &manifest.source);
@@ -36,16 +36,16 @@ pub fn manifest(text: &[u8]) {
 
 /// Hierarchical data, as `ccm hiera parse` reads it.
 pub fn hiera(text: &[u8]) {
-    with_host(|host, memory| {
-        let data = load_inputs().data_of(&location(text), &folder(), host, memory);
+    with_host(|host, state| {
+        let data = load_inputs().data_of(&location(text), &folder(), host, state);
         data.as_ref().map_or_else(tell, |data| drop(data.value.to_text()));
     });
 }
 
 /// A request, as `ccm ensure api` reads it.
 pub fn request(text: &[u8]) {
-    with_host(|host, memory| {
-        if let Ok(Loaded { value: scope, .. }) = load_inputs().without_manifest(&folder(), host, memory) {
+    with_host(|host, state| {
+        if let Ok(Loaded { value: scope, .. }) = load_inputs().without_manifest(&folder(), host, state) {
             for texts in [cli::Texts::Literal, cli::Texts::Templates] {
                 let _ = cli::Request::read(text.to_vec(), texts, &scope);
             }
@@ -100,8 +100,8 @@ fn facts() -> Value {
 }
 
 /// One host serves all inputs: making one listens for signals.
-fn with_host(run: impl FnOnce(&Host, &Memory)) {
+fn with_host(run: impl FnOnce(&Host, &LocalState)) {
     thread_local!(static HOST: Option<Host> = cli::host_to_fuzz());
-    let memory = Memory::at(StateDirectory::nowhere());
-    HOST.with(|host| host.as_ref().map(|host| run(host, &memory)));
+    let state = LocalState::at(StateDirectory::nowhere());
+    HOST.with(|host| host.as_ref().map(|host| run(host, &state)));
 }

@@ -18,7 +18,7 @@ use crate::{
         unpack::{self, ArchiveFormat, Limits, Rules},
     },
     nats::{Address, ObjectError},
-    state::Memory,
+    state::LocalState,
     vocabulary::Url,
 };
 
@@ -34,11 +34,11 @@ impl Bundle {
         path: &Path,
         kind: ArchiveFormat,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
     ) -> Result<Self, Unreadable> {
         let archive =
             input::open_file(path).map_err(|error| UnreadableInput { path: path.to_owned(), error })?;
-        Self::unpack(&archive, kind, &path.display().to_string(), host, memory)
+        Self::unpack(&archive, kind, &path.display().to_string(), host, state)
     }
 
     /// Downloads a bundle and unpacks it.
@@ -46,9 +46,9 @@ impl Bundle {
         url: &Url,
         kind: ArchiveFormat,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
     ) -> Result<Self, Unreadable> {
-        let draft = draft(memory, host, &url.to_string())?;
+        let draft = draft(state, host, &url.to_string())?;
         let broken = |error: FileError| Unreadable::Bundle { name: url.to_string(), reason: error.into() };
         let request = Request { limit: Some(LARGEST_DOWNLOAD), ..Request::of(url) };
         let mut body = host.http.get(&request).map_err(Unreadable::Http)?;
@@ -60,7 +60,7 @@ impl Bundle {
             }
             draft.file().write_all(&buffer[..count]).map_err(|error| broken(draft.explain(&error)))?;
         }
-        Self::unpack(draft.file(), kind, &url.to_string(), host, memory)
+        Self::unpack(draft.file(), kind, &url.to_string(), host, state)
     }
 
     /// Fetches a bundle from an object store and unpacks it.
@@ -68,13 +68,13 @@ impl Bundle {
         address: &Address,
         kind: ArchiveFormat,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
     ) -> Result<Self, Unreadable> {
-        let draft = draft(memory, host, &address.to_string())?;
+        let draft = draft(state, host, &address.to_string())?;
         let failed = |error: ObjectError| Unreadable::Object { address: address.clone(), error };
         let connection = host.nats.connection().map_err(|error| failed(error.into()))?;
         connection.fetch(address, LARGEST_DOWNLOAD, &mut draft.file()).map_err(failed)?;
-        Self::unpack(draft.file(), kind, &address.to_string(), host, memory)
+        Self::unpack(draft.file(), kind, &address.to_string(), host, state)
     }
 
     /// Unpacks a bundle that is open.
@@ -83,11 +83,11 @@ impl Bundle {
         kind: ArchiveFormat,
         name: &str,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
     ) -> Result<Self, Unreadable> {
         let refused = |reason: BrokenBundle| Unreadable::Bundle { name: name.to_owned(), reason };
-        let folder = folder(memory, name.to_owned())?;
-        memory.write_journal.note(&folder, &host.interrupt);
+        let folder = folder(state, name.to_owned())?;
+        state.write_journal.note(&folder, &host.interrupt);
         let mut staging = Staging::new(&folder.join("unpacked"), Attributes::own(0o700))
             .map_err(|error| refused(error.into()))?;
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
@@ -113,19 +113,19 @@ impl Bundle {
 
 /// Begins the file that a bundle is fetched into. It never gets its name: it is read through its descriptor and gone with
 /// it.
-fn draft(memory: &Memory, host: &Host, name: &str) -> Result<TempFile, Unreadable> {
-    let folder = folder(memory, name.to_owned())?;
-    memory.write_journal.note(&folder, &host.interrupt);
+fn draft(state: &LocalState, host: &Host, name: &str) -> Result<TempFile, Unreadable> {
+    let folder = folder(state, name.to_owned())?;
+    state.write_journal.note(&folder, &host.interrupt);
     let begun = TempFile::new(&folder.join("download"), geteuid().as_raw());
     begun.map_err(|error| Unreadable::Bundle { name: name.to_owned(), reason: error.into() })
 }
 
 /// Returns where bundles are unpacked: a folder that nobody else can use.
-fn folder(memory: &Memory, name: String) -> Result<PathBuf, Unreadable> {
-    if memory.directory.is_nowhere() {
+fn folder(state: &LocalState, name: String) -> Result<PathBuf, Unreadable> {
+    if state.directory.is_nowhere() {
         return Err(Unreadable::Bundle { name, reason: BrokenBundle::Nowhere });
     }
-    let made = memory.directory.make_folder("bundles");
+    let made = state.directory.make_folder("bundles");
     made.map(|folder| folder.path().to_owned())
         .map_err(|error| Unreadable::Bundle { name, reason: error.into() })
 }

@@ -37,7 +37,7 @@ use crate::{
     host::{Host, input::Limits},
     nats::Nats,
     resource::{Declaration, Resource},
-    state::Memory,
+    state::LocalState,
     template::{self, Learned, Provenance, Scope},
 };
 
@@ -137,15 +137,15 @@ pub(crate) fn load(
     location: &Location,
     load_inputs: &LoadInputs,
     host: &Host,
-    memory: &Memory,
+    state: &LocalState,
 ) -> Result<Loaded<Manifest>, LoadError> {
-    let origin = location.read(host, memory, load_inputs.limits.document).map_err(LoadError::Unreadable)?;
-    let external = load_inputs.external_data(&load_inputs.scope(&origin.folder), host, memory)?;
+    let origin = location.read(host, state, load_inputs.limits.document).map_err(LoadError::Unreadable)?;
+    let external = load_inputs.external_data(&load_inputs.scope(&origin.folder), host, state)?;
     let way = Way::first(&origin.source);
     let mut reading = Reading {
         load_inputs,
         host,
-        memory,
+        state,
         external: &external,
         learned: Learned::default(),
         files: Vec::new(),
@@ -188,10 +188,10 @@ impl LoadInputs {
         &self,
         working_directory: &Path,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
     ) -> Result<Loaded<Scope>, LoadError> {
         let scope = self.scope(working_directory);
-        let external = self.external_data(&scope, host, memory)?;
+        let external = self.external_data(&scope, host, state)?;
         let scope = scope.with_data(self.over(ccm_expr::Map::new().into(), &external)?);
         let reviews: Vec<_> = external.iter().flat_map(|external| external.reviews(&scope)).collect();
         Loaded::of(Some(scope.for_turns()), reviews.into_iter().chain(self.facts.take_reviews()))
@@ -203,11 +203,11 @@ impl LoadInputs {
         location: &Location,
         working_directory: &Path,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
     ) -> Result<Loaded<ccm_expr::Value>, LoadError> {
         let scope = self.scope(working_directory);
-        let own = External::read(location, &scope, host, memory, self.limits.data)?;
-        let external = self.external_data(&scope, host, memory)?;
+        let own = External::read(location, &scope, host, state, self.limits.data)?;
+        let external = self.external_data(&scope, host, state)?;
         let data = self.over(own.data.clone(), &external)?;
         let scope = scope.with_data(data.clone());
         let documents = std::iter::once(&own).chain(&external);
@@ -221,8 +221,13 @@ impl LoadInputs {
         self.data.iter().try_fold(data, set).map_err(LoadError::NotSet)
     }
 
-    fn external_data(&self, scope: &Scope, host: &Host, memory: &Memory) -> Result<Vec<External>, LoadError> {
-        let read = |location| External::read(location, scope, host, memory, self.limits.data);
+    fn external_data(
+        &self,
+        scope: &Scope,
+        host: &Host,
+        state: &LocalState,
+    ) -> Result<Vec<External>, LoadError> {
+        let read = |location| External::read(location, scope, host, state, self.limits.data);
         self.hiera.iter().map(read).collect()
     }
 }
@@ -244,11 +249,11 @@ impl External {
         location: &Location,
         scope: &Scope,
         host: &Host,
-        memory: &Memory,
+        state: &LocalState,
         limit: u64,
     ) -> Result<Self, LoadError> {
         let Origin { source, provenance, folder, bundle: _bundle, stands_alone } =
-            location.read(host, memory, limit).map_err(LoadError::Unreadable)?;
+            location.read(host, state, limit).map_err(LoadError::Unreadable)?;
         let parsed = match document::read(&source) {
             Ok(parsed) => parsed,
             Err(mut diagnostics) => {

@@ -25,7 +25,7 @@ use crate::{
         input::{self, InputError},
     },
     resource::{Child, Completeness, Declaration, Resource, RunMode},
-    state::Memory,
+    state::LocalState,
     template::{self, Learned, Provenance, Scope},
     vocabulary::has_scheme,
 };
@@ -40,7 +40,7 @@ const DEEPEST: usize = 10;
 pub(super) struct Reading<'a> {
     pub(super) load_inputs: &'a LoadInputs,
     pub(super) host: &'a Host,
-    pub(super) memory: &'a Memory,
+    pub(super) state: &'a LocalState,
     pub(super) external: &'a [External],
     /// What resources of all of them learn in the run.
     pub(super) learned: Learned,
@@ -271,7 +271,7 @@ impl Reading<'_> {
         }
         let limit = self.load_inputs.limits.document;
         let mut origin = Location::Path(path.clone())
-            .read(self.host, self.memory, limit)
+            .read(self.host, self.state, limit)
             .map_err(|error| problem(error.to_string()))?;
         let beside = Path::new(&parent.source.name).parent().unwrap_or(Path::new(""));
         let shown = if path.is_dir() { beside.join(name).join(IN_A_FOLDER) } else { beside.join(name) };

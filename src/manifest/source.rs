@@ -16,7 +16,7 @@ use crate::{
         unpack::{ArchiveFormat, UnpackError},
     },
     nats::{self, NatsError, ObjectError, Store},
-    state::{Memory, StateError},
+    state::{LocalState, StateError},
     template::Provenance,
     vocabulary::{Url, has_scheme},
 };
@@ -110,7 +110,7 @@ impl Location {
     }
 
     /// Reads it; what is larger than `limit` bytes is refused.
-    pub(super) fn read(&self, host: &Host, memory: &Memory, limit: u64) -> Result<Origin, Unreadable> {
+    pub(super) fn read(&self, host: &Host, state: &LocalState, limit: u64) -> Result<Origin, Unreadable> {
         match self {
             Self::Stdin => {
                 let bytes = input::read_stdin(limit, &host.interrupt).map_err(Unreadable::Stdin)?;
@@ -123,7 +123,7 @@ impl Location {
             }
             Self::Path(path) => match ArchiveFormat::of(&path.to_string_lossy()).filter(|_| path.is_file()) {
                 Some(kind) => {
-                    bundled(Bundle::open(path, kind, host, memory)?, &path.display().to_string(), limit)
+                    bundled(Bundle::open(path, kind, host, state)?, &path.display().to_string(), limit)
                 }
                 None => {
                     let path = if path.is_dir() { path.join(IN_A_FOLDER) } else { path.clone() };
@@ -133,9 +133,7 @@ impl Location {
             },
             Self::Url(url) => {
                 let origin = match ArchiveFormat::of(&url.file_name()) {
-                    Some(kind) => {
-                        bundled(Bundle::download(url, kind, host, memory)?, &url.to_string(), limit)
-                    }
+                    Some(kind) => bundled(Bundle::download(url, kind, host, state)?, &url.to_string(), limit),
                     None => {
                         let bytes =
                             host.http.fetch_small(&Request::of(url), limit).map_err(Unreadable::Http)?;
@@ -147,7 +145,7 @@ impl Location {
             Self::Nats(address) => {
                 let origin = match (address.store, ArchiveFormat::of(&address.key)) {
                     (Store::Objects, Some(kind)) => {
-                        bundled(Bundle::fetch(address, kind, host, memory)?, &address.to_string(), limit)
+                        bundled(Bundle::fetch(address, kind, host, state)?, &address.to_string(), limit)
                     }
                     (Store::Objects, None) => alone(address.to_string(), object(address, host, limit)?),
                     (Store::KeyValue, _) => alone(address.to_string(), value(address, host, limit)?),

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     host::{Host, interrupt::Interrupt},
     redaction::Redactor,
-    state::Memory,
+    state::LocalState,
     template::Scope,
     vocabulary::Account,
 };
@@ -33,8 +33,8 @@ const LAST_LOOK: Duration = Duration::from_secs(5);
 /// The machine, the time limit and the manifest's folder, for as long as one attempt lasts.
 pub(crate) struct Context<'a> {
     pub(crate) host: &'a Host,
-    /// What the program remembers.
-    pub(crate) memory: &'a Memory,
+    /// The records that ccm keeps between runs.
+    pub(crate) state: &'a LocalState,
     /// What earlier resources of a dry run would have left; nothing in a real one.
     pub(crate) prediction: &'a RefCell<Prediction>,
     mode: RunMode,
@@ -60,7 +60,7 @@ impl<'a> Context<'a> {
     /// may be changed in it unless [`Context::within`] says so.
     pub(crate) fn new(
         host: &'a Host,
-        memory: &'a Memory,
+        state: &'a LocalState,
         prediction: &'a RefCell<Prediction>,
         working_directory: &'a Path,
         timeout: Option<Duration>,
@@ -68,7 +68,7 @@ impl<'a> Context<'a> {
     ) -> Self {
         Self {
             host,
-            memory,
+            state,
             prediction,
             mode: RunMode::Noop,
             history: None,
@@ -141,7 +141,7 @@ impl<'a> Context<'a> {
     pub(crate) fn last_look<'b>(&'b self, listener: &'b mut dyn FnMut(&str)) -> Context<'b> {
         let cx = Context::new(
             self.host,
-            self.memory,
+            self.state,
             self.prediction,
             self.working_directory,
             Some(LAST_LOOK),

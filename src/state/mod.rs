@@ -39,20 +39,20 @@ use crate::host::files::{self, FileError, PrivateFolder, Problem};
 #[derive(Clone, Debug)]
 pub(crate) struct StateDirectory(PathBuf);
 
-/// What the program remembers between runs, and where this run is writing.
-pub(crate) struct Memory {
+/// The records that ccm keeps on this machine between runs, and the directories that this run writes in.
+pub(crate) struct LocalState {
     pub(crate) directory: StateDirectory,
     pub(crate) write_journal: WriteJournal,
     pub(crate) digests: Digests,
 }
 
-impl Memory {
-    /// Returns the memory that is kept in a directory, which is made when something is written to it.
+impl LocalState {
+    /// Returns the state in a directory, which is created when something is written to it.
     pub(crate) fn at(directory: StateDirectory) -> Self {
         Self { write_journal: directory.write_journal(), digests: directory.digests(), directory }
     }
 
-    /// Says what to do with what is remembered of files.
+    /// Sets whether remembered digests of files are used.
     pub(crate) fn with_recall(mut self, recall: Recall) -> Self {
         self.digests.recall = recall;
         self

@@ -35,14 +35,14 @@ pub(super) fn modified(entry: &Entry) -> Option<String> {
 /// Notes the directory in which a path is made under a temporary name, for the run that has to sweep there.
 pub(super) fn note_parent(path: &Path, cx: &Context) {
     if let Some(parent) = path.parent() {
-        cx.memory.write_journal.note(parent, cx.interrupt());
+        cx.state.write_journal.note(parent, cx.interrupt());
     }
 }
 
 /// As [`note_parent`], for a directory that is made with its parents.
 pub(super) fn note_parents(path: &Path, cx: &Context) {
     for above in path.ancestors().skip(1) {
-        cx.memory.write_journal.note(above, cx.interrupt());
+        cx.state.write_journal.note(above, cx.interrupt());
         if matches!(files::inspect(above), Ok(Some(_))) {
             break;
         }

@@ -46,7 +46,7 @@ use crate::{
         service_manager::ServiceManager,
     },
     metrics::Metrics,
-    state::{AgentLock, Memory},
+    state::{AgentLock, LocalState},
 };
 
 /// How long the first run waits for sources that are asked for the first time.
@@ -57,7 +57,7 @@ const ANSWERS: Duration = Duration::from_mins(1);
 /// What an agent is started with.
 pub(crate) struct Setting<'s> {
     pub(crate) surroundings: &'s dyn Surroundings,
-    pub(crate) memory: &'s Memory,
+    pub(crate) state: &'s LocalState,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) openings: Openings,
     pub(crate) interrupt: Interrupt,
@@ -114,11 +114,11 @@ fn round<'r>(
     mode: RunMode,
     cause: &'r str,
 ) -> Round<'r> {
-    let Setting { surroundings, memory, log, .. } = setting;
+    let Setting { surroundings, state, log, .. } = setting;
     Round {
         surroundings: *surroundings,
         host,
-        memory,
+        state,
         log: &**log,
         metrics: &exported.metrics,
         fleet,
@@ -140,7 +140,7 @@ impl<'s> Agent<'s> {
         let mailbox = Mailbox::new().map_err(|error| format!("cannot make an event counter: {error}"))?;
         setting.log.set_level(config.written.log_level);
         let context = setting.surroundings.context(&config.written.nats_context);
-        let fleet = Fleet::open(&config, context, setting.memory, &setting.log)?;
+        let fleet = Fleet::open(&config, context, setting.state, &setting.log)?;
         let intake = open_intake(&setting, &config, &mailbox, 0, &fleet)?;
         let metrics = if config.metrics.is_some() { Metrics::counting() } else { Metrics::idle() };
         metrics.set(&BUILD, &[env!("CARGO_PKG_VERSION")], 1.0);
@@ -244,7 +244,7 @@ impl<'s> Agent<'s> {
 
     /// Keeps other agents out and listens for callers.
     fn open_doors(&mut self) -> Result<(), String> {
-        let directory = &self.setting.memory.directory;
+        let directory = &self.setting.state.directory;
         let lock = directory.lock_agent().map_err(|error| error.to_string())?;
         let Some(lock) = lock else {
             return Err("another agent uses the same state directory; see `ccm agent status`".to_owned());

@@ -33,7 +33,7 @@ impl Agent<'_> {
                     self.count_news(number, &news);
                     let is_new = matches!(news, News::Arrived(_));
                     let workshop =
-                        Workshop { host: &host, memory: self.setting.memory, log: &*self.setting.log };
+                        Workshop { host: &host, state: self.setting.state, log: &*self.setting.log };
                     self.intake.news(number, news, workshop);
                     if is_new {
                         self.settle(&host);
@@ -122,7 +122,7 @@ impl Agent<'_> {
         }
         if !drift.sources.is_empty() {
             let host = self.host();
-            let workshop = Workshop { host: &host, memory: self.setting.memory, log: &*self.setting.log };
+            let workshop = Workshop { host: &host, state: self.setting.state, log: &*self.setting.log };
             self.intake.look_at_local(workshop);
             if self.intake.has_candidates() {
                 self.settle(&host);

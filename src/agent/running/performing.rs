@@ -24,7 +24,7 @@ impl Agent<'_> {
         let busy = self.setting.service_manager.busy();
         let host = self.host();
         if self.due.everything.is_some() {
-            let workshop = Workshop { host: &host, memory: self.setting.memory, log: &*self.setting.log };
+            let workshop = Workshop { host: &host, state: self.setting.state, log: &*self.setting.log };
             self.intake.look_at_local(workshop);
             if self.intake.has_candidates() {
                 self.settle(&host);

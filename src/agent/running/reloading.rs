@@ -55,16 +55,16 @@ impl Agent<'_> {
 
     /// Opens what another configuration asks for. Of NATS, what is the same stays.
     fn open_all(&mut self, config: &Config) -> Result<Intake, String> {
-        let Setting { surroundings, memory, log, .. } = &self.setting;
+        let Setting { surroundings, state, log, .. } = &self.setting;
         let context = surroundings.context(&config.written.nats_context);
         if !self.fleet.fits(config, &context) {
             // Two must not send the same events.
             self.fleet = Fleet::alone(context.clone());
-            self.fleet = match Fleet::open(config, context, memory, log) {
+            self.fleet = match Fleet::open(config, context, state, log) {
                 Ok(fleet) => fleet,
                 Err(error) => {
                     let context = surroundings.context(&self.config.written.nats_context);
-                    if let Ok(fleet) = Fleet::open(&self.config, context, memory, log) {
+                    if let Ok(fleet) = Fleet::open(&self.config, context, state, log) {
                         self.fleet = fleet;
                     }
                     return Err(error);
@@ -84,11 +84,11 @@ pub(super) fn open_intake(
 ) -> Result<Intake, String> {
     let cache = match &config.cache_dir {
         Some(path) => PrivateFolder::make(path).map_err(|error| error.to_string())?,
-        None => setting.memory.directory.make_folder("sources").map_err(|error| error.to_string())?,
+        None => setting.state.directory.make_folder("sources").map_err(|error| error.to_string())?,
     };
     let host = Host { nats: fleet.nats(), ..setting.surroundings.host() };
     let openings = Openings { connection: fleet.connection(), ..setting.openings.clone() };
-    let workshop = Workshop { host: &host, memory: setting.memory, log: &*setting.log };
+    let workshop = Workshop { host: &host, state: setting.state, log: &*setting.log };
     let tell = |number| mailbox.sender(move |news| Message::News(generation, number, news));
     Intake::open(config, &cache, &openings, &tell, workshop)
 }

@@ -114,7 +114,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 /// Applies the resources, and returns what is told of them.
 fn events(resources: &[Resource], folder: &Path, read_ahead: ReadAhead) -> Vec<Value> {
-    let (host, memory) = (host(), Memory::at(StateDirectory::nowhere()));
+    let (host, state) = (host(), LocalState::at(StateDirectory::nowhere()));
     let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
     let (mode, exclusion) = (RunMode::Real, Exclusion::WholeRun);
     let task = Task::Apply;
@@ -128,7 +128,7 @@ fn events(resources: &[Resource], folder: &Path, read_ahead: ReadAhead) -> Vec<V
         registrations,
         task,
     };
-    let mut engine = Engine::new(&host, &memory, settings, Session::begin());
+    let mut engine = Engine::new(&host, &state, settings, Session::begin());
     let site = Site {
         resources,
         source: &source,
@@ -162,8 +162,8 @@ fn looking_ahead_gives_what_looking_in_turn_gives() {
         Some(case) => case..case + 1,
         None => 0..number("CCM_CASES").unwrap_or(CASES),
     };
-    let memory = Path::new("/dev/shm");
-    let base = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
+    let state = Path::new("/dev/shm");
+    let base = if state.is_dir() { state.to_owned() } else { env::temp_dir() };
     let base = base.canonicalize().unwrap();
     thread::scope(|scope| {
         for thread in 0..THREADS {

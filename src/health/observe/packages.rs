@@ -9,7 +9,7 @@ use crate::{
     checks::{Observed, Rule, VersionWanted},
     document::{Entry, Node, Scalar, Span, Style, Value},
     resource::{AnyType, Context, Provider},
-    state::{Memory, StateDirectory},
+    state::{LocalState, StateDirectory},
     types,
 };
 
@@ -37,10 +37,10 @@ impl Packages {
         let map = Value::Map(vec![entry("name", name), entry("ensure", "absent")]);
         let wanted = self.kind.read(&Node { value: map, span: Span::default() });
         let wanted = wanted.map_err(|error| error.to_string())?;
-        let (memory, nothing) = (Memory::at(StateDirectory::nowhere()), RefCell::default());
+        let (state, nothing) = (LocalState::at(StateDirectory::nowhere()), RefCell::default());
         let mut silent = |_: &str| {};
         let limit = Some(lens.time_left());
-        let cx = Context::new(lens.host, &memory, &nothing, Path::new("/"), limit, &mut silent);
+        let cx = Context::new(lens.host, &state, &nothing, Path::new("/"), limit, &mut silent);
         let state = wanted.inspect(&self.provider, &cx).map_err(|error| error.to_string())?;
         let mut state = state.to_json(self.kind.name(), name);
         match state.remove("metadata") {

@@ -89,7 +89,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
 
     fn stage(&self) -> Result<Staging, UnpackError> {
         for above in self.unpacking.target.ancestors() {
-            self.cx.memory.write_journal.note(above, self.cx.interrupt());
+            self.cx.state.write_journal.note(above, self.cx.interrupt());
             if matches!(files::inspect(above), Ok(Some(_))) {
                 break;
             }
@@ -137,7 +137,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
     /// Puts the files in place and remembers them. From here on a kill leaves work for the next run, never a wrong state.
     pub(super) fn publish(&self, ready: Ready, fetched: Fetched) -> Result<(), Error> {
         let Ready { unpacked: Unpacked { staging, files }, obsolete } = ready;
-        let state = &self.cx.memory.directory;
+        let state = &self.cx.state.directory;
         let record =
             state.begin_extraction(self.unpacking, fetched, &files).map_err(ArchiveError::Unrecorded)?;
         let last = self.unpacking.creates.and_then(|creates| below(creates, self.unpacking.target));
@@ -165,7 +165,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
 
     /// Returns what earlier versions unpacked here, apart from what is the same kind of thing again.
     fn obsolete(&self, files: &[Extracted]) -> Obsolete {
-        let earlier = self.cx.memory.directory.extracted_before(self.unpacking).unwrap_or_else(|error| {
+        let earlier = self.cx.state.directory.extracted_before(self.unpacking).unwrap_or_else(|error| {
             self.cx.warn(format!("{error}; files that the archive no longer has are not known and stay"));
             Vec::new()
         });

@@ -43,7 +43,7 @@ impl Http {
         let done = self.take_steps(want, have, action, cx);
         let target = want.extract_parent.as_ref().map(AbsolutePath::as_path);
         let written = [want.name.as_path().parent(), target, target.and_then(Path::parent)];
-        let settle = |directory| cx.memory.write_journal.settle(directory, cx.interrupt());
+        let settle = |directory| cx.state.write_journal.settle(directory, cx.interrupt());
         written.into_iter().flatten().for_each(settle);
         done
     }
@@ -84,7 +84,7 @@ impl Http {
         let order = download::order(want, target, cx)?;
         let wanted = download::checksum(want, &order)?;
         if let Some(directory) = path.parent() {
-            cx.memory.write_journal.note(directory, cx.interrupt());
+            cx.state.write_journal.note(directory, cx.interrupt());
         }
         let partial = self.partial().remove(path);
         let (draft, part) = order.begin(partial)?;
@@ -111,7 +111,7 @@ impl Http {
         draft.publish(target).map_err(local)?;
         let fetched = Fetched { origin: want.origin(), checksums };
         if want.remembers_origin() {
-            cx.memory.directory.keep_fetched(path, &fetched).map_err(ArchiveError::Unrecorded)?;
+            cx.state.directory.keep_fetched(path, &fetched).map_err(ArchiveError::Unrecorded)?;
         }
         Ok(ready.map(|ready| (ready, fetched)))
     }

@@ -106,9 +106,9 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
                 None => files::inspect(creates.as_path()).map_err(local)?.is_some(),
             };
     }
-    let fetched = want.remembers_origin().then(|| recall(cx.memory.directory.fetched(path), cx)).flatten();
+    let fetched = want.remembers_origin().then(|| recall(cx.state.directory.fetched(path), cx)).flatten();
     let extraction =
-        want.unpacking().and_then(|unpacking| recall(cx.memory.directory.extraction(unpacking), cx));
+        want.unpacking().and_then(|unpacking| recall(cx.state.directory.extraction(unpacking), cx));
     if let Some(ExtractionRecord { fetched, progress, .. }) = &extraction {
         metadata.extraction_unfinished = *progress == Progress::Unfinished;
         metadata.extracted_checksum = fetched.checksums.first().map(ToString::to_string);

@@ -52,7 +52,7 @@ impl Downloads {
         let sha256 = checksums.first().map(ToString::to_string).unwrap_or_default();
         if want.checksum.is_none() {
             let downloaded = Downloaded::new(url, version, sha256);
-            let kept = cx.memory.directory.keep_downloaded(path, &downloaded);
+            let kept = cx.state.directory.keep_downloaded(path, &downloaded);
             kept.map_err(|error| Error::new(format!("cannot record the download: {error}")))?;
         }
         Ok(())
@@ -134,7 +134,7 @@ fn hashes(want: &Properties, cx: &Context) -> Result<Vec<Checksum>, Error> {
 /// Returns whether the file that is there is the version that the server has. The server is asked for the file, and what
 /// it begins to send is not read.
 fn is_current(want: &Properties, url: &Url, sha256: &str, cx: &Context) -> Result<bool, Error> {
-    let kept = cx.memory.directory.downloaded(want.name.as_path()).unwrap_or_else(|error| {
+    let kept = cx.state.directory.downloaded(want.name.as_path()).unwrap_or_else(|error| {
         cx.warn(format!("{error}; it is downloaded again"));
         None
     });

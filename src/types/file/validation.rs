@@ -125,7 +125,7 @@ impl Copy {
         cx: &Context,
     ) -> Result<Self, Box<dyn std::error::Error>> {
         let name = want.name.as_path().file_name().unwrap_or_default().to_owned();
-        let outer = cx.memory.directory.make_folder("validating")?;
+        let outer = cx.state.directory.make_folder("validating")?;
         let folder = outer.make_folder(&std::process::id().to_string())?;
         let path = folder.path().join(&name);
         let copy = Self { path, folder, name };

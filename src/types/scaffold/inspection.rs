@@ -103,7 +103,7 @@ fn is_same(path: &Path, have: &Digested, sha256: &str, commands: &[&Post], cx: &
     let is_same = if commands.is_empty() {
         found == Some(sha256)
     } else {
-        let processed = cx.memory.directory.processed(path).unwrap_or_else(|error| {
+        let processed = cx.state.directory.processed(path).unwrap_or_else(|error| {
             cx.warn(format!("{error}; the commands of `post` are run again"));
             None
         });
@@ -153,7 +153,7 @@ fn look(path: &Path, size: Option<u64>, cx: &Context) -> Result<Option<Digested>
         }
     }
     let on_disk = cx.prediction.borrow().files.place_on_disk(path);
-    let digested = match files::digest(&on_disk, size, &cx.memory.digests, &mut || stop(cx)) {
+    let digested = match files::digest(&on_disk, size, &cx.state.digests, &mut || stop(cx)) {
         Err(FileError { problem: Problem::Denied { .. }, .. }) => {
             files::inspect(&on_disk)?.map(|entry| Digested { entry, sha256: None })
         }

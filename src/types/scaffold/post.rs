@@ -97,14 +97,14 @@ pub(super) fn run(want: &Properties, file: &Write, cx: &Context) -> Result<(), E
             return Err(line.failed(&finished, &[], cx));
         }
     }
-    let left = files::digest(&file.path, None, &cx.memory.digests, &mut || stop(cx))
+    let left = files::digest(&file.path, None, &cx.state.digests, &mut || stop(cx))
         .map_err(|error| blame(error, cx))?;
     let Some(left) = left.and_then(|digested| digested.sha256) else {
         let message = format!("{} is gone after its commands have run", file.path.display());
         return Err(Error::new(message).on("post"));
     };
     let processed = Processed::new(&fingerprint(&file.sha256, &commands), left);
-    cx.memory
+    cx.state
         .directory
         .keep_processed(&file.path, &processed)
         .map_err(|error| Error::new(format!("cannot record that the commands have run: {error}")))
