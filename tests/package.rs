@@ -175,7 +175,7 @@ fn one_bad_package_does_not_fail_its_neighbours() {
         }
         let reasons = |name: &str| run.event(name)["error"].to_string();
         assert!(
-            reasons("nosuch").contains(&format!("no source of {} knows a package", system.provider)),
+            reasons("nosuch").contains(&format!("no {} repository offers a package", system.provider)),
             "{run}"
         );
         assert!(reasons("stubborn").contains("stubborn"), "{run}");
@@ -191,12 +191,14 @@ fn what_no_source_has_is_said_in_a_dry_run_too_once_the_lists_are_known() {
         system.machine.apply("- package:\n    - one:\n").exits(0);
         for flags in [&[][..], &["--noop"]] {
             let unknown = system.machine.apply_with("- package:\n    - nosuch: { refresh: never }\n", flags);
-            unknown.exits(1).says(&format!("no source of {} knows a package \"nosuch\"", system.provider));
+            unknown
+                .exits(1)
+                .says("`nosuch` is not in the package index, and `refresh: never` forbids to refresh it");
             let version = "- package:\n    - tool: { ensure: \"9.9-1\", refresh: never }\n";
             let version = system.machine.apply_with(version, flags);
-            version.exits(1).says("no source offers version 9.9-1 of \"tool\"").says("2.0-1");
+            version.exits(1).says("version 9.9-1 of `tool` is not in the package index").says("2.0-1");
         }
-        system.machine.apply(missing).exits(1).says("knows a package \"nosuch\"");
+        system.machine.apply(missing).exits(1).says("offers a package `nosuch`");
         assert_eq!(system.changes(), 0);
     }
 }

@@ -99,8 +99,8 @@ fn nothing_is_ever_asked() {
 fn a_virtual_package_and_an_unknown_one_are_two_things() {
     let Some(machine) = Machine::apt() else { return };
     let run = machine.apply("- package:\n    - virtual:\n    - nosuch:\n");
-    run.exits(1).says("\"virtual\" is known, but no source offers a version of it that can be installed");
-    run.says("no source of apt knows a package \"nosuch\"");
+    run.exits(1).says("`virtual` is known, but no apt repository offers a version that can be installed");
+    run.says("no apt repository offers a package `nosuch`");
     assert!(machine.calls_of("apt-get", "install").is_empty());
 }
 
@@ -115,7 +115,7 @@ fn an_architecture_can_be_named() {
     machine
         .apply("- package:\n    - arched:riscv64: { refresh: never }\n")
         .exits(1)
-        .says("no source of apt knows");
+        .says("is not in the package index");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_name_that_apt_would_take_for_a_pattern_or_for_the_opposite_does_nothing() {
     machine.apply("- package:\n    - one:\n").exits(0);
     // To apt-get, `one-` is "remove one" and `on.` any package that is like it.
     machine.apply("- package:\n    - one-:\n").exits(1).says("is not the name of a Debian package");
-    machine.apply("- package:\n    - on.:\n").exits(1).says("no source of apt knows a package \"on.\"");
+    machine.apply("- package:\n    - on.:\n").exits(1).says("no apt repository offers a package `on.`");
     machine.apply("- package:\n    - one+: { ensure: absent }\n").exits(0).counts([0, 1, 0, 0]);
     machine.sh("dpkg -s one");
 }
@@ -145,9 +145,7 @@ fn the_lists_are_brought_up_to_date_when_there_is_a_reason_and_once() {
     let Some(machine) = Machine::apt() else { return };
     let updates = || machine.calls_of("apt-get", "update").len();
     let noop = machine.apply_with("- package:\n    - one:\n    - two:\n", &["--noop"]);
-    noop.exits(0)
-        .says("Would have installed")
-        .says("a real run would bring the package lists up to date first");
+    noop.exits(0).says("Would have installed").says("a real run would refresh the package index first");
     assert_eq!(updates(), 0, "a dry run never does");
 
     machine.apply("- package:\n    - one:\n    - two: { refresh: always }\n").exits(0).counts([2, 0, 0, 0]);
@@ -178,14 +176,33 @@ fn the_lists_are_brought_up_to_date_when_there_is_a_reason_and_once() {
 }
 
 #[test]
-fn lists_that_cannot_be_had_are_a_warning_and_what_is_missing_then_an_error() {
+fn package_index_that_cannot_be_refreshed_is_a_warning_and_the_reason_why_a_package_is_missing() {
     let Some(machine) = Machine::apt() else { return };
     machine.apply("- package:\n    - one:\n").exits(0);
-    machine.write("/etc/apt/sources.list.d/broken.list", "deb [trusted=yes] file:/nowhere ./\n");
-    let run = machine.apply("- package:\n    - two:\n    - nosuch:\n");
-    run.exits(1)
-        .counts([1, 0, 1, 0])
-        .says("the package lists could not be brought up to date")
-        .says("/nowhere");
+    // Nothing listens on this port. `apt-get update` alone exits with 0 here.
+    let broken = "deb [trusted=yes] http://127.0.0.1:9/debian ./\n";
+    machine.write("/etc/apt/sources.list.d/broken.list", broken);
+    let run = machine.apply("- package:\n    - two:\n    - nosuch:\n    - tool: { ensure: \"9.9\" }\n");
+    run.exits(1).counts([1, 0, 2, 0]);
+    let reason = "the package index could not be refreshed: apt-get update failed with exit code 100:\n";
+    assert_eq!(run.stdout.matches(reason).count() + run.stderr.matches(reason).count(), 3, "{run}");
+    run.says("E: Failed to fetch http://127.0.0.1:9/debian/./InRelease  Could not connect to 127.0.0.1:9");
+    run.says("help: check the network and the repositories in /etc/apt/sources.list.d; `nosuch` is not in the present index");
+    run.says("version 9.9 of `tool` is not in the present index").never_says("no apt repository offers");
     assert_eq!(machine.calls_of("apt-get", "update").len(), 1);
+
+    machine.sh("rm /etc/apt/sources.list.d/broken.list");
+    machine.apply("- package:\n    - nosuch:\n").exits(1).says("no apt repository offers a package `nosuch`");
+}
+
+#[test]
+fn machine_without_network_names_the_package_index_and_not_the_repositories() {
+    let Some(machine) = Machine::apt() else { return };
+    machine.sh("rm -r /var/lib/apt/lists");
+    machine.write("/etc/apt/sources.list.d/lab.list", "deb [trusted=yes] http://127.0.0.1:9/debian ./\n");
+    let run = machine.apply("- package:\n    - cowsay:\n");
+    run.exits(1)
+        .says("the package index could not be refreshed: apt-get update failed with exit code 100:")
+        .says("Connection refused")
+        .never_says("no apt repository offers");
 }

@@ -81,8 +81,8 @@ fn an_excluded_package_and_an_unknown_one_are_two_things() {
     let Some(machine) = Machine::dnf() else { return };
     machine.sh("echo excludepkgs=one >>/etc/yum.repos.d/lab.repo");
     let run = machine.apply("- package:\n    - one:\n    - nosuch:\n");
-    run.exits(1).says("\"one\" is known, but no source offers a version of it that can be installed");
-    run.says("no source of dnf knows a package \"nosuch\"");
+    run.exits(1).says("`one` is known, but no dnf repository offers a version that can be installed");
+    run.says("no dnf repository offers a package `nosuch`");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn the_repositories_are_asked_again_when_there_is_a_reason_and_once() {
     machine
         .apply_with("- package:\n    - one:\n", &["--noop"])
         .exits(0)
-        .says("a real run would bring the package lists");
+        .says("a real run would refresh the package index");
     assert_eq!(refreshes(), 0);
     machine.sh("! ls /var/cache/dnf/*/repodata/repomd.xml");
     machine.apply("- package:\n    - one:\n    - two:\n").exits(0).counts([2, 0, 0, 0]);

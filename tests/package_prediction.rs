@@ -29,7 +29,7 @@ fn a_service_that_a_package_would_bring_is_predicted_to_be_started() {
     site.apply_with(service, &["--noop"]).exits(1).says("service not found");
     // No list of this lab has it, so a real run would look again.
     let noop = site.apply_with(&format!("- package:\n    - brings-a-service:\n{service}"), &["--noop"]);
-    noop.exits(0).says("warning: a real run would bring the package lists up to date first");
+    noop.exits(0).says("warning: a real run would refresh the package index first");
     noop.says("warning: brought.service is not known yet").counts([2, 0, 0, 0]);
 }
 

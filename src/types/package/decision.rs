@@ -8,7 +8,7 @@ use super::{
     ensure::Ensure,
     error::PackageError,
     refresh::Need,
-    state::{Hold, Offer, PackageState, Presence, Standing},
+    state::{Hold, Index, Offer, PackageState, Presence, Standing},
     version::Scheme,
 };
 use crate::resource::{Change, Difference};
@@ -93,13 +93,31 @@ fn deed(want: &Properties, have: &Standing) -> Result<Option<Deed>, PackageError
     is_offered(want, have).map(|()| Some(deed))
 }
 
-/// Fails where no version at all can be had.
+/// Fails if no repository offers any version.
 fn is_offered(want: &Properties, have: &Standing) -> Result<(), PackageError> {
     let (name, provider) = (want.name.to_string(), have.provider);
+    let wanted = format!("`{name}`");
     match have.offer {
-        Offer::Unknown => Err(PackageError::Unknown { name, provider }),
-        Offer::NoCandidate => Err(PackageError::NoCandidate { name, provider }),
+        Offer::Unknown => {
+            Err(not_offered(wanted, Vec::new(), have, PackageError::Unknown { name, provider }))
+        }
+        Offer::NoCandidate => {
+            let wanted = format!("an installable version of {wanted}");
+            Err(not_offered(wanted, Vec::new(), have, PackageError::NoCandidate { name, provider }))
+        }
         Offer::Known { .. } | Offer::Unforeseen | Offer::NotAsked => Ok(()),
+    }
+}
+
+/// Returns `error` if the package index is current. An index that was not refreshed proves nothing about the repositories.
+fn not_offered(wanted: String, offered: Vec<String>, have: &Standing, error: PackageError) -> PackageError {
+    let provider = have.provider;
+    match &have.index {
+        Index::Current => error,
+        Index::NotRefreshed(reason) => {
+            PackageError::NotRefreshed { wanted, provider, reason: reason.clone() }
+        }
+        Index::Kept => PackageError::NotInIndex { wanted, offered },
     }
 }
 
@@ -124,9 +142,13 @@ fn version(wanted: &str, want: &Properties, have: &Standing) -> Result<Deed, Pac
         Offer::Known { versions, .. } => match versions.iter().find(is_wanted) {
             Some(exact) => Some(exact.clone()),
             None => {
-                let offered = versions.iter().map(|version| have.scheme.shown(version).to_owned()).collect();
+                let shown = |version: &String| have.scheme.shown(version).to_owned();
+                let offered: Vec<String> = versions.iter().map(shown).collect();
                 let (name, version) = (want.name.to_string(), wanted.to_owned());
-                return Err(PackageError::NoSuchVersion { name, version, offered, provider: have.provider });
+                let missing = format!("version {version} of `{name}`");
+                let (list, provider) = (offered.clone(), have.provider);
+                let error = PackageError::NoSuchVersion { name, version, offered, provider };
+                return Err(not_offered(missing, list, have, error));
             }
         },
         _ => None,
@@ -177,13 +199,17 @@ mod tests {
         *,
     };
 
+    const NOT_REFRESHED: &str = "the package index could not be refreshed: no network";
     const OFFERED: [&str; 3] = ["1:0.9", "2.0", "1.0"];
 
     fn state(scheme: Scheme, presence: Presence, offer: Offer, hold: Hold) -> PackageState {
         let version = presence.version().map(|version| scheme.shown(version).to_owned());
         let (name, provider) = ("tool".to_owned(), "apt".to_owned());
         let metadata = Metadata { name, version, arch: None, provider, extended: Extended::default() };
-        PackageState { metadata, standing: Standing { scheme, provider: "apt", presence, hold, offer } }
+        PackageState {
+            metadata,
+            standing: Standing { scheme, provider: "apt", presence, hold, offer, index: Index::Current },
+        }
     }
 
     fn installed(versions: &[&str]) -> Presence {
@@ -223,7 +249,7 @@ mod tests {
             ("1.0", installed(&["2.0"]), "downgraded to 1.0"),
             ("2.0", installed(&["1:0.9"]), "downgraded to 2.0"),
             ("1:0.9", installed(&["2.0"]), "upgraded to 1:0.9"),
-            ("3.0", installed(&["2.0"]), "no source offers version 3.0 of \"tool\""),
+            ("3.0", installed(&["2.0"]), "no apt repository offers version 3.0 of `tool`"),
             ("absent", installed(&["1.0"]), "uninstalled"),
             ("absent", broken(), "uninstalled"),
             ("absent", Presence::Configuration, "stable"),
@@ -283,8 +309,8 @@ mod tests {
     fn what_no_source_has_is_an_error_and_what_they_may_get_is_not() {
         for ensure in ["present", "latest", "1.0"] {
             for (offer, said) in [
-                (Offer::Unknown, "no source of apt knows a package \"tool\""),
-                (Offer::NoCandidate, "\"tool\" is known, but no source offers a version"),
+                (Offer::Unknown, "no apt repository offers a package `tool`"),
+                (Offer::NoCandidate, "`tool` is known, but no apt repository offers a version"),
                 (Offer::Unforeseen, "installed"),
             ] {
                 let have = state(Scheme::Debian, Presence::Absent, offer, Hold::Free);
@@ -294,6 +320,33 @@ mod tests {
         // One that came from no source is the latest there is.
         let have = state(Scheme::Debian, installed(&["1.0"]), Offer::Unknown, Hold::Free);
         assert_eq!(decided("latest", &have), "stable");
+    }
+
+    #[test]
+    fn index_that_was_not_refreshed_is_named_instead_of_the_repositories() {
+        let known = || offer(&OFFERED);
+        for (ensure, offer, index, said) in [
+            ("present", Offer::Unknown, Index::NotRefreshed("no network".to_owned()), NOT_REFRESHED),
+            ("present", Offer::NoCandidate, Index::NotRefreshed("no network".to_owned()), NOT_REFRESHED),
+            ("3.0", known(), Index::NotRefreshed("no network".to_owned()), NOT_REFRESHED),
+            ("1.0", known(), Index::NotRefreshed("no network".to_owned()), "installed version 1.0"),
+            (
+                "present",
+                Offer::Unknown,
+                Index::Kept,
+                "`tool` is not in the package index, and `refresh: never` forbids to refresh it",
+            ),
+            (
+                "3.0",
+                known(),
+                Index::Kept,
+                "version 3.0 of `tool` is not in the package index, and `refresh: never` forbids to refresh it",
+            ),
+        ] {
+            let mut have = state(Scheme::Debian, Presence::Absent, offer, Hold::Free);
+            have.standing.index = index;
+            assert_eq!(decided(ensure, &have), said);
+        }
     }
 
     #[test]

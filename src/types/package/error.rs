@@ -18,12 +18,18 @@ pub(super) enum PackageError {
     Version { version: String, noun: Noun, fault: &'static str },
     #[error("with ensure {ensure} there is nothing to hold")]
     NothingToHold { ensure: String },
-    #[error("no source of {provider} knows a package \"{name}\"")]
+    #[error("no {provider} repository offers a package `{name}`")]
     Unknown { name: String, provider: &'static str },
-    #[error("\"{name}\" is known, but no source offers a version of it that can be installed")]
+    #[error("`{name}` is known, but no {provider} repository offers a version that can be installed")]
     NoCandidate { name: String, provider: &'static str },
-    /// The sources have these versions instead, newest first.
-    #[error("no source offers version {version} of \"{name}\"")]
+    /// The package index does not have the package or version, and could not be refreshed.
+    #[error("the package index could not be refreshed: {reason}")]
+    NotRefreshed { wanted: String, provider: &'static str, reason: String },
+    /// The package index does not have the package or version, and `refresh: never` keeps it as it is.
+    #[error("{wanted} is not in the package index, and `refresh: never` forbids to refresh it")]
+    NotInIndex { wanted: String, offered: Vec<String> },
+    /// The repositories offer these versions instead, newest first.
+    #[error("no {provider} repository offers version {version} of `{name}`")]
     NoSuchVersion { name: String, version: String, offered: Vec<String>, provider: &'static str },
     #[error("\"{name}\" is on hold and would have to change: it is {state}")]
     Held { name: String, state: String },
@@ -72,6 +78,11 @@ fn said(exit: Exit, lines: &[String]) -> String {
 /// How many versions a message lists.
 const MOST_VERSIONS: usize = 5;
 
+fn listed(offered: &[String]) -> String {
+    let more = if offered.len() > MOST_VERSIONS { ", ..." } else { "" };
+    format!("{}{more}", offered[..offered.len().min(MOST_VERSIONS)].join(", "))
+}
+
 impl PackageError {
     /// Whether nothing more should be tried: the time is up, or the run is to stop.
     pub(super) fn ends_the_attempt(&self) -> bool {
@@ -92,7 +103,11 @@ impl PackageError {
     /// Returns the property to blame.
     fn property(&self) -> Option<&'static str> {
         match self {
-            Self::Name { .. } | Self::Unknown { .. } | Self::NoCandidate { .. } => Some("name"),
+            Self::Name { .. }
+            | Self::Unknown { .. }
+            | Self::NoCandidate { .. }
+            | Self::NotRefreshed { .. }
+            | Self::NotInIndex { .. } => Some("name"),
             Self::Version { .. } | Self::NoSuchVersion { .. } | Self::Held { .. } => Some("ensure"),
             Self::NothingToHold { .. } | Self::Lock { .. } => Some("hold"),
             Self::Locked { .. } | Self::NoAnswer { .. } => Some("timeout"),
@@ -108,9 +123,19 @@ impl PackageError {
             Self::Unknown { provider, .. } => {
                 let search = if *provider == "apt" { "apt-cache search" } else { "dnf search" };
                 return Some(format!(
-                    "`{search}` finds names; a source that has it can be added with a file before this resource"
+                    "search for the name with `{search}`, or add a repository with a `file` before this resource"
                 ));
             }
+            Self::NotRefreshed { wanted, provider, .. } => {
+                let files = if *provider == "apt" { "/etc/apt/sources.list.d" } else { "/etc/yum.repos.d" };
+                return Some(format!(
+                    "check the network and the repositories in {files}; {wanted} is not in the present index"
+                ));
+            }
+            Self::NotInIndex { offered, .. } if !offered.is_empty() => {
+                return Some(format!("the index offers {}; or remove `refresh: never`", listed(offered)));
+            }
+            Self::NotInIndex { .. } => "check the name, or remove `refresh: never`",
             Self::NoCandidate { name, provider } => {
                 return Some(format!(
                     "it may be a virtual package, or kept out by a preference; see `{} {name}`",
@@ -118,9 +143,11 @@ impl PackageError {
                 ));
             }
             Self::NoSuchVersion { name, offered, provider, .. } => {
-                let more = if offered.len() > MOST_VERSIONS { ", ..." } else { "" };
-                let listed = offered[..offered.len().min(MOST_VERSIONS)].join(", ");
-                return Some(format!("offered are {listed}{more}; see `{} {name}`", look(provider)));
+                return Some(format!(
+                    "the repositories offer {}; see `{} {name}`",
+                    listed(offered),
+                    look(provider)
+                ));
             }
             Self::Held { .. } => {
                 "with `hold: true` it is changed and stays on hold, with `hold: false` it is taken off"

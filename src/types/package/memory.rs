@@ -28,6 +28,10 @@ pub(super) struct Memory {
     offers: BTreeMap<String, Offer>,
     held: Option<BTreeSet<String>>,
     pub(super) refreshed: Refreshed,
+    /// Why the last refresh of the package index failed.
+    pub(super) failure: Option<String>,
+    /// Whether a warning has shown that failure.
+    pub(super) failure_shown: bool,
 }
 
 /// Whether the lists were brought up to date in this run, or a dry run has said that they would be.

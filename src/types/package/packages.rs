@@ -14,7 +14,7 @@ use super::{
     name::PackageName,
     provider::{Holds, Item, PackageProvider, Transaction},
     refresh::{Need, Reason, Refresh},
-    state::{Extended, Hold, Metadata, Offer, PackageState, Presence, Standing},
+    state::{Extended, Hold, Index, Metadata, Offer, PackageState, Presence, Standing},
 };
 use crate::resource::{Context, Member, PackageLeft, RunMode};
 
@@ -53,68 +53,68 @@ impl Packages {
             counts.or(records.first()).map_or("not-installed", |record| record.status.as_str()).to_owned();
         let presence = predicted(want, cx).unwrap_or(found);
         let need = decision::need(&want.ensure, scheme, &presence);
-        let offer = self.offer(&mut memory, want, need, cx)?;
-        let mut standing = Standing { scheme, provider: on.name(), presence, hold: Hold::NotAsked, offer };
+        let (offer, index) = self.offer(&mut memory, want, need, cx)?;
+        let mut standing =
+            Standing { scheme, provider: on.name(), presence, hold: Hold::NotAsked, offer, index };
         if want.hold.is_some() || decision::is_to_change(want, &standing) {
             standing.hold = if memory.is_held(parts, on, cx)? { Hold::Held } else { Hold::Free };
         }
         Ok(PackageState { metadata: metadata(want, on, &standing, arch, status), standing })
     }
 
-    /// Finds out what the sources offer, and brings the lists up to date where that has to be.
+    /// Looks up what the repositories offer, and refreshes the package index if necessary.
     fn offer(
         &self,
         memory: &mut Memory,
         want: &Properties,
         need: Need,
         cx: &Context,
-    ) -> Result<Offer, PackageError> {
+    ) -> Result<(Offer, Index), PackageError> {
         let (on, scheme) = (self.provider.as_ref(), self.provider.scheme());
         if need == Need::Nothing {
-            return Ok(Offer::NotAsked);
+            return Ok((Offer::NotAsked, Index::Current));
+        }
+        if want.refresh == Refresh::Never {
+            let offer = memory.offer(&want.name, on, cx)?;
+            let is_lacking = decision::is_lacking(&want.ensure, scheme, &offer);
+            return Ok((if is_lacking { foreseen(want, offer, memory, cx) } else { offer }, Index::Kept));
         }
         if let Some(reason) = want.refresh.reason(need, &on.lists(), SystemTime::now()) {
             self.refresh(memory, &reason, cx)?;
         }
         let mut offer = memory.offer(&want.name, on, cx)?;
-        if !decision::is_lacking(&want.ensure, scheme, &offer) {
-            return Ok(offer);
-        }
-        if want.refresh != Refresh::Never {
+        if decision::is_lacking(&want.ensure, scheme, &offer) {
             self.refresh(memory, &Reason::NotOffered, cx)?;
             offer = memory.offer(&want.name, on, cx)?;
         }
-        let would_refresh = cx.mode() == RunMode::Noop && memory.refreshed != Refreshed::NotYet;
-        if decision::is_lacking(&want.ensure, scheme, &offer) && cx.mode() == RunMode::Noop {
-            if would_refresh {
-                return Ok(Offer::Unforeseen);
-            }
-            if cx.prediction.borrow().may_differ() {
-                cx.warn(format!(
-                    "\"{}\" is in no source yet; an earlier resource of this run may bring it",
-                    want.name
-                ));
-                return Ok(Offer::Unforeseen);
-            }
+        if decision::is_lacking(&want.ensure, scheme, &offer) {
+            // The error of the package gives the reason why the index was not refreshed.
+            let index = memory.failure.clone().map_or(Index::Current, Index::NotRefreshed);
+            return Ok((foreseen(want, offer, memory, cx), index));
         }
-        Ok(offer)
+        if let Some(reason) = memory.failure.as_ref().filter(|_| !memory.failure_shown) {
+            cx.warn(format!("the package index could not be refreshed: {reason}"));
+            memory.failure_shown = true;
+        }
+        Ok((offer, Index::Current))
     }
 
-    /// Brings the lists up to date, once per run and again when the sources have changed since. A dry run says that it
-    /// would.
+    /// Refreshes the package index, once per run and again if the list of repositories has changed since. A dry run warns
+    /// that a real run would.
     fn refresh(&self, memory: &mut Memory, reason: &Reason, cx: &Context) -> Result<(), PackageError> {
         let sources = self.provider.lists().source;
         if memory.refreshed == Refreshed::With(sources.clone()) {
             return Ok(());
         }
         if cx.mode() == RunMode::Noop {
-            cx.warn(format!("a real run would bring the package lists up to date first: {reason}"));
+            cx.warn(format!("a real run would refresh the package index first: {reason}"));
         } else {
-            match self.provider.refresh(cx) {
+            memory.failure_shown = false;
+            memory.failure = match self.provider.refresh(cx) {
                 Err(error) if error.ends_the_attempt() => return Err(error),
-                Err(error) => cx.warn(format!("the package lists could not be brought up to date: {error}")),
-                Ok(()) => {}
-            }
+                Err(error) => Some(error.to_string()),
+                Ok(()) => None,
+            };
             memory.forget_offers();
         }
         memory.refreshed = Refreshed::With(sources);
@@ -182,6 +182,25 @@ impl Packages {
         }
         Ok(())
     }
+}
+
+/// Returns what a dry run predicts of a package that the package index lacks.
+fn foreseen(want: &Properties, offer: Offer, memory: &Memory, cx: &Context) -> Offer {
+    if cx.mode() != RunMode::Noop {
+        return offer;
+    }
+    // A real run would have refreshed the index by now.
+    if memory.refreshed != Refreshed::NotYet {
+        return Offer::Unforeseen;
+    }
+    if cx.prediction.borrow().may_differ() {
+        cx.warn(format!(
+            "no repository offers `{}` yet; assuming an earlier resource of this run adds one that does",
+            want.name
+        ));
+        return Offer::Unforeseen;
+    }
+    offer
 }
 
 /// How the package manager is called for a package.

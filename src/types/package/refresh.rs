@@ -74,11 +74,11 @@ impl Refresh {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Self::Asked => f.write_str("`refresh: always` asks for it"),
-            Self::NoLists => f.write_str("there are none yet"),
-            Self::SourceChanged(file) => write!(f, "{} has changed since", file.display()),
-            Self::Older(limit) => write!(f, "they are older than {limit}"),
-            Self::NotOffered => f.write_str("they do not have what is wanted"),
+            Self::Asked => f.write_str("`refresh: always` requires it"),
+            Self::NoLists => f.write_str("there is none yet"),
+            Self::SourceChanged(file) => write!(f, "{} is newer", file.display()),
+            Self::Older(limit) => write!(f, "it is older than {limit}"),
+            Self::NotOffered => f.write_str("it does not have the package or version"),
         }
     }
 }

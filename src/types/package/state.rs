@@ -62,6 +62,18 @@ pub(super) struct Standing {
     pub(super) presence: Presence,
     pub(super) hold: Hold,
     pub(super) offer: Offer,
+    pub(super) index: Index,
+}
+
+/// How current the package index is that the offer was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Index {
+    /// This run refreshed it, or had no reason to.
+    Current,
+    /// Refreshing it failed, for this reason.
+    NotRefreshed(String),
+    /// `refresh: never` forbids to refresh it.
+    Kept,
 }
 
 /// How far a package is installed.

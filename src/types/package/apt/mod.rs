@@ -153,7 +153,8 @@ impl PackageProvider for Apt {
 
     fn refresh(&self, cx: &Context) -> Result<(), PackageError> {
         lock::wait(&[LISTS_LOCK], cx)?;
-        self.get.fetch(&["-q", "update"], cx)
+        // Without the option, `apt-get update` exits with 0 if a repository cannot be reached. apt before 2.1.16 ignores it.
+        self.get.fetch(&["-q", "-o", "APT::Update::Error-Mode=any", "update"], cx)
     }
 
     fn transact(&self, transaction: &Transaction, cx: &Context) -> Result<(), PackageError> {
