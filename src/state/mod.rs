@@ -8,6 +8,7 @@ mod archives;
 mod command;
 mod digests;
 mod downloads;
+mod identity;
 mod lock;
 mod pending_refreshes;
 mod processed;
@@ -18,6 +19,8 @@ mod write_journal;
 pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
 pub(crate) use digests::{Digests, Recall};
 pub(crate) use downloads::Downloaded;
+#[allow(unused_imports, reason = "the first user, the history of runs, comes next")]
+pub(crate) use identity::StateIdentity;
 pub(crate) use lock::{Held, Patience, RunLock};
 pub(crate) use pending_refreshes::{Change, Entry, PendingRefresh, RefreshRecords, ScriptSession};
 pub(crate) use processed::Processed;
@@ -197,7 +200,7 @@ fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Vec<u8>>, StateErro
 const NOWHERE: &str = "/nonexistent/ccm";
 
 /// What the program itself puts into its state directory, and put there earlier.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "lock",
     "refreshes.jsonl",
     "unfinished",
@@ -211,6 +214,7 @@ const NAMES: [&str; 13] = [
     "sources",
     AGENT_LOCK,
     AGENT_SOCKET,
+    identity::FILE,
 ];
 
 const AGENT_LOCK: &str = "agent.lock";
