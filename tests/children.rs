@@ -181,6 +181,111 @@ fn what_is_passed_over_takes_its_resources_along() {
     assert!(!world.path("inner").exists());
 }
 
+/// Two roles, each for one kind of machine; `db` also lacks its data, and the file of the third does not exist.
+fn roles() -> World {
+    World::new()
+        .child("roles/web.yaml", &files("    - $W/web: { content: \"${ Data.port }\" }\n"))
+        .child("roles/db.yaml", &files("    - $W/db: { content: \"${ Data.password }\" }\n"))
+        .manifest(
+            "
+data: { port: 80 }
+ccm:
+  resources:
+    - apply:
+        - roles/web.yaml: { control: { if: 'Facts.role == \"web\"' } }
+        - roles/db.yaml: { control: { if: 'Facts.role == \"db\"' } }
+        - roles/mail.yaml: { control: { unless: 'Facts.role != \"mail\"' } }
+",
+        )
+}
+
+#[test]
+fn included_manifest_that_control_switches_off_needs_neither_data_nor_files() {
+    let world = roles();
+    for command in ["apply", "validate"] {
+        world.ccm([command, "site.yaml", "--fact", "role=web"]).run().exits(0);
+    }
+    assert_eq!(world.read("web"), "80");
+    let run = world.ccm(["apply", "site.yaml", "--fact", "role=none", "-v"]).run();
+    run.exits(0).says("apply#roles/db.yaml skipped: control.if is false");
+    run.says("apply#roles/mail.yaml skipped: control.unless is true");
+    world
+        .ccm(["validate", "site.yaml", "--fact", "role=db"])
+        .run()
+        .exits(2)
+        .complains("`Data.password` has no value");
+    world
+        .ccm(["validate", "site.yaml", "--fact", "role=mail"])
+        .run()
+        .exits(2)
+        .complains("roles/mail.yaml: no such file");
+}
+
+#[test]
+fn purge_spares_nothing_that_a_manifest_declares_which_control_switches_off() {
+    let world = World::new()
+        .file("d/old", "")
+        .child("role.yaml", &files("    - $W/d/old: { content: \"\" }\n"))
+        .manifest(
+            "
+- apply: [{ role.yaml: { control: { if: 'Facts.role == \"web\"' } } }]
+- file: [{ $W/d: { ensure: directory, purge: true, $OWN, mode: \"0755\" } }]
+",
+        );
+    world.ccm(["apply", "site.yaml", "--fact", "role=web"]).run().exits(0);
+    assert!(world.path("d/old").exists());
+    world.ccm(["apply", "site.yaml", "--fact", "role=db"]).run().exits(0);
+    assert!(!world.path("d/old").exists());
+}
+
+#[test]
+fn selector_can_name_a_resource_of_a_manifest_that_control_switches_off() {
+    let world = roles();
+    let only = ["apply", "site.yaml", "--only", "file#*/web", "--fact"];
+    world.ccm(only.iter().chain(&["role=web"])).run().exits(0);
+    world.ccm(only.iter().chain(&["role=none"])).run().exits(0).complains(
+        "ccm: no resource is named by `file#*/web`; an included manifest that `control` switches off might declare it\n",
+    );
+}
+
+#[test]
+fn reference_into_a_manifest_that_control_switches_off_is_assumed_to_be_declared_there() {
+    let child = files("    - $W/inner: { content: \"\" }\n");
+    let off = "control: { if: 'false' }";
+    let user = "- exec: [{ /bin/true: { require: [\"file#$W/inner\"], subscribe: \"file#$W/inner\" } }]\n";
+    let world = World::new()
+        .child("web.yaml", &child)
+        .manifest(&format!("- apply: [{{ web.yaml: {{ {off} }} }}]\n{user}"));
+    let inner = world.path("inner").display().to_string();
+    world.apply().exits(0).complains(&format!(
+        "warning: exec#/bin/true: file#{inner} is not declared; assuming that `apply#web.yaml` declares it, which \
+         `control` switches off\n"
+    )).complains("help: refer to `apply#web.yaml`, which is always declared\n");
+    let several = format!("- apply: [{{ web.yaml: {{ {off} }} }}, {{ db.yaml: {{ {off} }} }}]\n{user}");
+    World::new()
+        .manifest(&several)
+        .validate()
+        .exits(0)
+        .complains("assuming that one of 2 manifests declares it, which `control` switches off\n")
+        .complains("help: refer to the `apply` resource, which is always declared\n");
+}
+
+#[test]
+fn included_manifest_is_loaded_if_its_control_reads_a_file_that_could_change() {
+    let world = World::new()
+        .child("web.yaml", &files("    - $W/inner: { content: \"\" }\n"))
+        .beside("on", "no")
+        .manifest(
+            "
+- exec: [{ \"/bin/sh -c 'printf yes >$W/../on'\": {} }]
+- apply: [{ web.yaml: { control: { if: \"file('on') == 'yes'\" } } }]
+",
+        );
+    let run = world.apply();
+    run.exits(0);
+    assert!(world.path("inner").exists(), "{run}");
+}
+
 #[test]
 fn noop_can_only_be_strengthened() {
     let child = files("    - $W/inner: { content: \"\" }\n");

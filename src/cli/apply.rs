@@ -196,12 +196,18 @@ fn load_all(
     if invalid.is_empty() { Ok(manifests) } else { Err(LoadError::Invalid(invalid).into()) }
 }
 
-/// Returns which resources of each manifest are to be applied. What names nothing in any of them is an error.
+/// Returns which resources of each manifest to apply. A selector that names no resource is an error, unless an included
+/// manifest is not loaded that might declare one.
 fn select(selection: &Selection, manifests: &[Manifest]) -> Result<Vec<Selected>, Failure> {
     let resources: Vec<&Resource> =
         manifests.iter().flat_map(|manifest| flattened(&manifest.resources)).collect();
-    if let Some(selector) = selection.unknown(&resources).first() {
-        return Err(Failure::new(format!("no resource is named by `{selector}`")));
+    let is_complete = resources.iter().all(|resource| resource.switched_off.is_none());
+    for selector in selection.unknown(&resources) {
+        let problem = format!("no resource is named by `{selector}`");
+        if is_complete {
+            return Err(Failure::new(problem));
+        }
+        warn(&format!("{problem}; an included manifest that `control` switches off might declare it"));
     }
     Ok(manifests.iter().map(|manifest| selection.select(&manifest.resources)).collect())
 }

@@ -45,6 +45,10 @@ pub(super) fn check<'a>(
     let common = &resource.common;
     let own = resource.own_scope(scope);
     let scope = own.as_ref().unwrap_or(scope);
+    // The conditions of an included manifest decided whether ccm loads it: they do not change afterwards.
+    if let Some(reason) = resource.switched_off {
+        return Gate::Excluded(reason);
+    }
     match common.control.as_ref().map(|control| control.excludes(scope)) {
         Some(Err(error)) => return Gate::Faulty(error),
         Some(Ok(Some(reason))) => return Gate::Excluded(reason),

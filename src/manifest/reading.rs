@@ -11,7 +11,7 @@ use super::{
     ccm_section, check_sections, combine,
     entries::{self, Declared, Read, Told},
     no_resources, not_a_manifest, references,
-    references::Stated,
+    references::{Checked, Stated},
     repetition::Findings,
     rule_files::RuleFiles,
     secret,
@@ -24,14 +24,14 @@ use crate::{
         Host,
         input::{self, InputError},
     },
-    resource::{Child, Completeness, Declaration, Resource, RunMode},
+    resource::{Child, Completeness, Declaration, Management, Resource, RunMode},
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
     vocabulary::has_scheme,
 };
 
 /// The type whose resources are manifests.
-const APPLY: &str = "apply";
+pub(super) const APPLY: &str = "apply";
 
 /// How deep manifests may be inside each other.
 const DEEPEST: usize = 10;
@@ -211,6 +211,9 @@ impl Reading<'_> {
         if declaration.kind.name() != APPLY || declared.completeness != Completeness::Whole {
             return Ok(None);
         }
+        if let Management::Off(_) = declaration.management {
+            return Ok(None);
+        }
         let (origin, chain) = match self.find(declaration, &self.files[parent], provenance, way) {
             Ok(found) => found,
             Err(problem) => {
@@ -286,7 +289,7 @@ impl Reading<'_> {
     pub(super) fn check_references(&mut self) {
         let mut order = Vec::new();
         order_of(&self.files, 0, &[], &mut order);
-        let found = {
+        let Checked { problems, assumed } = {
             let stated: Vec<Stated> = order
                 .iter()
                 .filter_map(|(file, item, within)| {
@@ -297,7 +300,13 @@ impl Reading<'_> {
                 .collect();
             references::check(&stated)
         };
-        for (at, problem) in found {
+        for (at, reference) in assumed {
+            let (file, item, _) = &order[at];
+            if let Some(content) = &mut self.files[*file].content {
+                references::remove(&mut content.items[*item].declared.declaration, &reference);
+            }
+        }
+        for (at, problem) in problems {
             let (file, item, _) = &order[at];
             if let Some(Content { items, findings, .. }) = &mut self.files[*file].content {
                 findings.extend(&items[*item].declared, [problem]);
@@ -318,6 +327,11 @@ impl Reading<'_> {
             let resource = entries::resolve(&declared, &told, &mut findings);
             let child = child.and_then(|child| self.build(child, &declared.declaration));
             if let Some(mut resource) = resource {
+                if let (APPLY, Management::Off(reason)) =
+                    (resource.kind.name(), declared.declaration.management)
+                {
+                    resource.switched_off = Some(reason);
+                }
                 findings.extend(&declared, resource.problems_beside(&folder, &scope));
                 let checks = property(&declared.declaration, "health_checks");
                 findings.extend(&declared, rule_files.check(&resource, checks, &folder));

@@ -2,10 +2,10 @@
 
 use std::{collections::HashMap, fmt::Write};
 
-use super::{entries::Declared, repetition};
+use super::{entries::Declared, reading::APPLY, repetition};
 use crate::{
-    document::{Diagnostic, Entry, Node, Source, Span, closest},
-    resource::{Completeness, Declaration},
+    document::{Diagnostic, Entry, Node, Source, Span, Value, closest},
+    resource::{Completeness, Declaration, Management},
     template::holds_template,
     vocabulary::Reference,
 };
@@ -28,14 +28,23 @@ struct Known {
     hidden: bool,
 }
 
-/// Finds names that are taken twice, and references to nothing or to something that comes later. Names and references
-/// that could not be expanded are left out: what they would have been nobody knows.
-///
-/// Returns each problem with the place of the resource that has it.
-pub(super) fn check(stated: &[Stated]) -> Vec<(usize, Diagnostic)> {
+/// What [`check`] finds.
+#[derive(Default)]
+pub(super) struct Checked {
+    /// Problems, each with the index of the resource that has it.
+    pub(super) problems: Vec<(usize, Diagnostic)>,
+    /// References to resources that are assumed to be in a manifest that is not loaded, with the index of the resource
+    /// that has them.
+    pub(super) assumed: Vec<(usize, Reference)>,
+}
+
+/// Finds names that are taken twice, and references to nothing or to something that comes later. Skips names and references
+/// that could not be expanded.
+pub(super) fn check(stated: &[Stated]) -> Checked {
     let mut known: HashMap<Reference, Known> = HashMap::with_capacity(stated.len());
     let mut nameless: Vec<&str> = Vec::new();
-    let mut problems = Vec::new();
+    let Checked { mut problems, mut assumed } = Checked::default();
+    let unloaded: Vec<&Stated> = stated.iter().filter(|one| is_unloaded(one.declared)).collect();
     for (index, one) in stated.iter().enumerate() {
         let Declared { declaration, completeness, .. } = one.declared;
         let kind = declaration.kind.name();
@@ -64,14 +73,47 @@ pub(super) fn check(stated: &[Stated]) -> Vec<(usize, Diagnostic)> {
     }
     for (index, one) in stated.iter().enumerate() {
         for (reference, span) in references(&one.declared.declaration) {
-            let is_known = known.contains_key(&reference) || !nameless.contains(&reference.kind.as_str());
-            if is_known {
+            let is_declared = known.contains_key(&reference);
+            if !is_declared && !unloaded.is_empty() {
+                problems.push((index, assumption(one, &reference, span, &unloaded)));
+                assumed.push((index, reference));
+            } else if is_declared || !nameless.contains(&reference.kind.as_str()) {
                 let found = problem(index, &reference, span, &known, stated);
                 problems.extend(found.map(|problem| (index, problem)));
             }
         }
     }
-    problems
+    Checked { problems, assumed }
+}
+
+/// Returns whether a resource is an included manifest that ccm did not load.
+fn is_unloaded(Declared { declaration, .. }: &Declared) -> bool {
+    declaration.kind.name() == APPLY && matches!(declaration.management, Management::Off(_))
+}
+
+/// Warns about a reference to a resource that nothing declares, while a manifest is not loaded that might declare it.
+fn assumption(one: &Stated, reference: &Reference, span: Span, unloaded: &[&Stated]) -> Diagnostic {
+    let declaration = &one.declared.declaration;
+    let what = if declaration.is_sensitive() {
+        "a resource that it refers to".to_owned()
+    } else {
+        reference.to_string()
+    };
+    let (which, help) = match unloaded {
+        [only] => {
+            let only = who(&only.declared.declaration);
+            (format!("`{only}`"), format!("refer to `{only}`, which is always declared"))
+        }
+        several => (
+            format!("one of {} manifests", several.len()),
+            format!("refer to the `{APPLY}` resource, which is always declared"),
+        ),
+    };
+    let message = format!(
+        "{}: {what} is not declared; assuming that {which} declares it, which `control` switches off",
+        who(declaration)
+    );
+    Diagnostic::warning("undeclared-reference", message).at(span).with_help(help)
 }
 
 /// Shows another place that matters, which may be in another file.
@@ -171,7 +213,7 @@ fn alias(declaration: &Declaration) -> Option<&Node> {
 
 /// What the declaration refers to. What is no reference at all is found when the resource is read.
 fn references(declaration: &Declaration) -> impl Iterator<Item = (Reference, Span)> {
-    let refers = |entry: &&Entry| matches!(entry.key.as_str(), "require" | "subscribe");
+    let refers = |entry: &&Entry| is_reference_list(entry);
     // One alone needs no list.
     let listed = |entry: &'_ Entry| -> Vec<Node> {
         entry.value.as_seq().map_or_else(|| vec![entry.value.clone()], <[Node]>::to_vec)
@@ -179,4 +221,22 @@ fn references(declaration: &Declaration) -> impl Iterator<Item = (Reference, Spa
     let items = declaration.properties.iter().filter(refers).flat_map(listed);
     let items = items.filter(|item| !holds_template(item));
     items.filter_map(|item| Some((item.as_str()?.parse().ok()?, item.span)))
+}
+
+/// Removes a reference from `require` and `subscribe`.
+pub(super) fn remove(declaration: &mut Declaration, reference: &Reference) {
+    let is_it = |node: &Node| node.as_str().and_then(|text| text.parse().ok()).as_ref() == Some(reference);
+    declaration.properties.retain_mut(|entry| {
+        if !is_reference_list(entry) {
+            return true;
+        }
+        if let Value::Seq(items) = &mut entry.value.value {
+            items.retain(|item| !is_it(item));
+        }
+        !is_it(&entry.value)
+    });
+}
+
+fn is_reference_list(entry: &Entry) -> bool {
+    matches!(entry.key.as_str(), "require" | "subscribe")
 }

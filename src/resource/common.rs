@@ -97,18 +97,20 @@ pub(crate) enum Condition {
     Expression(String),
 }
 
+/// Reasons for which `control` excludes a resource.
+pub(super) const IF_IS_FALSE: &str = "control.if is false";
+pub(super) const UNLESS_IS_TRUE: &str = "control.unless is true";
+
 impl Control {
     /// Why the resource is not managed, if it is not.
     pub(crate) fn excludes(&self, scope: &Scope) -> Result<Option<&'static str>, Error> {
         if let Some(condition) = &self.if_
             && !condition.holds("control.if", scope)?
         {
-            return Ok(Some("control.if is false"));
+            return Ok(Some(IF_IS_FALSE));
         }
         match &self.unless {
-            Some(condition) if condition.holds("control.unless", scope)? => {
-                Ok(Some("control.unless is true"))
-            }
+            Some(condition) if condition.holds("control.unless", scope)? => Ok(Some(UNLESS_IS_TRUE)),
             _ => Ok(None),
         }
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json};
 use super::{
     AnyProperties, AnyType, Child, Common, Error, Warning,
     common::REGISTRATIONS,
-    expansion::Secrecy,
+    expansion::{Management, Secrecy},
     faults::{Faults, named, unknown_provider},
     health_checks::{check_problems, set_late_checks_aside},
     schema,
@@ -36,6 +36,8 @@ pub(crate) struct Declaration {
     pub(crate) element: Option<Element>,
     /// What late properties will be when its turn comes, as far as that could be told.
     pub(crate) foreseen: Vec<Entry>,
+    /// Whether its conditions let ccm manage it.
+    pub(crate) management: Management,
 }
 
 /// A resource that can be applied.
@@ -57,6 +59,8 @@ pub(crate) struct Resource {
     pub(super) places: Places,
     /// The manifest that it stands for, where it does.
     pub(crate) child: Option<Box<Child>>,
+    /// Why its included manifest was not loaded, if `control` excludes it.
+    pub(crate) switched_off: Option<&'static str>,
 }
 
 /// Where a resource and its properties were written.
@@ -86,7 +90,8 @@ impl Declaration {
         name_span: Span,
         properties: Vec<Entry>,
     ) -> Self {
-        Self { kind, name, name_span, properties, element: None, foreseen: Vec::new() }
+        let management = Management::default();
+        Self { kind, name, name_span, properties, element: None, foreseen: Vec::new(), management }
     }
 
     /// Returns whether nothing of it but its name may be shown.
@@ -100,7 +105,7 @@ impl Declaration {
         completeness: Completeness,
         diagnostics: &mut Diagnostics,
     ) -> Option<Resource> {
-        let Self { kind, name, name_span, mut properties, element, mut foreseen } = self;
+        let Self { kind, name, name_span, mut properties, element, mut foreseen, .. } = self;
         let places = Places {
             name: name_span,
             properties: properties.iter().map(|entry| (entry.key.clone(), entry.value.span)).collect(),
@@ -171,6 +176,7 @@ impl Declaration {
             element,
             places,
             child: None,
+            switched_off: None,
         })
     }
 }

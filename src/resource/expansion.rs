@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     AnyProperties, AnyType, Completeness, Declaration, Error, ErrorKind, FieldKind, Makes, Resource,
+    common::{IF_IS_FALSE, UNLESS_IS_TRUE},
     health_checks, schema,
 };
 use crate::{
@@ -35,11 +36,24 @@ struct Earlier {
     anything: bool,
 }
 
-/// Whether a resource will be managed, as far as its conditions tell before the run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Management {
+/// Whether ccm will manage a resource, as far as its conditions are known before the run.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Management {
+    #[default]
     Possible,
-    Off,
+    /// Off now, but a condition reads a file that an earlier resource can change.
+    Unlikely,
+    /// Off in this run, with the reason.
+    Off(&'static str),
+}
+
+/// The values that a condition depends on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Basis {
+    /// Data, machine facts and environment.
+    Constant,
+    /// Files, which earlier resources can change.
+    Files,
 }
 
 impl<'a> Expansion<'a> {
@@ -94,6 +108,7 @@ impl<'a> Expansion<'a> {
             of_properties.push((at, found));
         }
         declaration.foreseen = foreseen;
+        declaration.management = management;
         // Only now it is known whether it is sensitive.
         let secrecy = Secrecy::of(&declaration.properties);
         let mut found = secrecy.uncovered(of_name);
@@ -158,7 +173,7 @@ impl<'a> Expansion<'a> {
             template::expand_properties(value, scope, self.source, diagnostics);
             return None;
         }
-        if management == Management::Off {
+        if management != Management::Possible {
             template::check(value, scope, self.source, diagnostics);
             return None;
         }
@@ -221,26 +236,32 @@ impl<'a> Expansion<'a> {
         let mut management = Management::Possible;
         for entry in control.as_map().unwrap_or_default() {
             let Value::Scalar(scalar) = &entry.value.value else { continue };
-            let holds = match from_node::<bool>(&entry.value) {
-                Ok(holds) => Some(holds),
+            let found = match from_node::<bool>(&entry.value) {
+                Ok(holds) => Some((holds, Basis::Constant)),
                 Err(_) => self.condition(entry, scalar, scope, diagnostics),
             };
-            let is_off = matches!((entry.key.as_str(), holds), ("if", Some(false)) | ("unless", Some(true)));
-            if is_off {
-                management = Management::Off;
-            }
+            let reason = match (entry.key.as_str(), found) {
+                ("if", Some((false, _))) => IF_IS_FALSE,
+                ("unless", Some((true, _))) => UNLESS_IS_TRUE,
+                _ => continue,
+            };
+            management = match (management, found) {
+                (Management::Off(reason), _) => Management::Off(reason),
+                (_, Some((_, Basis::Files))) => Management::Unlikely,
+                _ => Management::Off(reason),
+            };
         }
         management
     }
 
-    /// Returns whether a condition holds; nothing if that cannot be told before the run.
+    /// Returns whether a condition holds and on which basis, or `None` if that is known only in the run.
     fn condition(
         &self,
         Entry { key, value: Node { span, .. }, .. }: &Entry,
         scalar: &Scalar,
         scope: &Scope,
         diagnostics: &mut Diagnostics,
-    ) -> Option<bool> {
+    ) -> Option<(bool, Basis)> {
         let (span, scope) = (*span, scope.before_run().for_turns());
         let place = |error| template_problem(scope.advise(error), scalar, span, self.source);
         let condition = match template::Condition::parse(&scalar.text) {
@@ -256,6 +277,7 @@ impl<'a> Expansion<'a> {
             return None;
         }
         let evaluated = condition.evaluate(&scope);
+        let basis = if scope.take_has_read() { Basis::Files } else { Basis::Constant };
         let waits = scope.take_waits_for_fleet();
         if scope.take_unlearned().is_some() || waits {
             return None;
@@ -271,7 +293,7 @@ impl<'a> Expansion<'a> {
                         format!("control.{key} must give a boolean, not {found}: `{}`", scalar.text);
                     diagnostics.push(Diagnostic::error("invalid-condition", message).at(span));
                 }
-                value.as_bool()
+                value.as_bool().map(|holds| (holds, basis))
             }
             Err(error) => {
                 let is_open = match error.kind.innermost() {

@@ -44,7 +44,7 @@ pub(crate) use effects::{
 pub(crate) use elsewhere::meant_state;
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
-pub(crate) use expansion::Expansion;
+pub(crate) use expansion::{Expansion, Management};
 pub(crate) use health_checks::SECRET as SECRET_IN_CHECKS;
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
 #[cfg(test)]

@@ -268,7 +268,7 @@ impl Scope {
     }
 
     /// Returns whether a file was read since this was last asked.
-    pub(super) fn take_has_read(&self) -> bool {
+    pub(crate) fn take_has_read(&self) -> bool {
         self.has_read.take()
     }
 

@@ -15,7 +15,8 @@ use crate::resource::{
 ///
 /// It is a file, or a folder that holds `manifest.yaml`, relative to the folder of this manifest. It is loaded and checked
 /// together with this one: nothing is touched before all of them are valid. Names are one space: resources of both can
-/// refer to each other. The resource itself failed when something in it failed, and changed when something in it changed.
+/// refer to each other. ccm does not load it if `control` excludes it before the run. The resource itself failed when
+/// something in it failed, and changed when something in it changed.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
     /// The file or folder.
