@@ -1,11 +1,17 @@
 //! Bundles: the same bytes every time, signatures that ssh-keygen agrees with, and agents that take nothing else.
 
-use std::fs;
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use crate::support::{
     Agent, World, has,
     http::{Reply, Server},
-    sh,
+    sh, with_time_enough,
 };
 
 fn packed(world: &World, content: &str) {
@@ -304,4 +310,179 @@ fn an_old_bundle_that_is_replayed_is_refused_also_by_an_agent_that_was_started_a
     publish("3", "newest");
     let agent = Agent::start(&world);
     agent.makes("a", "newest");
+}
+
+/// A site whose bundle a server serves from the test's directory, until the server is switched off.
+fn served(world: &World) -> (Server, Arc<AtomicBool>) {
+    keys(world);
+    let (folder, is_off) = (world.base().to_owned(), Arc::new(AtomicBool::new(false)));
+    let off = Arc::clone(&is_off);
+    let server = Server::start(move |request| {
+        if off.load(Ordering::Relaxed) {
+            return Reply::status(503);
+        }
+        fs::read(folder.join(&request.path[1..])).map_or(Reply::status(404), Reply::body)
+    });
+    (server, is_off)
+}
+
+fn configure(world: &World, server: &Server, more: &str) {
+    let config = format!("manifests: ['{}']\ninterval: 1h\nsplay: 0s\n{more}", server.url("/site.tar.gz"));
+    fs::write(world.base().join("agent.yaml.new"), config).unwrap();
+    fs::rename(world.base().join("agent.yaml.new"), world.base().join("agent.yaml")).unwrap();
+}
+
+fn publish(world: &World, version: &str, content: &str, key: &str) {
+    packed(world, content);
+    build(world, &["--version", version]);
+    world.ccm(["bundle", "sign", "site.tar.gz", "--key", key]).run().exits(0);
+}
+
+fn allow(world: &World, keys: &[&str]) {
+    let lines: Vec<String> = keys.iter().map(|key| format!("echo \"ops $(cat {key}.pub)\"")).collect();
+    sh(&format!("({}) >signers.new; mv signers.new signers", lines.join("; ")), world.base());
+}
+
+/// Waits until the agent refuses its cached content for this reason, and sees that nothing of the content is applied.
+fn refuses_the_cache(world: &World, agent: &Agent, reason: &str) {
+    agent.says("msg=started", 1);
+    agent.until(reason, || {
+        let manifest = &agent.status()["manifests"][0];
+        let problem = manifest["problem"].as_str().unwrap_or_default();
+        manifest["stale"] == true && problem.contains(reason)
+    });
+    fs::write(world.path("a"), "drift").unwrap();
+    world.ccm(["agent", "run"]).run().exits(1);
+    assert_eq!(world.read("a"), "drift", "{}", agent.log());
+}
+
+#[test]
+fn agent_refuses_cached_content_without_a_signature_when_signatures_become_required() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new();
+    let (server, is_off) = served(&world);
+    packed(&world, "unsigned");
+    build(&world, &["--version", "1"]);
+    configure(&world, &server, "poll: 200ms\n");
+    let agent = Agent::start(&world);
+    agent.makes("a", "unsigned");
+    // The setting needs neither a signal nor an answer of the server.
+    is_off.store(true, Ordering::Relaxed);
+    let signed = "poll: 200ms\nrequire_signature: true\nallowed_signers: signers\n";
+    configure(&world, &server, signed);
+    refuses_the_cache(&world, &agent, "it is not signed");
+    agent.end();
+    // Neither does a start.
+    let agent = Agent::start(&world);
+    refuses_the_cache(&world, &agent, "it is not signed");
+    is_off.store(false, Ordering::Relaxed);
+    refuses_the_cache(&world, &agent, "it is not signed");
+    world.ccm(["bundle", "sign", "site.tar.gz", "--key", "key"]).run().exits(0);
+    agent.makes("a", "unsigned");
+    agent.end();
+    is_off.store(true, Ordering::Relaxed);
+    fs::write(world.path("a"), "drift").unwrap();
+    let agent = Agent::start(&world);
+    agent.makes("a", "unsigned");
+}
+
+#[test]
+fn agent_refuses_cached_content_when_its_key_is_removed_until_an_allowed_key_signs_it() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new();
+    let (server, is_off) = served(&world);
+    publish(&world, "1", "one", "key");
+    let config = |poll: &str| {
+        let more = format!("poll: {poll}\nrequire_signature: true\nallowed_signers: signers\n");
+        configure(&world, &server, &more);
+    };
+    config("1h");
+    let agent = Agent::start(&world);
+    agent.makes("a", "one");
+    // The file is watched: neither the next poll nor the next run is near.
+    is_off.store(true, Ordering::Relaxed);
+    allow(&world, &["other"]);
+    refuses_the_cache(&world, &agent, "not among the allowed signers");
+    allow(&world, &["other", "key"]);
+    agent.makes("a", "one");
+    allow(&world, &["other"]);
+    refuses_the_cache(&world, &agent, "not among the allowed signers");
+    agent.end();
+    // An agent verifies its cache when it starts.
+    let agent = Agent::start(&world);
+    refuses_the_cache(&world, &agent, "not among the allowed signers");
+    agent.end();
+    is_off.store(false, Ordering::Relaxed);
+    config("200ms");
+    let agent = Agent::start(&world);
+    refuses_the_cache(&world, &agent, "not among the allowed signers");
+    world.ccm(["bundle", "sign", "site.tar.gz", "--key", "other"]).run().exits(0);
+    agent.makes("a", "one");
+    agent.tells("/manifests/0/stale", false);
+}
+
+#[test]
+fn agent_takes_a_new_signature_over_the_current_content_before_the_old_key_is_removed() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new();
+    let (server, is_off) = served(&world);
+    publish(&world, "1", "one", "key");
+    configure(&world, &server, "poll: 200ms\nrequire_signature: true\nallowed_signers: signers\n");
+    allow(&world, &["key", "other"]);
+    let agent = Agent::start(&world);
+    agent.makes("a", "one");
+    let record = || {
+        let sources = fs::read_dir(world.base().join("state/sources")).unwrap().flatten();
+        sources
+            .map(|source| fs::read_to_string(source.path().join("record.json")).unwrap())
+            .collect::<String>()
+    };
+    let old = record();
+    world.ccm(["bundle", "sign", "site.tar.gz", "--key", "other"]).run().exits(0);
+    agent.until("the new signature", || record() != old);
+    is_off.store(true, Ordering::Relaxed);
+    allow(&world, &["other"]);
+    fs::write(world.path("a"), "drift").unwrap();
+    agent.makes("a", "one");
+    agent.end();
+    fs::write(world.path("a"), "drift").unwrap();
+    let agent = Agent::start(&world);
+    agent.makes("a", "one");
+}
+
+#[test]
+fn agent_refuses_cached_content_at_the_next_run_when_its_key_expires() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    with_time_enough(|limit| {
+        let world = World::new();
+        let (server, _) = served(&world);
+        publish(&world, "1", "one", "key");
+        let limit = limit.replace('s', " seconds").replace('m', " minutes");
+        sh(
+            &format!(
+                "until=$(date -u -d '{limit}' +%Y%m%d%H%M%SZ)
+                 echo \"ops valid-before=\\\"$until\\\" $(cat key.pub)\" >signers"
+            ),
+            world.base(),
+        );
+        configure(&world, &server, "poll: 1h\nrequire_signature: true\nallowed_signers: signers\n");
+        let agent = Agent::start(&world);
+        agent.says("msg=started", 1);
+        // Nothing but the clock changes.
+        agent.until("the key to expire", || {
+            world.ccm(["agent", "run"]).run();
+            agent.status()["manifests"][0]["stale"] == true
+        });
+        refuses_the_cache(&world, &agent, "not valid at this time");
+        // The attempt counts if the content was accepted before.
+        (agent.count("cached content is refused") == 1).then_some(())
+    });
 }

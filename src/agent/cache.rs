@@ -12,7 +12,7 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::source::{Address, Arrival, Seen, Version};
+use super::source::{Address, Arrival, Seen, Version, hash_of};
 use crate::{
     bundle::Label,
     host::files::{Attributes, FileError, PrivateFolder},
@@ -52,6 +52,9 @@ pub(crate) struct Good {
     /// What a signed bundle says of itself.
     #[serde(default)]
     pub(crate) label: Option<Label>,
+    /// The signature that was verified, in its armor; none if none was required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<String>,
 }
 
 /// Content that did not pass, and why.
@@ -91,7 +94,7 @@ impl Shelf {
         Seen {
             version: good.and_then(|good| good.version.clone()),
             digest: good.map(|good| good.digest.clone()),
-            signature: None,
+            signature: good.and_then(|good| good.signature.as_ref()).map(|text| hash_of(text.as_bytes())),
         }
     }
 
@@ -108,17 +111,29 @@ impl Shelf {
         Ok(Stored { path: self.folder.path().join(&name), name, version, digest })
     }
 
-    /// Puts stored content in force.
-    pub(crate) fn accept(&mut self, stored: &Stored, label: Option<Label>) -> Result<(), FileError> {
+    /// Records stored content as the current content, with the label and the signature that were verified.
+    pub(crate) fn accept(
+        &mut self,
+        stored: &Stored,
+        label: Option<Label>,
+        signature: Option<String>,
+    ) -> Result<(), FileError> {
         let good = Good {
             content: stored.name.clone(),
             digest: stored.digest.clone(),
             version: stored.version.clone(),
             fetched: Timestamp::now(),
             label,
+            signature,
         };
         self.write(Record { good: Some(good), refused: None, ..self.record.clone() })?;
         self.tidy(&[])
+    }
+
+    /// Records another signature over the current content.
+    pub(crate) fn replace_signature(&mut self, signature: String) -> Result<(), FileError> {
+        let good = self.record.good.clone().map(|good| Good { signature: Some(signature), ..good });
+        self.write(Record { good, ..self.record.clone() })
     }
 
     /// Keeps in mind that stored content is not to be used.

@@ -61,7 +61,8 @@ pub(crate) struct Written {
     pub(crate) metrics: Option<String>,
     /// The port on which metrics are served on all interfaces; 0 is none. `metrics: 127.0.0.1:N` is safer.
     pub(crate) monitor_port: u16,
-    /// Whether only signed bundles and data are taken from remote sources.
+    /// If true, the agent applies only signed bundles and data from remote sources. The agent verifies its cache as well: at start,
+    /// in every complete run, and when `allowed_signers` or this setting changes.
     pub(crate) require_signature: bool,
     /// The file with the keys that may sign, in the format of ssh-keygen's allowed signers: a path, absolute or relative to this
     /// file.

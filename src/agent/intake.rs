@@ -4,7 +4,11 @@
 //! not pass is told once and kept out until something changes that it is loaded with: its own source, or another one.
 //! Data and manifests that fit only each other are taken together.
 
-use std::{collections::BTreeSet, io, path::Path};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+};
 
 use jiff::Timestamp;
 
@@ -15,7 +19,9 @@ use super::{
     log::Log,
     mailbox::Sender,
     opening::Openings,
-    source::{Address, Arrival, FetchError, Fetcher, News, Orders, Purpose, SPREAD, Signatures, fetch_local},
+    source::{
+        Address, Arrival, FetchError, Fetcher, News, Orders, Purpose, SPREAD, Seen, Signatures, fetch_local,
+    },
 };
 use crate::{
     bundle::{AllowedSigners, Label, Signature},
@@ -27,8 +33,24 @@ use crate::{
 /// All sources, the data first if there is any.
 pub(crate) struct Intake {
     pub(crate) slots: Vec<Slot>,
-    /// Who may sign, if what comes from far away must be signed.
-    signers: Option<std::path::PathBuf>,
+    /// Keys that can sign, if content of other machines must be signed.
+    signers: Option<SignersFile>,
+}
+
+/// The file of allowed signers.
+struct SignersFile {
+    path: PathBuf,
+    /// Its text when the agent last verified all content with it.
+    text: Vec<u8>,
+}
+
+/// When signatures are verified again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verify {
+    /// In any case: the time at which a key was valid can be over.
+    Always,
+    /// If the file of allowed signers changed.
+    IfSignersChanged,
 }
 
 /// One source, and what is in force of it.
@@ -47,8 +69,8 @@ pub(crate) struct Slot {
     pub(crate) away: Option<String>,
     /// Why its newest content is not in force.
     pub(crate) refused: Option<String>,
-    /// What the file of allowed signers held when content was last verified.
-    signers: Option<Vec<u8>>,
+    /// Why the last good content is not used: its signature is missing or no longer valid.
+    unverified: Option<String>,
 }
 
 /// Content that is not in force yet, or was refused.
@@ -56,6 +78,7 @@ struct Candidate {
     content: Content,
     stored: Stored,
     label: Option<Label>,
+    signature: Option<String>,
 }
 
 /// What is asked whether content can be loaded.
@@ -85,7 +108,7 @@ impl Intake {
         tell: &dyn Fn(usize) -> Sender<News>,
         workshop: Workshop,
     ) -> Result<Self, String> {
-        let signers = config.signers.as_ref().map(|signers| signers.path.clone());
+        let signers = config.signers.as_ref().map(|signers| SignersFile::read(&signers.path));
         let spread = if config.splay.is_zero() { config.splay } else { SPREAD };
         let mut slots = Vec::new();
         for (number, (address, purpose)) in config.sources().enumerate() {
@@ -100,14 +123,17 @@ impl Intake {
                 is_asked: false,
                 away: None,
                 refused: shelf.record().refused.as_ref().map(|refused| refused.reason.clone()),
-                signers: None,
+                unverified: None,
                 shelf,
             };
-            slot.restore(workshop);
+            match signers.as_ref().filter(|_| !address.is_local()) {
+                Some(signers) => drop(slot.verify_again(&signers.path, workshop)),
+                None => slot.restore(workshop),
+            }
             if !address.is_local() {
                 let orders = Orders {
                     folder: slot.shelf.path().to_owned(),
-                    seen: slot.shelf.seen(),
+                    seen: slot.seen_by(signers.as_ref()),
                     poll: config.written.poll.as_std(),
                     spread,
                     signatures: if signers.is_some() { Signatures::Wanted } else { Signatures::Unwanted },
@@ -122,7 +148,7 @@ impl Intake {
 
     /// Takes in what a source far away has told.
     pub(crate) fn news(&mut self, number: usize, news: News, workshop: Workshop) {
-        let signers = self.signers.as_deref();
+        let signers = self.signers.as_ref().map(|signers| signers.path.as_path());
         if let Some(slot) = self.slots.get_mut(number) {
             slot.is_asked = true;
             slot.news(news, signers, workshop);
@@ -150,6 +176,37 @@ impl Intake {
                 fetcher.forget();
             }
             fetcher.ask();
+        }
+    }
+
+    /// Verifies the signature of all current content again, and fetches refused content again if other keys can sign now. Returns
+    /// the manifests whose content, or whose data, is valid again.
+    pub(crate) fn verify_again(&mut self, when: Verify, workshop: Workshop) -> BTreeSet<usize> {
+        let Some(signers) = &mut self.signers else { return BTreeSet::new() };
+        let text = SignersFile::text(&signers.path);
+        let is_changed = text != signers.text;
+        if when == Verify::IfSignersChanged && !is_changed {
+            return BTreeSet::new();
+        }
+        signers.text = text;
+        let path = signers.path.clone();
+        let mut restored = BTreeSet::new();
+        for (number, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| !slot.address.is_local()) {
+            if slot.verify_again(&path, workshop) {
+                restored.insert(number);
+            }
+            if is_changed && (slot.refused.is_some() || slot.unverified.is_some() || slot.candidate.is_some())
+            {
+                slot.candidate = None;
+                slot.fetch_again();
+                slot.fetcher.as_ref().inspect(|fetcher| fetcher.ask());
+            }
+        }
+        let all = self.manifests().count();
+        match self.slots.len() - all {
+            0 => restored,
+            _ if restored.contains(&0) => (0..all).collect(),
+            _ => restored.into_iter().map(|number| number - 1).collect(),
         }
     }
 
@@ -251,7 +308,71 @@ impl Intake {
     }
 }
 
+impl SignersFile {
+    fn read(path: &Path) -> Self {
+        Self { path: path.to_owned(), text: Self::text(path) }
+    }
+
+    /// Returns the text of the file, empty if the file cannot be read: verifying a signature then reports the reason.
+    fn text(path: &Path) -> Vec<u8> {
+        AllowedSigners::text(path).unwrap_or_default()
+    }
+}
+
 impl Slot {
+    /// Verifies the signature of the cached content. Content that no longer verifies stays on disk, because other keys can sign
+    /// later, and because its version keeps older content out. Returns whether content is valid again.
+    fn verify_again(&mut self, signers: &Path, workshop: Workshop) -> bool {
+        let log = workshop.log;
+        let Some((file, good)) = self.shelf.good() else { return false };
+        let verified = match &good.signature {
+            Some(signature) => crate::host::input::open_file(&file)
+                .map_err(|error| error.to_string())
+                .and_then(|file| verify(file, signature.as_bytes(), signers)),
+            None => Err("it is not signed".to_owned()),
+        };
+        match verified {
+            Ok(()) => {
+                let was_unverified = self.unverified.take().is_some();
+                if !self.is_in_force() {
+                    self.restore(workshop);
+                }
+                if was_unverified && self.is_in_force() {
+                    log.info(
+                        "the signature of the cached content is valid again",
+                        &[("source", &self.address)],
+                    );
+                }
+                was_unverified && self.is_in_force()
+            }
+            Err(reason) => {
+                if self.unverified.as_ref() != Some(&reason) {
+                    let effect =
+                        "nothing of this source is applied until its content is signed by an allowed key";
+                    log.error(
+                        "cached content is refused",
+                        &[("source", &self.address), ("error", &reason), ("effect", &effect)],
+                    );
+                }
+                if self.in_force.take().is_some() {
+                    self.fetch_again();
+                    self.fetcher.as_ref().inspect(|fetcher| fetcher.ask());
+                }
+                self.unverified = Some(reason);
+                false
+            }
+        }
+    }
+
+    /// Returns what need not be fetched again.
+    fn seen_by(&self, signers: Option<&SignersFile>) -> Seen {
+        match signers {
+            Some(_) if self.unverified.is_some() => Seen::default(),
+            Some(_) => self.shelf.seen(),
+            None => Seen { signature: None, ..self.shelf.seen() },
+        }
+    }
+
     /// Takes in force what the cache holds.
     fn restore(&mut self, workshop: Workshop) {
         let Some((file, _)) = self.shelf.good() else { return };
@@ -272,7 +393,12 @@ impl Slot {
 
     /// Whether what is in force may be older than what the source has.
     pub(crate) fn is_stale(&self) -> bool {
-        self.away.is_some() || self.refused.is_some()
+        self.problem().is_some()
+    }
+
+    /// Returns why the source is stale.
+    pub(crate) fn problem(&self) -> Option<&String> {
+        self.unverified.as_ref().or(self.refused.as_ref()).or(self.away.as_ref())
     }
 
     pub(crate) fn digest(&self) -> Option<&str> {
@@ -299,9 +425,6 @@ impl Slot {
                 if self.away.take().is_some() {
                     log.info("the source is back", &[("source", &self.address)]);
                 }
-                if let Some(signers) = signers {
-                    self.judge_again(signers);
-                }
             }
             News::Failed(FetchError::Interrupted) => {}
             News::Failed(error) => {
@@ -321,11 +444,11 @@ impl Slot {
             }
             News::Arrived(arrival) => {
                 self.away = None;
-                if self.digest() == Some(&arrival.digest) {
+                if self.digest() == Some(&arrival.digest) && self.is_in_force() {
+                    self.take_signature(&arrival, signers);
                     self.forget_refused(log);
                     return;
                 }
-                self.signers = signers.map(held);
                 let (digest, version) = (arrival.digest.clone(), arrival.version.clone());
                 match self.prepare(*arrival, signers, workshop) {
                     Ok(candidate) => self.candidate = Some(candidate),
@@ -355,7 +478,7 @@ impl Slot {
         workshop: Workshop,
     ) -> Result<Candidate, Unusable> {
         let signature = signers.map(|signers| Self::verify(&arrival, signers));
-        signature.transpose().map_err(Unusable::Bad)?;
+        let signature = signature.transpose().map_err(Unusable::Bad)?;
         let stored = self.shelf.store(arrival).map_err(|error| Unusable::Unwritten(error.to_string()))?;
         let kind = archive_format(&self.address, self.purpose, &stored.path).map_err(|error| bad(&error))?;
         let label = match kind.filter(|_| signers.is_some()) {
@@ -367,10 +490,19 @@ impl Slot {
             None => None,
         };
         let content = Content::open(&self.address, self.purpose, &stored.path, workshop.host, workshop.state);
-        Ok(Candidate { content: content.map_err(|error| bad(&error))?, stored, label })
+        Ok(Candidate { content: content.map_err(|error| bad(&error))?, stored, label, signature })
     }
 
-    fn verify(arrival: &Arrival, signers: &Path) -> Result<(), String> {
+    /// Keeps another valid signature over the current content: the key of the old one can be removed next.
+    fn take_signature(&mut self, arrival: &Arrival, signers: Option<&Path>) {
+        if let Some(Ok(signature)) = signers.map(|signers| Self::verify(arrival, signers)) {
+            // A signature that cannot be recorded is fetched again after a restart.
+            let _ = self.shelf.replace_signature(signature);
+        }
+    }
+
+    /// Verifies content that has arrived, and returns its signature.
+    fn verify(arrival: &Arrival, signers: &Path) -> Result<String, String> {
         use std::io::Seek;
         let signature = match &arrival.signature {
             Some(Ok(signature)) => signature,
@@ -379,9 +511,8 @@ impl Slot {
         };
         let mut file = arrival.draft.file();
         file.rewind().map_err(|error| error.to_string())?;
-        let signers = AllowedSigners::read(signers).map_err(|error| error.to_string())?;
-        let signature = Signature::parse(signature).map_err(|error| error.to_string())?;
-        signature.verify(file, &signers, Timestamp::now()).map(drop).map_err(|error| error.to_string())
+        verify(file, signature, signers)?;
+        Ok(String::from_utf8_lossy(signature).into_owned())
     }
 
     fn check_label(&self, file: &Path, kind: ArchiveFormat) -> Result<Label, String> {
@@ -396,8 +527,10 @@ impl Slot {
 
     /// Puts what waits in force; says whether that went well.
     fn accept(&mut self, log: &dyn Log) -> bool {
-        let Some(Candidate { content, stored, label }) = self.candidate.take() else { return false };
-        match self.shelf.accept(&stored, label) {
+        let Some(Candidate { content, stored, label, signature }) = self.candidate.take() else {
+            return false;
+        };
+        match self.shelf.accept(&stored, label, signature) {
             Ok(()) => {
                 log.info(
                     "new content is in force",
@@ -405,6 +538,7 @@ impl Slot {
                 );
                 self.in_force = Some(content);
                 self.refused = None;
+                self.unverified = None;
                 true
             }
             Err(error) => {
@@ -413,17 +547,6 @@ impl Slot {
                 self.fetch_again();
                 false
             }
-        }
-    }
-
-    /// Fetches what was refused again if others may sign now.
-    fn judge_again(&mut self, signers: &Path) {
-        if let (Some(_), Some(known), Some(fetcher)) = (&self.refused, &self.signers, &self.fetcher)
-            && *known != held(signers)
-        {
-            self.signers = None;
-            fetcher.forget();
-            fetcher.ask();
         }
     }
 
@@ -474,9 +597,11 @@ impl Slot {
     }
 }
 
-/// Returns what the file of allowed signers holds. One that cannot be read holds nothing: reading it for a signature tells why.
-fn held(signers: &Path) -> Vec<u8> {
-    AllowedSigners::text(signers).unwrap_or_default()
+/// Verifies that an allowed signer made a signature over a file.
+fn verify(file: impl io::Read, signature: &[u8], signers: &Path) -> Result<(), String> {
+    let signers = AllowedSigners::read(signers).map_err(|error| error.to_string())?;
+    let signature = Signature::parse(signature).map_err(|error| error.to_string())?;
+    signature.verify(file, &signers, Timestamp::now()).map(drop).map_err(|error| error.to_string())
 }
 
 /// Why content cannot be used.

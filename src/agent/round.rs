@@ -243,7 +243,7 @@ impl Round<'_> {
             let Some((_, extent)) = extents.iter().find(|(wanted, _)| *wanted == number) else { continue };
             let location = slot.location(inputs.limits.document);
             let Some(location) = location else {
-                let reason = slot.refused.as_ref().or(slot.away.as_ref()).cloned();
+                let reason = slot.problem().cloned();
                 let reason = reason.unwrap_or_else(|| "it was not fetched yet".to_owned());
                 self.log
                     .warn("the manifest is not applied", &[("source", &slot.address), ("error", &reason)]);

@@ -73,7 +73,7 @@ impl SourceStatus {
             digest: slot.digest().map(str::to_owned),
             fetched: slot.fetched(),
             stale: slot.is_stale(),
-            problem: slot.refused.clone().or_else(|| slot.away.clone()),
+            problem: slot.problem().cloned(),
             last_run: last.map(|(at, _)| *at),
             failed: outcome.map(|outcome| outcome.failed).unwrap_or_default(),
             health,

@@ -49,6 +49,10 @@ enum Target {
     Resource { manifest: u32, place: u32, part: Part },
     /// A source of this machine, by its number.
     Source(u32),
+    /// The file of allowed signers.
+    Signers,
+    /// The agent's configuration.
+    Configuration,
 }
 
 /// What of a resource an event concerns.
@@ -67,13 +71,20 @@ pub(crate) struct Drift {
     /// Resources of which something else may be wanted now: that is no drift.
     pub(crate) renewed: BTreeSet<Subject>,
     pub(crate) sources: BTreeSet<usize>,
+    /// The file of allowed signers may have changed.
+    pub(crate) signers: bool,
+    /// The agent's configuration may have changed.
+    pub(crate) configuration: bool,
     /// More happened than could be told: anything may have drifted.
     pub(crate) anything: bool,
 }
 
 impl Drift {
     pub(crate) fn is_empty(&self) -> bool {
-        self.subjects.is_empty() && self.renewed.is_empty() && self.sources.is_empty() && !self.anything
+        self.subjects.is_empty()
+            && self.renewed.is_empty()
+            && self.sources.is_empty()
+            && !(self.signers || self.configuration || self.anything)
     }
 }
 
@@ -195,8 +206,22 @@ impl Watching {
 
     /// Watches a source of this machine.
     pub(crate) fn add_source(&mut self, number: usize, path: &Path) {
-        let target = Target::Source(u32::try_from(number).unwrap_or(u32::MAX));
+        self.add(path, Target::Source(u32::try_from(number).unwrap_or(u32::MAX)));
+    }
+
+    /// Watches the file of allowed signers.
+    pub(crate) fn add_signers(&mut self, path: &Path) {
+        self.add(path, Target::Signers);
+    }
+
+    /// Watches the agent's configuration.
+    pub(crate) fn add_configuration(&mut self, path: &Path) {
+        self.add(path, Target::Configuration);
+    }
+
+    fn add(&mut self, path: &Path, target: Target) {
         self.insert(path, target, &mut HashMap::new());
+        self.renew();
     }
 
     /// Watches what the resources of a manifest depend on, and no more what they depended on before.
@@ -358,6 +383,8 @@ impl Watching {
                 Target::Source(number) => {
                     drift.sources.insert(number as usize);
                 }
+                Target::Signers => drift.signers = true,
+                Target::Configuration => drift.configuration = true,
                 Target::Resource { manifest, place, part } => {
                     let manifest = manifest as usize;
                     let resource = self.wanted.get(manifest).and_then(|wanted| wanted.resource(place));

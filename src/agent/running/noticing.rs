@@ -1,13 +1,16 @@
 //! Takes in what sources, callers and the machine tell.
 
-use std::time::{Duration, Instant};
+use std::{
+    mem::take,
+    time::{Duration, Instant},
+};
 
 use super::{Agent, Message, round};
 use crate::{
     agent::{
         apart::apart,
         due::Cause,
-        intake::Workshop,
+        intake::{Verify, Workshop},
         metrics,
         source::{News, Purpose},
         watching::{Drift, OwnWrites, Watching},
@@ -31,6 +34,7 @@ impl Agent<'_> {
                 }
                 Message::News(generation, number, news) if generation == self.generation => {
                     self.count_news(number, &news);
+                    self.verify_again(Verify::IfSignersChanged, &host);
                     let is_new = matches!(news, News::Arrived(_));
                     let workshop =
                         Workshop { host: &host, state: self.setting.state, log: &*self.setting.log };
@@ -72,6 +76,13 @@ impl Agent<'_> {
         }
     }
 
+    /// Verifies signatures again, and applies the manifests that are valid again.
+    pub(super) fn verify_again(&mut self, when: Verify, host: &Host) {
+        let workshop = Workshop { host, state: self.setting.state, log: &*self.setting.log };
+        let restored = self.intake.verify_again(when, workshop);
+        self.due.manifests.extend(restored);
+    }
+
     /// Takes in what happened on the machine.
     pub(super) fn notice(&mut self) {
         let drift = self.watching.as_mut().map(|watching| watching.drift(&OwnWrites::default()));
@@ -109,7 +120,16 @@ impl Agent<'_> {
         }
     }
 
-    pub(super) fn take_drift(&mut self, drift: Drift) {
+    pub(super) fn take_drift(&mut self, mut drift: Drift) {
+        // After a reload, everything is due, and the numbers of manifests can differ.
+        if take(&mut drift.configuration) && self.reload_if_signers_differ() {
+            return;
+        }
+        if take(&mut drift.signers) {
+            let host = self.host();
+            self.verify_again(Verify::IfSignersChanged, &host);
+            self.publish();
+        }
         if drift.is_empty() {
             return;
         }

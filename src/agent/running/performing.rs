@@ -9,7 +9,7 @@ use crate::{
     agent::{
         chance,
         due::{Cause, Plan},
-        intake::Workshop,
+        intake::{Verify, Workshop},
         metrics,
         pauses::Repair,
         round::Outcome,
@@ -23,7 +23,10 @@ impl Agent<'_> {
     pub(super) fn perform(&mut self) {
         let busy = self.setting.service_manager.busy();
         let host = self.host();
-        if self.due.everything.is_some() {
+        let is_everything = self.due.everything.is_some();
+        let when = if is_everything { Verify::Always } else { Verify::IfSignersChanged };
+        self.verify_again(when, &host);
+        if is_everything {
             let workshop = Workshop { host: &host, state: self.setting.state, log: &*self.setting.log };
             self.intake.look_at_local(workshop);
             if self.intake.has_candidates() {

@@ -53,6 +53,17 @@ impl Agent<'_> {
         self.setting.service_manager.ready();
     }
 
+    /// Reloads the configuration if it now requires other signatures: that must not wait for a signal. Returns whether it does.
+    pub(super) fn reload_if_signers_differ(&mut self) -> bool {
+        let path = |config: &Config| config.signers.as_ref().map(|signers| signers.path.clone());
+        let new = self.setting.surroundings.configuration();
+        let differs = new.is_ok_and(|new| path(&new) != path(&self.config));
+        if differs {
+            self.reload();
+        }
+        differs
+    }
+
     /// Opens what another configuration asks for. Of NATS, what is the same stays.
     fn open_all(&mut self, config: &Config) -> Result<Intake, String> {
         let Setting { surroundings, state, log, .. } = &self.setting;
@@ -110,6 +121,10 @@ pub(super) fn watch(setting: &Setting, config: &Config, intake: &Intake) -> Opti
         if let Address::Path(path) = &slot.address {
             watching.add_source(number, &LocalSource(path.clone()).file());
         }
+    }
+    watching.add_configuration(&config.path);
+    if let Some(signers) = &config.signers {
+        watching.add_signers(&signers.path);
     }
     Some(watching)
 }

@@ -199,7 +199,8 @@ impl Asking {
     }
 }
 
-fn hash_of(bytes: &[u8]) -> String {
+/// Returns the SHA-256 of some bytes in hexadecimal.
+pub(crate) fn hash_of(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 
 pub(crate) use self::{
     address::{Address, Purpose},
-    fetcher::{Arrival, Fetcher, News, Orders, SPREAD, Seen, Signatures, fetch_local},
+    fetcher::{Arrival, Fetcher, News, Orders, SPREAD, Seen, Signatures, fetch_local, hash_of},
     http::HttpSource,
     local::LocalSource,
     nats::NatsSource,
