@@ -203,7 +203,8 @@ impl Round<'_> {
     fn look_again(&self, site: Site, manifest: usize, repaired: &[Repair]) -> Vec<Subject> {
         let repaired: HashSet<&Reference> = repaired.iter().map(|repair| &repair.subject.resource).collect();
         // What a command is for, it does once: that it would run again tells nothing.
-        let states = flattened(site.resources).into_iter().filter(|resource| !resource.kind.refreshes());
+        let states =
+            flattened(site.resources).into_iter().filter(|resource| !resource.kind.behavior().refreshes);
         let names: HashSet<Reference> =
             states.map(Resource::reference).filter(|name| repaired.contains(name)).collect();
         if names.is_empty() {

@@ -255,7 +255,8 @@ pub(super) fn homes_of(word: &str) -> Vec<String> {
     let homes = |alias: &Alias| match alias.word {
         // Not every type is refreshed.
         Word::Flag { of: "subscribe", .. } => {
-            let kinds = types::TYPES.iter().filter(|kind| kind.refreshes() && kind.stands_alone());
+            let kinds =
+                types::TYPES.iter().filter(|kind| kind.behavior().refreshes && kind.behavior().stands_alone);
             kinds.map(|kind| format!("ccm ensure {}", kind.name())).collect()
         }
         _ => vec![format!("ccm {}", alias.of).trim_end().to_owned()],

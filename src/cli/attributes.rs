@@ -17,8 +17,14 @@ pub(super) fn complete(declaration: &mut Declaration) {
         return;
     }
     let kind = if ensure.as_deref() == Some("directory") { FileKind::Directory } else { FileKind::File };
-    let missing: Vec<&str> =
-        declaration.kind.keeps().iter().copied().filter(|key| given(declaration, key).is_none()).collect();
+    let missing: Vec<&str> = declaration
+        .kind
+        .behavior()
+        .keeps
+        .iter()
+        .copied()
+        .filter(|key| given(declaration, key).is_none())
+        .collect();
     if missing.is_empty() {
         return;
     }

@@ -48,7 +48,9 @@ pub(super) fn command() -> Command {
         .disable_help_subcommand(true)
         .defer(|command| {
             let command = command
-                .subcommands(types::TYPES.iter().filter(|kind| kind.stands_alone()).map(|kind| listed(*kind)))
+                .subcommands(
+                    types::TYPES.iter().filter(|kind| kind.behavior().stands_alone).map(|kind| listed(*kind)),
+                )
                 .subcommand(api::command());
             with_aliases(command.args(before_the_type()), "ensure")
         })

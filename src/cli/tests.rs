@@ -45,7 +45,7 @@ fn no_two_flags_of_a_command_clash() {
 
 #[test]
 fn examples_mean_the_same_when_they_are_given_as_flags() {
-    for kind in TYPES.iter().filter(|kind| kind.stands_alone()) {
+    for kind in TYPES.iter().filter(|kind| kind.behavior().stands_alone) {
         for example in kind.examples() {
             for declaration in declarations(example.manifest).unwrap() {
                 let words = shell_words::split(&flags::spelled(&declaration).join(" ")).unwrap();
@@ -58,7 +58,7 @@ fn examples_mean_the_same_when_they_are_given_as_flags() {
 
 #[test]
 fn examples_in_help_can_be_pasted_on_any_width() {
-    for kind in TYPES.iter().filter(|kind| kind.stands_alone()) {
+    for kind in TYPES.iter().filter(|kind| kind.behavior().stands_alone) {
         for width in [40, 80, 200] {
             let mut command = command().term_width(width);
             let error =

@@ -14,7 +14,7 @@ use crate::{
     redaction::Redactor,
     resource::{
         AnyProperties, AnyState, Common, Context, Difference, Effects, Error, ErrorKind, History,
-        PlannedChange, Prediction, Provider, Resource, Retry, Trigger,
+        PlannedChange, Prediction, Properties, Provider, Resource, Retry, Trigger,
     },
     state::{LocalState, RunLock},
     template::Scope,
@@ -120,7 +120,7 @@ impl Attempts<'_> {
             return outcome;
         }
         let shared = &mut Shared { refreshes, grouped };
-        let tries = common.tries.map_or(self.resource.kind.tries(), Into::into);
+        let tries = common.tries.map_or(self.resource.kind.behavior().tries, Into::into);
         // In a dry run nothing changes between two attempts.
         let tries = if self.settings.mode == RunMode::Noop { 1 } else { tries };
         for left in (0..tries).rev() {
@@ -193,7 +193,9 @@ impl Attempts<'_> {
         cx.tick()?;
         let have = match seen {
             Some(Sight { state, warnings }) => {
-                wanted.turn(on, cx);
+                if let Some(ahead) = wanted.read_ahead() {
+                    ahead.reached(on, cx);
+                }
                 for warning in warnings {
                     cx.warn(warning);
                 }
@@ -286,13 +288,14 @@ impl Attempts<'_> {
     /// give may yet change: when their turns come it is compared with what was begun. The time limit of one is not for
     /// the others.
     fn prepare(&self, cx: &Context) {
+        let Some(preparation) = self.wanted.preparation() else { return };
         if self.resource.common.timeout.is_some() {
             return;
         }
         let expanded: [OnceCell<_>; AHEAD] = [const { OnceCell::new() }; AHEAD];
         let early = self.next.iter().take_while(|next| self.is_certain(next)).zip(&expanded);
         let mut next = early.map_while(|(next, expanded)| self.wanted_early(next, expanded));
-        self.wanted.prepare(&mut next, self.provider, cx);
+        preparation.prepare(&mut next, self.provider, cx);
     }
 
     /// Whether the turn of a following resource is certain to come, and to be like this one.
@@ -306,10 +309,10 @@ impl Attempts<'_> {
         &self,
         next: &'n Resource,
         expanded: &'n OnceCell<Box<dyn AnyProperties>>,
-    ) -> Option<&'n dyn AnyProperties> {
+    ) -> Option<&'n dyn Properties> {
         match next.wanted_now(self.scope, self.source).ok()? {
-            Some(late) => Some(expanded.get_or_init(|| late).as_ref()),
-            None => Some(next.wanted.as_ref()),
+            Some(late) => Some(&**expanded.get_or_init(|| late).as_ref()),
+            None => Some(&**next.wanted.as_ref()),
         }
     }
 }

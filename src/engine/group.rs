@@ -73,30 +73,30 @@ impl Attempts<'_> {
         refreshes: &mut PendingRefreshes,
         grouped: &mut Grouped,
     ) -> Option<AnyState> {
-        let most = self.resource.kind.largest_group();
+        let grouping = self.wanted.grouping()?;
         // What is checked has to be well before the next is touched.
         let is_alone = self.resource.common.timeout.is_some() || self.resource.is_checked();
-        if most < 2 || !self.causes.is_empty() || is_alone {
+        if !self.causes.is_empty() || is_alone {
             return None;
         }
         if grouped.apart.remove(&self.resource.reference()) {
             return None;
         }
-        let mut followers = self.followers(most - 1, cx);
+        let mut followers = self.followers(grouping.most() - 1, cx);
         for follower in &mut followers {
             follower.recorded = refreshes.record(follower.resource, &[], self.within).ok()?;
         }
-        let first = AnyMember { wanted: self.wanted, have, pending };
+        let first = AnyMember { wanted: &**self.wanted, have, change: pending };
         let rest = followers.iter().map(|follower| AnyMember {
-            wanted: follower.wanted(),
+            wanted: &**follower.wanted(),
             have: &follower.have,
-            pending: &follower.pending,
+            change: &follower.pending,
         });
         let members: Vec<AnyMember> = std::iter::once(first).chain(rest).collect();
         if members.len() < 2 {
             return None;
         }
-        match self.wanted.enact_group(&members, self.provider, cx) {
+        match grouping.enact_group(&members, self.provider, cx) {
             Ok(mut states) if states.len() == members.len() => {
                 let first = states.remove(0);
                 for (Follower { resource, have, pending, effects, .. }, left) in

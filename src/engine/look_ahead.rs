@@ -24,7 +24,7 @@ use rustix::thread::sched_getaffinity;
 use super::{Place, RunMode, Selected};
 use crate::{
     host::Host,
-    resource::{AnyProperties, AnyState, Context, History, Moment, Prediction, Resource},
+    resource::{AnyState, Context, History, Moment, Prediction, ReadAhead as Ahead, Resource},
     state::LocalState,
 };
 
@@ -70,14 +70,14 @@ struct Lookout<'a> {
 }
 
 impl Lookout<'_> {
-    fn look(self, wanted: &dyn AnyProperties) -> Option<Sight> {
+    fn look(self, wanted: &dyn Ahead) -> Option<Sight> {
         let (prediction, history) = (RefCell::<Prediction>::default(), History::default());
         let mut silent = |_: &str| {};
         let Self { host, state, working_directory } = self;
         let cx = Context::new(host, state, &prediction, working_directory, None, &mut silent)
             .within(RunMode::Real, &history);
         // What is wrong with it is told in its turn.
-        let state = wanted.look_ahead(&cx)?;
+        let state = wanted.look_ahead(&cx).ok()?;
         Some(Sight { state, warnings: cx.into_warnings() })
     }
 }
@@ -94,7 +94,7 @@ struct Window<'s, 'a> {
 struct Sights<'a> {
     lookout: Lookout<'a>,
     /// Those that are not to be looked at ahead are left out.
-    wanted: Vec<Option<&'a dyn AnyProperties>>,
+    wanted: Vec<Option<&'a dyn Ahead>>,
     seen: Vec<OnceLock<Option<Sight>>>,
     /// The next to be looked at.
     next: AtomicUsize,
@@ -206,14 +206,12 @@ impl<'s, 'a: 's> LookAhead<'s, '_, 'a> {
     /// Begins to look at the resources from an index on, if that is worth a thread.
     fn begin(&self, first: usize, moment: Moment) -> Option<Window<'s, 'a>> {
         let windows = self.windows?;
-        let is_read = |resource: &&Resource| resource.wanted.is_read_ahead() && resource.child.is_none();
-        let wanted: Vec<Option<&'a dyn AnyProperties>> = self
-            .resources
-            .get(first..)?
-            .iter()
-            .take(self.size)
-            .take_while(is_read)
-            .map(|resource| self.may_come(resource).then_some(resource.wanted.as_ref()))
+        let resources = self.resources.get(first..)?.iter().take(self.size);
+        let wanted: Vec<Option<&'a dyn Ahead>> = resources
+            .map_while(|resource| {
+                let ahead = resource.wanted.read_ahead().filter(|_| resource.child.is_none())?;
+                Some(self.may_come(resource).then_some(ahead))
+            })
             .collect();
         let helpers = processors().saturating_sub(1).min(wanted.len() / windows.least);
         if helpers == 0 {
@@ -328,7 +326,7 @@ mod tests {
         for (is_abandoned, expected) in [(false, 3), (true, 0)] {
             let sights = Sights {
                 lookout,
-                wanted: resources.iter().map(|resource| Some(resource.wanted.as_ref())).collect(),
+                wanted: resources.iter().map(|resource| resource.wanted.read_ahead()).collect(),
                 seen: resources.iter().map(|_| OnceLock::new()).collect(),
                 next: AtomicUsize::new(0),
             };

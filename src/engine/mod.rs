@@ -486,7 +486,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         self.is_kept_out |=
             outcome.errors.iter().any(|error| matches!(error.kind, ErrorKind::AnotherRun { .. }));
         let left = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
-        if let Some(value) = left.and_then(|have| wanted.learns(have)) {
+        if let Some(value) = left.and_then(|have| have.learned()) {
             place.scope.learn(&resource.name, value.clone());
         }
         outcome

@@ -45,7 +45,9 @@ impl<'a> Providers<'a> {
         self.chosen.insert(choice, at);
         let is_served = |other: &&&Resource| self.chosen.get(&self::choice(other)) == Some(&at);
         let served = self.resources.iter().filter(|other| other.kind.name() == kind.name()).filter(is_served);
-        kind.expect(&self.made[at].1, &served.map(|other| other.wanted.as_ref()).collect::<Vec<_>>());
+        if let Some(survey) = resource.wanted.survey() {
+            survey.expect(&served.map(|other| &**other.wanted).collect::<Vec<_>>(), &self.made[at].1);
+        }
         Ok(at)
     }
 }

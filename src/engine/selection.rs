@@ -89,7 +89,7 @@ fn parents(resources: &[&Resource]) -> HashMap<Reference, Reference> {
 
 /// The resources that learn facts: whoever is selected may need what they learn, and they change nothing.
 fn facts(resources: &[&Resource]) -> impl Iterator<Item = Reference> {
-    let learns = |resource: &&&Resource| resource.kind.learns_facts();
+    let learns = |resource: &&&Resource| resource.kind.behavior().learns_facts;
     resources.iter().filter(learns).map(|resource| resource.reference())
 }
 

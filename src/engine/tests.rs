@@ -29,8 +29,8 @@ use crate::{
     },
     nats::{ContextChoice, Nats},
     resource::{
-        self, AnyType, Candidate, Change, Completeness, Context, Declaration, Effects, Example, Member,
-        ResourceType, Trigger, TypeOf, Watches,
+        self, AnyMember, AnyState, AnyType, Candidate, Change, Completeness, Context, Declaration, Effects,
+        Example, Grouping, Provider, ResourceType, Survey, Trigger, TypeOf, Watches,
     },
     state::{LocalState, PendingRefresh, StateDirectory},
     types,
@@ -76,8 +76,46 @@ impl resource::Properties for Wanted {
         "present".to_owned()
     }
 
-    fn problems(&self) -> Vec<Error> {
-        Vec::new()
+    fn watches(&self) -> Watches {
+        Watches::default()
+    }
+
+    fn survey(&self) -> Option<&dyn Survey> {
+        Some(self)
+    }
+
+    fn grouping(&self) -> Option<&dyn Grouping> {
+        Some(self)
+    }
+}
+
+impl Survey for Wanted {
+    fn expect(&self, wanted: &[&dyn resource::Properties], on: &Provider) {
+        let names = wanted.iter().filter_map(|wanted| wanted.get()).map(|want: &Self| want.name.as_str());
+        let names = names.collect::<Vec<_>>().join(" ");
+        shelf(|shelf| shelf.log.push(format!("{} expects {names}", on.of::<Part>().name())));
+    }
+}
+
+impl Grouping for Wanted {
+    fn most(&self) -> usize {
+        3
+    }
+
+    fn enact_group(&self, group: &[AnyMember], _: &Provider, _: &Context) -> Result<Vec<AnyState>, Error> {
+        let wants: Vec<&Self> = group.iter().filter_map(|member| member.wanted.get()).collect();
+        shelf(|shelf| {
+            let names: Vec<&str> = wants.iter().map(|want| want.name.as_str()).collect();
+            shelf.log.push(format!("put together {}", names.join(" ")));
+            for name in names {
+                if shelf.jams_at.as_deref() == Some(name) {
+                    return Err(Error::new("it does not fit"));
+                }
+                shelf.put(name);
+            }
+            let told = group.len() - usize::from(shelf.is_forgetful);
+            Ok(wants.iter().take(told).map(|want| AnyState::of(Part::found_by(shelf, want))).collect())
+        })
     }
 }
 
@@ -135,17 +173,11 @@ impl ResourceType for Part {
         Candidate { name: "left", summary: "the left hand.", make: |_| Ok(Box::new(Left)) },
         Candidate { name: "right", summary: "the right hand.", make: |_| Ok(Box::new(Right)) },
     ];
-    const LARGEST_GROUP: usize = 3;
 
     type Properties = Wanted;
     type State = Found;
     type Action = Put;
     type Provider = dyn Hand;
-
-    fn expect(on: &dyn Hand, wants: &[&Wanted]) {
-        let names: Vec<&str> = wants.iter().map(|want| want.name.as_str()).collect();
-        shelf(|shelf| shelf.log.push(format!("{} expects {}", on.name(), names.join(" "))));
-    }
 
     fn inspect(want: &Wanted, _: &dyn Hand, _: &Context) -> Result<Found, Error> {
         Ok(Self::found(want))
@@ -162,10 +194,6 @@ impl ResourceType for Part {
         Effects::default()
     }
 
-    fn watches(_: &Wanted) -> Watches {
-        Watches::default()
-    }
-
     fn enact(want: &Wanted, _: &Found, _: Put, _: &dyn Hand, _: &Context) -> Result<Found, Error> {
         shelf(|shelf| {
             shelf.log.push(format!("put {}", want.name));
@@ -174,21 +202,6 @@ impl ResourceType for Part {
             }
             shelf.put(&want.name);
             Ok(Self::found_by(shelf, want))
-        })
-    }
-
-    fn enact_group(group: &[Member<Self>], _: &dyn Hand, _: &Context) -> Result<Vec<Found>, Error> {
-        shelf(|shelf| {
-            let names: Vec<&str> = group.iter().map(|member| member.want.name.as_str()).collect();
-            shelf.log.push(format!("put together {}", names.join(" ")));
-            for name in names {
-                if shelf.jams_at.as_deref() == Some(name) {
-                    return Err(Error::new("it does not fit"));
-                }
-                shelf.put(name);
-            }
-            let told = group.len() - usize::from(shelf.is_forgetful);
-            Ok(group.iter().take(told).map(|member| Self::found_by(shelf, member.want)).collect())
         })
     }
 }

@@ -32,7 +32,7 @@ impl RuleFiles {
         written: Option<&Node>,
         folder: &Path,
     ) -> Vec<Diagnostic> {
-        match resource.kind.makes() {
+        match resource.kind.behavior().makes {
             Makes::ItsName => drop(self.made.insert(PathBuf::from(&resource.name))),
             Makes::Anything => self.anything = true,
         }

@@ -69,13 +69,13 @@ impl<'a> Expansion<'a> {
         diagnostics: &mut Diagnostics,
     ) -> Completeness {
         let completeness = self.expand_shared(declaration, diagnostics);
-        match declaration.kind.makes() {
+        match declaration.kind.behavior().makes {
             Makes::ItsName => {
                 self.earlier.names.insert(PathBuf::from(&declaration.name));
             }
             Makes::Anything => self.earlier.anything = true,
         }
-        if declaration.kind.learns_facts() && self.scope.promise(&declaration.name).is_err() {
+        if declaration.kind.behavior().learns_facts && self.scope.promise(&declaration.name).is_err() {
             let (kind, name) = (declaration.kind.name(), &declaration.name);
             let message = format!("{kind}#{name}: the machine has a fact of that name");
             let problem = Diagnostic::error("known-fact", message).at(declaration.name_span);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     AnyProperties, AnyType, Common, Error, FieldKind, Warning, common::REGISTRATIONS, declaration::Places,
-    elsewhere, erased::names, expansion::Secrecy, fields, health_checks, schema, secrets,
+    elsewhere, expansion::Secrecy, fields, health_checks, provider::names, schema, secrets,
     shell_signs::meant_for_a_shell,
 };
 use crate::{
@@ -253,7 +253,7 @@ fn listed(mut entry: Entry) -> Entry {
 }
 
 fn is_common(kind: &dyn AnyType, key: &str) -> bool {
-    schema::keys::<Common>().contains(&key) && (key != "subscribe" || kind.refreshes())
+    schema::keys::<Common>().contains(&key) && (key != "subscribe" || kind.behavior().refreshes)
 }
 
 fn unknown_key(kind: &dyn AnyType, entry: &Entry) -> Diagnostic {
@@ -286,5 +286,7 @@ pub(super) fn unknown_provider(
         Secrecy::Secret => format!("{} has no such provider", kind.name()),
     };
     let error = Error::new(message).on("provider");
-    Some(places.problem(error.with_help(format!("known providers: {}", names(&known)))))
+    Some(places.problem(
+        error.with_help(format!("known providers: {}", names(known.into_iter().map(|(name, _)| name)))),
+    ))
 }

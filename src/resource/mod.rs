@@ -6,6 +6,7 @@
 //! A property is one field of the type's `Properties` struct: the field's type parses and prints it, its doc comment
 //! is its help text, its schema description and its entry in the manual.
 
+mod abilities;
 mod child;
 mod common;
 mod context;
@@ -21,6 +22,7 @@ mod managed;
 #[cfg(test)]
 mod manual;
 mod prediction;
+mod provider;
 mod rendering;
 mod schema;
 mod secrets;
@@ -28,11 +30,13 @@ mod shell_signs;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, fmt, path::Path};
+use std::{any::Any, borrow::Cow, fmt, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
+pub(crate) use abilities::{Grouping, Preparation, ReadAhead, Survey};
 pub(crate) use child::{Child, ChildCounts, ChildState, flattened};
 pub(crate) use common::Common;
 pub(crate) use context::{Context, RunMode};
@@ -42,7 +46,7 @@ pub(crate) use effects::{
     PathEffect, UnitEffect, Unknown, Watches,
 };
 pub(crate) use elsewhere::meant_state;
-pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, Provider, TypeOf};
+pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use expansion::{Expansion, Management};
 pub(crate) use health_checks::SECRET as SECRET_IN_CHECKS;
@@ -50,6 +54,7 @@ pub(crate) use managed::{Managed, ManagedPaths, Standing};
 #[cfg(test)]
 pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
+pub(crate) use provider::{Candidate, Provider};
 pub(crate) use rendering::{Elements, HIDDEN};
 pub(crate) use schema::{
     Field, FieldKind, common_fields, declaration_schema, document, fields, inlined, keys, own_fields,
@@ -58,7 +63,7 @@ pub(crate) use schema::{
 
 pub(crate) use shell_signs::meant_for_a_shell;
 
-use crate::{host::Host, template::Scope};
+use crate::template::Scope;
 
 /// A kind of thing on a machine that can be brought to a desired state.
 pub(crate) trait ResourceType: Sized + 'static {
@@ -68,60 +73,21 @@ pub(crate) trait ResourceType: Sized + 'static {
     const EXAMPLES: &'static [Example];
     /// Its providers in order of preference.
     const PROVIDERS: &'static [Candidate<Self>];
-    /// Whether a change of another resource can refresh it through `subscribe`.
-    const REFRESHES: bool = false;
-    /// How many attempts are made when the resource does not say.
-    const TRIES: u32 = 1;
-    /// Which files a resource of this type may make.
-    const MAKES: Makes = Makes::ItsName;
-
-    /// Whether a resource of it means something outside of a manifest.
-    const STANDS_ALONE: bool = true;
-    /// Whether its resources learn facts, each the one that it is called by.
-    const LEARNS_FACTS: bool = false;
-
-    /// Properties that have to be given, but on the command line keep what is there already.
-    const KEEPS: &'static [&'static str] = &[];
+    /// In what it differs from most types.
+    const BEHAVIOR: Behavior = Behavior::USUAL;
 
     /// What a user may ask for.
-    type Properties: Properties;
-    /// What was observed.
-    type State: State;
+    type Properties: Properties + Serialize + DeserializeOwned + JsonSchema;
+    /// What was observed. Its serialized fields join the event's `status`.
+    type State: State + Serialize + JsonSchema;
     /// What has to happen; its text completes "Would have ...", and separates several deeds by ". ".
     type Action: fmt::Display + Send + 'static;
     /// The platform-specific half, made once per run: a trait object where a type has several kinds of it.
     type Provider: ?Sized + Send + Sync + 'static;
 
-    /// How many consecutive resources [`ResourceType::enact_group`] carries out at once; 1 if it cannot.
-    const LARGEST_GROUP: usize = 1;
-
-    /// Returns the provider that this machine calls for, where several could be used and nobody asks for one. The others
-    /// come after it, in the order of [`ResourceType::PROVIDERS`].
-    fn preferred(_host: &Host) -> Option<&'static str> {
-        None
-    }
-
-    /// Tells a provider which resources the run will have it serve, so that it can look at all of them in one go when it
-    /// is asked for the first. Said again with more when it turns out to serve more.
-    fn expect(_on: &Self::Provider, _wants: &[&Self::Properties]) {}
-
     /// Reads everything the decision needs. Changes nothing that anybody manages; but in a real run the machine may be
     /// made to take note of what is already there, as `systemctl daemon-reload` does.
     fn inspect(want: &Self::Properties, on: &Self::Provider, cx: &Context) -> Result<Self::State, Error>;
-
-    /// Whether [`ResourceType::look_ahead`] can be asked for a resource.
-    fn is_read_ahead(_want: &Self::Properties) -> bool {
-        false
-    }
-
-    /// Reads the state of a resource before its turn, on another thread, while earlier ones are dealt with. Runs nothing and
-    /// changes nothing at all; what it returns is used only if no other resource was acted on since.
-    fn look_ahead(_want: &Self::Properties, _cx: &Context) -> Result<Self::State, Error> {
-        Err(Error::new("resources of this type are looked at in their turn"))
-    }
-
-    /// Notes that the turn has come of a resource that was looked at before: it is not inspected.
-    fn turn(_want: &Self::Properties, _on: &Self::Provider, _cx: &Context) {}
 
     /// Decides what to do, if anything. Reads nothing.
     fn compare(
@@ -157,29 +123,6 @@ pub(crate) trait ResourceType: Sized + 'static {
     /// those that hold on to what they learnt are told.
     fn effects(want: &Self::Properties, have: &Self::State, action: &Self::Action, cx: &Context) -> Effects;
 
-    /// Says what the state of a resource depends on.
-    fn watches(want: &Self::Properties) -> Watches;
-
-    /// Says which parts of the file system a resource is responsible for, so that nobody takes them for litter.
-    fn manages(_want: &Self::Properties) -> Vec<Managed> {
-        Vec::new()
-    }
-
-    /// Returns the value of the fact that was learned.
-    fn learns(_have: &Self::State) -> Option<&serde_json::Value> {
-        None
-    }
-
-    /// Begins what is better done for several resources at once, before the first of them is enacted: `next` are those
-    /// whose turns follow. Nothing of it may be seen before each is enacted in its turn.
-    fn prepare<'w>(
-        _want: &'w Self::Properties,
-        _next: &mut dyn Iterator<Item = &'w Self::Properties>,
-        _on: &Self::Provider,
-        _cx: &Context,
-    ) {
-    }
-
     /// Does it, and returns what it left behind.
     fn enact(
         want: &Self::Properties,
@@ -188,17 +131,38 @@ pub(crate) trait ResourceType: Sized + 'static {
         on: &Self::Provider,
         cx: &Context,
     ) -> Result<Self::State, Error>;
+}
 
-    /// Does what was planned for consecutive resources in one go, as a package manager does in one transaction, and
-    /// returns what each left behind, in the same order. Each still has its own event. When this fails, each is enacted
-    /// alone in its turn, and only that decides; so it must be safe to try again.
-    fn enact_group(
-        _group: &[Member<Self>],
-        _on: &Self::Provider,
-        _cx: &Context,
-    ) -> Result<Vec<Self::State>, Error> {
-        Err(Error::new("resources of this type are enacted one by one"))
-    }
+/// What holds for all resources of a type.
+#[derive(Clone, Copy)]
+pub(crate) struct Behavior {
+    /// Whether a change of another resource can refresh it through `subscribe`.
+    pub(crate) refreshes: bool,
+    /// Maximum number of attempts if the resource does not set `tries`.
+    pub(crate) tries: u32,
+    /// Which files a resource of this type may make.
+    pub(crate) makes: Makes,
+    /// Whether a resource of it means something outside of a manifest.
+    pub(crate) stands_alone: bool,
+    /// Whether its resources learn facts, each the one that it is called by.
+    pub(crate) learns_facts: bool,
+    /// Required properties that keep their current value if the command line does not set them.
+    pub(crate) keeps: &'static [&'static str],
+    /// Returns the provider that is native to the machine and goes before the others in [`ResourceType::PROVIDERS`].
+    pub(crate) native: Option<fn() -> &'static str>,
+}
+
+impl Behavior {
+    /// The behavior of most types.
+    pub(crate) const USUAL: Self = Self {
+        refreshes: false,
+        tries: 1,
+        makes: Makes::ItsName,
+        stands_alone: true,
+        learns_facts: false,
+        keeps: &[],
+        native: None,
+    };
 }
 
 /// Which files a resource may make, as far as that is known before anything is looked at.
@@ -209,22 +173,15 @@ pub(crate) enum Makes {
     Anything,
 }
 
-/// One of several resources that are enacted together.
-pub(crate) struct Member<'a, T: ResourceType> {
-    pub(crate) want: &'a T::Properties,
-    pub(crate) have: &'a T::State,
-    pub(crate) action: &'a T::Action,
-}
-
 /// What a user asks of one resource.
-pub(crate) trait Properties:
-    Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
-{
+pub(crate) trait Properties: Any + Send + Sync {
     /// The desired state in one word.
     fn ensure(&self) -> String;
     /// What is wrong with the combination of properties, each being right on its own. It is known before templates are
     /// expanded, so it must not depend on a text that can hold one.
-    fn problems(&self) -> Vec<Error>;
+    fn problems(&self) -> Vec<Error> {
+        Vec::new()
+    }
     /// Values that are wrong for one provider only; `None` is the first of them.
     fn problems_with(&self, _provider: Option<&str>) -> Vec<Error> {
         Vec::new()
@@ -241,31 +198,41 @@ pub(crate) trait Properties:
     fn secrets(&self) -> Vec<Cow<'_, str>> {
         Vec::new()
     }
+    /// Says what the state of the resource depends on.
+    fn watches(&self) -> Watches;
+    /// Says which parts of the file system the resource is responsible for, so that no purge removes them.
+    fn manages(&self) -> Vec<Managed> {
+        Vec::new()
+    }
+
+    fn read_ahead(&self) -> Option<&dyn ReadAhead> {
+        None
+    }
+    fn survey(&self) -> Option<&dyn Survey> {
+        None
+    }
+    fn preparation(&self) -> Option<&dyn Preparation> {
+        None
+    }
+    fn grouping(&self) -> Option<&dyn Grouping> {
+        None
+    }
 }
 
-/// What was observed of one resource. Its serialized fields join the event's `status`.
-pub(crate) trait State: Serialize + JsonSchema + Send + Sync + 'static {
+/// What was observed of one resource.
+pub(crate) trait State: Any + Send + Sync {
     /// The observed state in one word.
     fn ensure(&self) -> String;
     /// Forgets everything from which a secret could be guessed.
     fn redact(&mut self) {}
-    /// Whether the machine is as it was in an earlier state, whatever was tried in between.
-    fn agrees_with(&self, earlier: &Self) -> bool
-    where
-        Self: Sized,
-    {
-        schema::object(self) == schema::object(earlier)
+    /// Whether something may have changed that the state does not show.
+    fn hides_a_change(&self) -> bool {
+        false
     }
-}
-
-/// A provider that may suit this machine.
-pub(crate) struct Candidate<T: ResourceType> {
-    /// Its name in the `provider` property and in events.
-    pub(crate) name: &'static str,
-    /// What it works with, for the manual.
-    pub(crate) summary: &'static str,
-    /// The provider, or why this machine cannot have it.
-    pub(crate) make: fn(&Host) -> Result<Box<T::Provider>, String>,
+    /// Returns the value of the fact that was learned.
+    fn learned(&self) -> Option<&Value> {
+        None
+    }
 }
 
 /// A manifest that shows a type at work.

@@ -93,7 +93,7 @@ fn spelled(keys: &'static [&'static str], schema: &Schema) -> Vec<(&'static str,
 /// The properties that every type has, less those that this one cannot use.
 pub(crate) fn common_fields(kind: &dyn AnyType) -> Vec<Field> {
     let mut fields = own_fields(inlined::<Common>());
-    fields.retain(|field| field.name != "subscribe" || kind.refreshes());
+    fields.retain(|field| field.name != "subscribe" || kind.behavior().refreshes);
     fields
 }
 
@@ -226,7 +226,7 @@ pub(crate) fn declaration_schema(kind: &dyn AnyType) -> Value {
             properties.insert(key.to_owned(), other);
         }
     }
-    if !kind.refreshes() {
+    if !kind.behavior().refreshes {
         properties.shift_remove("subscribe");
     }
     if let Some(provider) = properties.get_mut("provider").and_then(Value::as_object_mut) {

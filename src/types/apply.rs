@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::resource::{
-    self, Candidate, Change, ChildState, Context, Effects, Error, Example, ResourceType, Trigger, Watches,
+    self, Behavior, Candidate, Change, ChildState, Context, Effects, Error, Example, Makes, ResourceType,
+    Trigger, Watches,
 };
 
 /// Another manifest, whose resources run in the place of this one.
@@ -58,8 +59,8 @@ impl resource::Properties for Properties {
         "present".to_owned()
     }
 
-    fn problems(&self) -> Vec<Error> {
-        Vec::new()
+    fn watches(&self) -> Watches {
+        Watches::default()
     }
 }
 
@@ -78,7 +79,6 @@ pub(crate) struct Apply;
 
 impl ResourceType for Apply {
     const NAME: &'static str = "apply";
-    const MAKES: crate::resource::Makes = crate::resource::Makes::Anything;
     const EXAMPLES: &'static [Example] = &[
         Example {
             title: "The manifest in a folder, with data of its own",
@@ -95,7 +95,7 @@ impl ResourceType for Apply {
     ];
     const PROVIDERS: &'static [Candidate<Self>] =
         &[Candidate { name: "manifest", summary: "every machine.", make: |_| Ok(Box::new(())) }];
-    const STANDS_ALONE: bool = false;
+    const BEHAVIOR: Behavior = Behavior { makes: Makes::Anything, stands_alone: false, ..Behavior::USUAL };
 
     type Properties = Properties;
     type State = ChildState;
@@ -112,10 +112,6 @@ impl ResourceType for Apply {
 
     fn effects(_: &Properties, _: &ChildState, action: &Action, _: &Context) -> Effects {
         match *action {}
-    }
-
-    fn watches(_: &Properties) -> Watches {
-        Watches::default()
     }
 
     fn enact(

@@ -55,7 +55,7 @@ pub(super) fn page() -> String {
     page.paragraph(FORMS);
     page.paragraph(TEMPLATES);
     page.section("PROPERTIES OF EVERY RESOURCE");
-    let subscribes = TYPES.iter().find(|kind| kind.refreshes());
+    let subscribes = TYPES.iter().find(|kind| kind.behavior().refreshes);
     if let Some(kind) = subscribes {
         properties(&mut page, &common_fields(*kind));
     }

@@ -91,7 +91,7 @@ impl Line {
     pub(super) fn of(report: &Report) -> Self {
         let event = &report.event;
         // What refreshes acts; it is nothing that comes and goes.
-        let before = report.before.as_deref().filter(|_| !report.resource.kind.refreshes());
+        let before = report.before.as_deref().filter(|_| !report.resource.kind.behavior().refreshes);
         let line = Self::new(Mark::of(event, before), &report.resource.to_string(), &what_happened(report));
         if event.failed || !event.changed {
             return line;

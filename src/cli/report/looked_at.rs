@@ -44,7 +44,7 @@ fn why(report: &Report) -> Option<String> {
     match report.before.as_deref() {
         _ if !reasons.is_empty() => Some(reasons.join("; ")),
         // A command is nothing that is there or not.
-        Some(before) if event.changed && !report.resource.kind.refreshes() => {
+        Some(before) if event.changed && !report.resource.kind.behavior().refreshes => {
             Some(format!("it was {before}, wanted {}", event.requested_ensure))
         }
         Some(_) if !event.changed && !event.failed => Some("nothing differs".to_owned()),

@@ -41,6 +41,10 @@ impl resource::Properties for Properties {
         let root = self.ensure == Ensure::Absent && self.name.as_str() == "root";
         root.then(|| Error::new("the group root cannot be removed").on("ensure")).into_iter().collect()
     }
+
+    fn watches(&self) -> Watches {
+        Watches { groups: vec![self.name.to_string()], ..Watches::default() }
+    }
 }
 
 /// What is known about a group.
@@ -166,10 +170,6 @@ impl ResourceType for Group {
             Action::Create | Action::ChangeNumber => AccountLeft::Present(want.gid),
         };
         Effects { groups: vec![AccountEffect { name: want.name.to_string(), left }], ..Effects::default() }
-    }
-
-    fn watches(want: &Properties) -> Watches {
-        Watches { groups: vec![want.name.to_string()], ..Watches::default() }
     }
 
     fn enact(

@@ -196,6 +196,26 @@ impl resource::Properties for Properties {
         }
         problems
     }
+
+    fn watches(&self) -> Watches {
+        let keys = self.home.as_ref().filter(|_| self.authorized_keys.is_some());
+        Watches {
+            users: vec![self.name.to_string()],
+            groups: self.groups.iter().flatten().map(ToString::to_string).collect(),
+            paths: keys.map(|home| super::authorized_keys::path(&home.to_string())).into_iter().collect(),
+            ..Watches::default()
+        }
+    }
+
+    fn manages(&self) -> Vec<Managed> {
+        if self.authorized_keys.is_none() {
+            return Vec::new();
+        }
+        let name = self.name.to_string();
+        let usual = if name == "root" { "/root".to_owned() } else { format!("/home/{name}") };
+        let home = self.home.as_ref().map_or(usual, ToString::to_string);
+        vec![Managed::Path(super::authorized_keys::path(&home))]
+    }
 }
 
 /// Whether a text is what `/etc/shadow` holds in place of a password.
@@ -322,26 +342,6 @@ impl ResourceType for User {
             groups: if makes_group { account(AccountLeft::Present(None)) } else { Vec::new() },
             paths: makes_home.then_some(appears).into_iter().collect(),
             ..Effects::default()
-        }
-    }
-
-    fn manages(want: &Properties) -> Vec<Managed> {
-        if want.authorized_keys.is_none() {
-            return Vec::new();
-        }
-        let name = want.name.to_string();
-        let usual = if name == "root" { "/root".to_owned() } else { format!("/home/{name}") };
-        let home = want.home.as_ref().map_or(usual, ToString::to_string);
-        vec![Managed::Path(super::authorized_keys::path(&home))]
-    }
-
-    fn watches(want: &Properties) -> Watches {
-        let keys = want.home.as_ref().filter(|_| want.authorized_keys.is_some());
-        Watches {
-            users: vec![want.name.to_string()],
-            groups: want.groups.iter().flatten().map(ToString::to_string).collect(),
-            paths: keys.map(|home| super::authorized_keys::path(&home.to_string())).into_iter().collect(),
-            ..Watches::default()
         }
     }
 

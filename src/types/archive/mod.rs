@@ -22,8 +22,8 @@ use crate::{
     download::header_problems,
     host::unpack::{ArchiveFormat, Limits},
     resource::{
-        self, Candidate, Change, Context, Coverage, Effects, Error, Example, Makes, Managed, ResourceType,
-        Trigger, Watches,
+        self, Behavior, Candidate, Change, Context, Coverage, Effects, Error, Example, Makes, Managed,
+        ResourceType, Trigger, Watches,
     },
     state::{Origin, Unpacking},
     types::ownership::{Ownership, missing},
@@ -163,6 +163,23 @@ impl resource::Properties for Properties {
         let addresses = [&self.url, &self.checksum_url].into_iter().flatten();
         let in_addresses = addresses.flat_map(Url::secrets).map(Cow::Owned);
         given.map(Cow::Borrowed).chain(in_addresses).collect()
+    }
+
+    fn watches(&self) -> Watches {
+        let creates = self.creates.iter().chain(self.extract_parent.iter().filter(|_| self.verify));
+        Watches {
+            paths: std::iter::once(&self.name).chain(creates).map(|path| path.as_path().to_owned()).collect(),
+            // A directory tells only what comes to it and leaves it.
+            completeness: if self.verify { Coverage::Poll } else { Coverage::Whole },
+            ..Ownership::of(self.owner.as_ref(), self.group.as_ref()).watches()
+        }
+    }
+
+    fn manages(&self) -> Vec<Managed> {
+        let paths = [Some(&self.name), self.creates.as_ref()].into_iter().flatten();
+        let paths = paths.map(|path| Managed::Path(path.as_path().to_owned()));
+        let trees = self.extract_parent.iter().map(|tree| Managed::Tree(tree.as_path().to_owned()));
+        paths.chain(trees).collect()
     }
 }
 
@@ -322,10 +339,8 @@ impl ResourceType for Archive {
         summary: "servers that speak http or https; proxies as `http_proxy`, `https_proxy` and `no_proxy` say.",
         make: |_| Ok(Box::default()),
     }];
-    const TRIES: u32 = 3;
-    const MAKES: Makes = Makes::Anything;
-
-    const KEEPS: &'static [&'static str] = &["owner", "group"];
+    const BEHAVIOR: Behavior =
+        Behavior { tries: 3, makes: Makes::Anything, keeps: &["owner", "group"], ..Behavior::USUAL };
 
     type Properties = Properties;
     type State = ArchiveState;
@@ -352,23 +367,6 @@ impl ResourceType for Archive {
 
     fn effects(want: &Properties, have: &ArchiveState, action: &Action, _: &Context) -> Effects {
         simulation::effects(want, have, action)
-    }
-
-    fn manages(want: &Properties) -> Vec<Managed> {
-        let paths = [Some(&want.name), want.creates.as_ref()].into_iter().flatten();
-        let paths = paths.map(|path| Managed::Path(path.as_path().to_owned()));
-        let trees = want.extract_parent.iter().map(|tree| Managed::Tree(tree.as_path().to_owned()));
-        paths.chain(trees).collect()
-    }
-
-    fn watches(want: &Properties) -> Watches {
-        let creates = want.creates.iter().chain(want.extract_parent.iter().filter(|_| want.verify));
-        Watches {
-            paths: std::iter::once(&want.name).chain(creates).map(|path| path.as_path().to_owned()).collect(),
-            // A directory tells only what comes to it and leaves it.
-            completeness: if want.verify { Coverage::Poll } else { Coverage::Whole },
-            ..Ownership::of(want.owner.as_ref(), want.group.as_ref()).watches()
-        }
     }
 
     fn enact(

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use self::{executor::Executor, state::ExecState};
 use crate::{
     resource::{
-        self, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, Makes, Managed,
-        PathEffect, ResourceType, Trigger, Unknown, Warning, Watches,
+        self, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, Makes,
+        Managed, PathEffect, ResourceType, Trigger, Unknown, Warning, Watches,
     },
     types::command_line::{self, Inherited, POSIX, Printing, Settings, Through},
     vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
@@ -168,6 +168,19 @@ impl resource::Properties for Properties {
         let values = self.environment.iter().map(|variable| &variable.value).chain(&self.stdin);
         values.map(|value| Cow::Borrowed(value.reveal())).collect()
     }
+
+    fn watches(&self) -> Watches {
+        let needs_asking = self.creates.is_none() || self.onlyif.is_some() || self.unless.is_some();
+        Watches {
+            paths: self.creates.iter().map(|path| path.as_path().to_owned()).collect(),
+            completeness: if needs_asking && !self.refresh_only { Coverage::Poll } else { Coverage::Whole },
+            ..Watches::default()
+        }
+    }
+
+    fn manages(&self) -> Vec<Managed> {
+        self.creates.iter().map(|path| Managed::Path(path.as_path().to_owned())).collect()
+    }
 }
 
 impl Properties {
@@ -275,8 +288,7 @@ impl ResourceType for Exec {
             make: |_| Ok(Box::new(Executor::new(Through::Shell))),
         },
     ];
-    const REFRESHES: bool = true;
-    const MAKES: Makes = Makes::Anything;
+    const BEHAVIOR: Behavior = Behavior { refreshes: true, makes: Makes::Anything, ..Behavior::USUAL };
 
     type Properties = Properties;
     type State = ExecState;
@@ -313,19 +325,6 @@ impl ResourceType for Exec {
             paths: vec![PathEffect::Appears { path, uid, gid }],
             unknown: Unknown::NotPaths,
             ..Effects::default()
-        }
-    }
-
-    fn manages(want: &Properties) -> Vec<Managed> {
-        want.creates.iter().map(|path| Managed::Path(path.as_path().to_owned())).collect()
-    }
-
-    fn watches(want: &Properties) -> Watches {
-        let needs_asking = want.creates.is_none() || want.onlyif.is_some() || want.unless.is_some();
-        Watches {
-            paths: want.creates.iter().map(|path| path.as_path().to_owned()).collect(),
-            completeness: if needs_asking && !want.refresh_only { Coverage::Poll } else { Coverage::Whole },
-            ..Watches::default()
         }
     }
 

@@ -40,8 +40,8 @@ impl State for ExecState {
         if self.creates_satisfied { "present" } else { "absent" }.to_owned()
     }
 
-    fn agrees_with(&self, earlier: &Self) -> bool {
-        // Whoever ran a command that failed cannot know what it did before.
-        !self.was_started && self.creates_satisfied == earlier.creates_satisfied
+    fn hides_a_change(&self) -> bool {
+        // A command that failed may have done anything before.
+        self.was_started
     }
 }

@@ -45,6 +45,10 @@ impl State for FactState {
     fn redact(&mut self) {
         self.metadata.value = None;
     }
+
+    fn learned(&self) -> Option<&Value> {
+        self.learned.as_ref()
+    }
 }
 
 /// Runs the command and returns what it says. Changes nothing, if the command does not.

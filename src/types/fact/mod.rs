@@ -12,8 +12,8 @@ use serde_json::Value;
 use self::{learning::FactState, parse::Parse};
 use crate::{
     resource::{
-        self, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, ResourceType, Trigger,
-        Warning, Watches,
+        self, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, ResourceType,
+        Trigger, Warning, Watches,
     },
     types::command_line::{self, POSIX, Printing, Settings, Through},
     vocabulary::{AbsolutePath, FactName, SearchPath, Variable},
@@ -88,10 +88,6 @@ impl resource::Properties for Properties {
         "present".to_owned()
     }
 
-    fn problems(&self) -> Vec<Error> {
-        Vec::new()
-    }
-
     fn problems_with(&self, provider: Option<&str>) -> Vec<Error> {
         command_line::problem("command", &self.command, provider).into_iter().collect()
     }
@@ -102,6 +98,10 @@ impl resource::Properties for Properties {
 
     fn secrets(&self) -> Vec<Cow<'_, str>> {
         self.environment.iter().map(|variable| Cow::Borrowed(variable.value.reveal())).collect()
+    }
+
+    fn watches(&self) -> Watches {
+        Watches { completeness: Coverage::Poll, ..Watches::default() }
     }
 }
 
@@ -159,8 +159,7 @@ impl ResourceType for Fact {
             make: |_| Ok(Box::new(Through::Shell)),
         },
     ];
-    const STANDS_ALONE: bool = false;
-    const LEARNS_FACTS: bool = true;
+    const BEHAVIOR: Behavior = Behavior { stands_alone: false, learns_facts: true, ..Behavior::USUAL };
 
     type Properties = Properties;
     type State = FactState;
@@ -177,14 +176,6 @@ impl ResourceType for Fact {
 
     fn effects(_: &Properties, _: &FactState, action: &Action, _: &Context) -> Effects {
         match *action {}
-    }
-
-    fn watches(_: &Properties) -> Watches {
-        Watches { completeness: Coverage::Poll, ..Watches::default() }
-    }
-
-    fn learns(have: &FactState) -> Option<&Value> {
-        have.learned.as_ref()
     }
 
     fn enact(

@@ -24,11 +24,9 @@ use self::{
     properties::{Ensure, Properties},
     state::{Amount, FileState},
 };
-use crate::{
-    resource::{
-        Candidate, Change, Context, Effects, Error, Example, Managed, ResourceType, Trigger, Watches,
-    },
-    types::ownership::Ownership,
+use crate::resource::{
+    self, AnyState, Behavior, Candidate, Change, Context, Effects, Error, Example, Preparation, Provider,
+    ReadAhead, ResourceType, Trigger,
 };
 
 /// What has to happen to a path.
@@ -95,6 +93,27 @@ impl fmt::Display for Action {
                 return write!(f, "recursively removed the directory with {amount} in it");
             }
         })
+    }
+}
+
+impl ReadAhead for Properties {
+    fn look_ahead(&self, cx: &Context) -> Result<AnyState, Error> {
+        inspection::inspect(self, cx).map(AnyState::of)
+    }
+
+    fn reached(&self, on: &Provider, cx: &Context) {
+        on.of::<File>().turn(self, cx);
+    }
+}
+
+impl Preparation for Properties {
+    fn prepare(
+        &self,
+        next: &mut dyn Iterator<Item = &dyn resource::Properties>,
+        on: &Provider,
+        cx: &Context,
+    ) {
+        on.of::<File>().prepare(&mut next.map_while(|next| next.get()), cx);
     }
 }
 
@@ -166,7 +185,7 @@ impl ResourceType for File {
         make: |_| Ok(Box::default()),
     }];
 
-    const KEEPS: &'static [&'static str] = &["owner", "group", "mode"];
+    const BEHAVIOR: Behavior = Behavior { keeps: &["owner", "group", "mode"], ..Behavior::USUAL };
 
     type Properties = Properties;
     type State = FileState;
@@ -176,18 +195,6 @@ impl ResourceType for File {
     fn inspect(want: &Properties, on: &Posix, cx: &Context) -> Result<FileState, Error> {
         on.turn(want, cx);
         inspection::inspect(want, cx)
-    }
-
-    fn is_read_ahead(want: &Properties) -> bool {
-        inspection::is_read_ahead(want)
-    }
-
-    fn look_ahead(want: &Properties, cx: &Context) -> Result<FileState, Error> {
-        inspection::inspect(want, cx)
-    }
-
-    fn turn(want: &Properties, on: &Posix, cx: &Context) {
-        on.turn(want, cx);
     }
 
     fn compare(want: &Properties, have: &FileState, _: Trigger) -> Result<Option<Change<Action>>, Error> {
@@ -223,28 +230,6 @@ impl ResourceType for File {
 
     fn effects(want: &Properties, have: &FileState, action: &Action, cx: &Context) -> Effects {
         effects::effects(want, have, *action, cx)
-    }
-
-    fn manages(want: &Properties) -> Vec<Managed> {
-        vec![Managed::Path(want.name.as_path().to_owned())]
-    }
-
-    fn watches(want: &Properties) -> Watches {
-        let source = want.copied().map(Into::into);
-        Watches {
-            paths: std::iter::once(want.name.as_path().to_owned()).chain(source).collect(),
-            folders: want.purge.then(|| want.name.as_path().to_owned()).into_iter().collect(),
-            ..Ownership::of(want.owner.as_ref(), want.group.as_ref()).watches()
-        }
-    }
-
-    fn prepare<'w>(
-        _: &'w Properties,
-        next: &mut dyn Iterator<Item = &'w Properties>,
-        on: &Posix,
-        cx: &Context,
-    ) {
-        on.prepare(next, cx);
     }
 
     fn enact(

@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::{
     Action,
     edit::{self, Step},
+    inspection,
     validate::Validate,
 };
 use crate::{
     download::header_problems,
-    resource::{self, Common, Error, Warning},
-    types::ownership::missing,
+    resource::{self, Common, Error, Managed, Preparation, ReadAhead, Warning, Watches},
+    types::ownership::{Ownership, missing},
     vocabulary::{AbsolutePath, Account, Checksum, Glob, Mode, Secret, Url, has_scheme},
 };
 
@@ -230,6 +231,27 @@ impl resource::Properties for Properties {
         let headers = self.headers.values().map(|value| Cow::Borrowed(value.reveal()));
         let in_address = self.remote().map(|url| url.secrets()).unwrap_or_default();
         headers.chain(in_address.into_iter().map(Cow::Owned)).collect()
+    }
+
+    fn watches(&self) -> Watches {
+        let source = self.copied().map(Into::into);
+        Watches {
+            paths: std::iter::once(self.name.as_path().to_owned()).chain(source).collect(),
+            folders: self.purge.then(|| self.name.as_path().to_owned()).into_iter().collect(),
+            ..Ownership::of(self.owner.as_ref(), self.group.as_ref()).watches()
+        }
+    }
+
+    fn manages(&self) -> Vec<Managed> {
+        vec![Managed::Path(self.name.as_path().to_owned())]
+    }
+
+    fn read_ahead(&self) -> Option<&dyn ReadAhead> {
+        inspection::is_read_ahead(self).then_some(self)
+    }
+
+    fn preparation(&self) -> Option<&dyn Preparation> {
+        Some(self)
     }
 }
 

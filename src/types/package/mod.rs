@@ -30,17 +30,16 @@ use self::{
     ensure::Ensure,
     error::PackageError,
     name::PackageName,
-    packages::Packages,
+    packages::{Member, Packages},
     refresh::Refresh,
     state::{Offer, PackageState},
     version::Scheme,
 };
 use crate::{
     facts,
-    host::Host,
     resource::{
-        self, Candidate, Change, Context, Effects, Error, Example, Member, PackageEffect, PackageLeft,
-        ResourceType, Trigger, Unknown, Watches,
+        self, AnyMember, AnyState, Behavior, Candidate, Change, Context, Effects, Error, Example, Grouping,
+        PackageEffect, PackageLeft, Provider, ResourceType, Survey, Trigger, Unknown, Watches,
     },
     vocabulary::PlainName,
 };
@@ -108,6 +107,49 @@ impl resource::Properties for Properties {
         };
         name.err().into_iter().chain(self.ensure.fault(scheme)).map(Error::from).collect()
     }
+
+    fn watches(&self) -> Watches {
+        Watches { packages: vec![self.name.to_string()], ..Watches::default() }
+    }
+
+    fn survey(&self) -> Option<&dyn Survey> {
+        Some(self)
+    }
+
+    fn grouping(&self) -> Option<&dyn Grouping> {
+        Some(self)
+    }
+}
+
+impl Survey for Properties {
+    fn expect(&self, wanted: &[&dyn resource::Properties], on: &Provider) {
+        let wanted: Vec<&Self> = wanted.iter().filter_map(|wanted| wanted.get()).collect();
+        on.of::<Package>().expect(&wanted);
+    }
+}
+
+impl Grouping for Properties {
+    fn most(&self) -> usize {
+        1024
+    }
+
+    fn enact_group(&self, group: &[AnyMember], on: &Provider, cx: &Context) -> Result<Vec<AnyState>, Error> {
+        let members: Vec<Member> = group
+            .iter()
+            .filter_map(|&AnyMember { wanted, have, change }| {
+                Some(Member { want: wanted.get()?, have: have.get(), action: change.action() })
+            })
+            .collect();
+        let states = on.of::<Package>().enact(&members, cx)?;
+        Ok(states.into_iter().map(AnyState::of).collect())
+    }
+}
+
+fn native_provider() -> &'static str {
+    match facts::platform_family().as_str() {
+        "rhel" | "fedora" => "dnf",
+        _ => "apt",
+    }
 }
 
 /// The `package` type.
@@ -149,23 +191,12 @@ impl ResourceType for Package {
             make: |_| Dnf::new().map(Packages::new).map(Box::new),
         },
     ];
-    const LARGEST_GROUP: usize = 1024;
+    const BEHAVIOR: Behavior = Behavior { native: Some(native_provider), ..Behavior::USUAL };
 
     type Properties = Properties;
     type State = PackageState;
     type Action = Action;
     type Provider = Packages;
-
-    fn preferred(_: &Host) -> Option<&'static str> {
-        match facts::platform_family().as_str() {
-            "rhel" | "fedora" => Some("dnf"),
-            _ => Some("apt"),
-        }
-    }
-
-    fn expect(on: &Packages, wants: &[&Properties]) {
-        on.expect(wants);
-    }
 
     fn inspect(want: &Properties, on: &Packages, cx: &Context) -> Result<PackageState, Error> {
         Ok(on.inspect(want, cx)?)
@@ -192,10 +223,6 @@ impl ResourceType for Package {
         Effects { packages, unknown: Unknown::Anything, ..Effects::default() }
     }
 
-    fn watches(want: &Properties) -> Watches {
-        Watches { packages: vec![want.name.to_string()], ..Watches::default() }
-    }
-
     fn enact(
         want: &Properties,
         have: &PackageState,
@@ -205,9 +232,5 @@ impl ResourceType for Package {
     ) -> Result<PackageState, Error> {
         let mut states = on.enact(&[Member { want, have, action: &action }], cx)?;
         Ok(states.remove(0))
-    }
-
-    fn enact_group(group: &[Member<Self>], on: &Packages, cx: &Context) -> Result<Vec<PackageState>, Error> {
-        Ok(on.enact(group, cx)?)
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Package, Properties,
+    Properties,
     action::{Action, Deed, Verb},
     decision,
     error::PackageError,
@@ -16,12 +16,19 @@ use super::{
     refresh::{Need, Reason, Refresh},
     state::{Extended, Hold, Index, Metadata, Offer, PackageState, Presence, Standing},
 };
-use crate::resource::{Context, Member, PackageLeft, RunMode};
+use crate::resource::{Context, PackageLeft, RunMode};
 
 /// The packages of a machine, through its package system.
 pub(crate) struct Packages {
     provider: Box<dyn PackageProvider>,
     memory: Mutex<Memory>,
+}
+
+/// What was decided for one of several packages that change together.
+pub(super) struct Member<'a> {
+    pub(super) want: &'a Properties,
+    pub(super) have: &'a PackageState,
+    pub(super) action: &'a Action,
 }
 
 impl Packages {
@@ -122,11 +129,7 @@ impl Packages {
     }
 
     /// Does what was decided for packages that come one after the other, and looks at what it left.
-    pub(super) fn enact(
-        &self,
-        members: &[Member<Package>],
-        cx: &Context,
-    ) -> Result<Vec<PackageState>, PackageError> {
+    pub(super) fn enact(&self, members: &[Member], cx: &Context) -> Result<Vec<PackageState>, PackageError> {
         let done = self.carry_out(members, cx);
         self.memory().forget_installed();
         // What a package manager left is looked at even when the time is up.
@@ -134,7 +137,7 @@ impl Packages {
             Ok(()) => self.look(members, cx),
             Err(_) => self.look(members, &cx.last_look(&mut |_| {})),
         }?;
-        let is_reached = |(member, state): (&Member<Package>, &PackageState)| {
+        let is_reached = |(member, state): (&Member, &PackageState)| {
             matches!(decision::compare(member.want, state), Ok(None))
         };
         match done {
@@ -151,12 +154,12 @@ impl Packages {
         }
     }
 
-    fn look(&self, members: &[Member<Package>], cx: &Context) -> Result<Vec<PackageState>, PackageError> {
+    fn look(&self, members: &[Member], cx: &Context) -> Result<Vec<PackageState>, PackageError> {
         members.iter().map(|member| self.inspect(member.want, cx)).collect()
     }
 
     /// Has the package manager do it, with as few calls as the order allows.
-    fn carry_out(&self, members: &[Member<Package>], cx: &Context) -> Result<(), PackageError> {
+    fn carry_out(&self, members: &[Member], cx: &Context) -> Result<(), PackageError> {
         for alike in members.chunk_by(|a, b| Call::of(a) == Call::of(b)) {
             let Some(Call { verb, options, holds }) = Call::of(&alike[0]) else { continue };
             let items = alike.iter().map(|&Member { want, action, .. }| {
@@ -213,7 +216,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// Returns the call that does what was decided, if one is needed.
-    fn of(member: &Member<'a, Package>) -> Option<Self> {
+    fn of(member: &Member<'a>) -> Option<Self> {
         let overrides = member.want.hold.is_some() && member.have.standing.hold == Hold::Held;
         Some(Self {
             verb: member.action.deed.as_ref()?.verb(),

@@ -14,12 +14,8 @@ use self::{
     properties::{Ensure, Properties},
     state::{Plan, ScaffoldState},
 };
-use crate::{
-    resource::{
-        Candidate, Change, Context, Coverage, Difference, Effects, Error, Example, Managed, ResourceType,
-        Trigger, Watches,
-    },
-    types::ownership::Ownership,
+use crate::resource::{
+    Candidate, Change, Context, Difference, Effects, Error, Example, ResourceType, Trigger,
 };
 
 /// What has to happen to the directory.
@@ -109,21 +105,6 @@ impl ResourceType for Scaffold {
 
     fn effects(_: &Properties, have: &ScaffoldState, _: &Action, _: &Context) -> Effects {
         effects::effects(have)
-    }
-
-    fn manages(want: &Properties) -> Vec<Managed> {
-        vec![want.managed()]
-    }
-
-    fn watches(want: &Properties) -> Watches {
-        let source = want.source.as_deref().map(tree::path);
-        Watches {
-            paths: std::iter::once(want.name.as_path().to_owned()).chain(source).collect(),
-            folders: vec![want.name.as_path().to_owned()],
-            // A directory tells only what comes to it and leaves it.
-            completeness: Coverage::Poll,
-            ..Ownership::of(want.owner.as_ref(), want.group.as_ref()).watches()
-        }
     }
 
     fn enact(

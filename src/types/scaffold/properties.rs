@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::{post::Post, tree};
 use crate::{
-    resource::{self, Error, Managed},
+    resource::{self, Coverage, Error, Managed, Watches},
     template::Scope,
-    types::ownership::missing,
+    types::ownership::{Ownership, missing},
     vocabulary::{AbsolutePath, Account, Mode},
 };
 
@@ -143,6 +143,21 @@ impl resource::Properties for Properties {
 
     fn problems_beside(&self, folder: &Path, scope: &Scope) -> Vec<Error> {
         tree::check(self, folder, scope)
+    }
+
+    fn watches(&self) -> Watches {
+        let source = self.source.as_deref().map(tree::path);
+        Watches {
+            paths: std::iter::once(self.name.as_path().to_owned()).chain(source).collect(),
+            folders: vec![self.name.as_path().to_owned()],
+            // A directory tells only what comes to it and leaves it.
+            completeness: Coverage::Poll,
+            ..Ownership::of(self.owner.as_ref(), self.group.as_ref()).watches()
+        }
+    }
+
+    fn manages(&self) -> Vec<Managed> {
+        vec![self.managed()]
     }
 }
 

@@ -31,7 +31,8 @@ use self::{
 };
 use crate::{
     resource::{
-        self, Candidate, Change, Context, Effects, Error, Example, ResourceType, Trigger, UnitEffect, Watches,
+        self, Behavior, Candidate, Change, Context, Effects, Error, Example, Provider, ResourceType, Survey,
+        Trigger, UnitEffect, Watches,
     },
     vocabulary::{Duration, PlainName},
 };
@@ -133,6 +134,21 @@ impl resource::Properties for Properties {
             problems.extend(starts.map(|(property, _)| ServiceError::MaskedAndStarted { property }));
         }
         problems.into_iter().map(Error::from).collect()
+    }
+
+    fn watches(&self) -> Watches {
+        Watches { units: vec![self.unit_name()], ..Watches::default() }
+    }
+
+    fn survey(&self) -> Option<&dyn Survey> {
+        Some(self)
+    }
+}
+
+impl Survey for Properties {
+    fn expect(&self, wanted: &[&dyn resource::Properties], on: &Provider) {
+        let units = wanted.iter().filter_map(|wanted| wanted.get()).map(Self::unit_word);
+        on.of::<Service>().expect(units.map(str::to_owned).collect());
     }
 }
 
@@ -245,16 +261,12 @@ impl ResourceType for Service {
         summary: "machines with `systemctl` in the search path.",
         make: |_| Systemd::new().map(Box::new),
     }];
-    const REFRESHES: bool = true;
+    const BEHAVIOR: Behavior = Behavior { refreshes: true, ..Behavior::USUAL };
 
     type Properties = Properties;
     type State = ServiceState;
     type Action = Action;
     type Provider = Systemd;
-
-    fn expect(on: &Systemd, wants: &[&Properties]) {
-        on.expect(wants);
-    }
 
     fn inspect(want: &Properties, on: &Systemd, cx: &Context) -> Result<ServiceState, Error> {
         on.inspect(want, cx)
@@ -270,10 +282,6 @@ impl ResourceType for Service {
 
     fn effects(want: &Properties, _: &ServiceState, action: &Action, _: &Context) -> Effects {
         Effects { units: vec![action.effect(want.unit_name())], ..Effects::default() }
-    }
-
-    fn watches(want: &Properties) -> Watches {
-        Watches { units: vec![want.unit_name()], ..Watches::default() }
     }
 
     fn enact(

@@ -56,8 +56,8 @@ impl Systemd {
         Ok(Self { manager: Mutex::new(Manager { units, ..Manager::default() }) })
     }
 
-    pub(super) fn expect(&self, wants: &[&Properties]) {
-        self.manager().units.expect(wants.iter().map(|want| want.unit_word().to_owned()).collect());
+    pub(super) fn expect(&self, units: Vec<String>) {
+        self.manager().units.expect(units);
     }
 
     /// Returns what the service is doing and whether it starts at boot.

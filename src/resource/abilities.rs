@@ -1,0 +1,38 @@
+//! What only some types can do. A desired state offers an ability, and the engine uses it where it is offered.
+//!
+//! An ability is written without type parameters: the type asks [`Provider`], [`AnyState`] and its siblings for its own values.
+
+use super::{AnyMember, AnyState, Context, Error, Properties, Provider};
+
+/// Reads the state of a resource before the run reaches it.
+pub(crate) trait ReadAhead: Sync {
+    /// Reads the state on another thread, while the run applies earlier resources. Runs and changes nothing. The engine
+    /// discards the state if any resource was acted on since.
+    fn look_ahead(&self, cx: &Context) -> Result<AnyState, Error>;
+
+    /// Notes that the run has reached a resource whose state was read ahead: it is not inspected.
+    fn reached(&self, on: &Provider, cx: &Context);
+}
+
+/// Inspects many resources together.
+pub(crate) trait Survey {
+    /// Tells a provider which resources the run will have it serve, so that it can inspect them together when the first is
+    /// inspected. Called again with more if it turns out to serve more.
+    fn expect(&self, wanted: &[&dyn Properties], on: &Provider);
+}
+
+/// Begins several resources together.
+pub(crate) trait Preparation {
+    /// Begins `next`, the resources that follow this one. Nothing of it may be visible before each is enacted.
+    fn prepare(&self, next: &mut dyn Iterator<Item = &dyn Properties>, on: &Provider, cx: &Context);
+}
+
+/// Enacts consecutive resources together, as a package manager does in one transaction.
+pub(crate) trait Grouping {
+    /// Returns the largest number of resources in a group.
+    fn most(&self) -> usize;
+
+    /// Enacts the group and returns what it left of each resource, in the same order. Each resource has its own event. If
+    /// the group fails, the engine enacts each resource alone, and only that decides; so it must be safe to try again.
+    fn enact_group(&self, group: &[AnyMember], on: &Provider, cx: &Context) -> Result<Vec<AnyState>, Error>;
+}
