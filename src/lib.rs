@@ -27,6 +27,7 @@ mod outbox;
 mod redaction;
 mod registration;
 mod resource;
+mod run;
 mod session;
 #[cfg(test)]
 #[path = "../tests/support/skip.rs"]

@@ -66,6 +66,27 @@ fn an_unchanged_file_and_its_source_are_read_once() {
 }
 
 #[test]
+fn api_saves_digests_of_unchanged_files() {
+    let world = large_file();
+    let request = world.fill(
+        r#"{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "file",
+            "properties": {"name": "$W/f", "source": "$B/source",
+                           "owner": "$UID", "group": "$GID", "mode": "0644"}}"#,
+    );
+    let request = request.replace("$B", &world.base().display().to_string());
+    world.apply().exits(0).counts([0, 1, 0, 0]);
+    let digests = world.state().join("digests");
+    if !digests.exists() {
+        skip("the file system has no change times that can be trusted");
+        return;
+    }
+    fs::remove_file(&digests).unwrap();
+    let answer = world.ccm(["ensure", "api", "pipe"]).input(request).run().exits(0).json();
+    assert_eq!(answer["state"]["changed"], false, "{answer}");
+    assert!(digests.exists());
+}
+
+#[test]
 fn a_remembered_file_that_somebody_changes_is_put_right() {
     let world = large_file();
     world.apply().exits(0).counts([0, 1, 0, 0]);

@@ -9,8 +9,7 @@ use super::{
 };
 use crate::{
     checks::CheckState,
-    engine::{Engine, Observer, OnFailure, Report, Site, Task},
-    session::Session,
+    engine::{Observer, OnFailure, Report, Site, Task},
 };
 
 /// What came of a check.
@@ -43,7 +42,7 @@ impl Round<'_> {
                 return Vec::new();
             }
         };
-        let all = ready.iter().take_while(|_| self.host.interrupt.requested().is_none());
+        let all = ready.iter().take_while(|_| self.machine.host.interrupt.requested().is_none());
         all.map(|ready| self.check_one(intake, ready)).collect()
     }
 
@@ -53,8 +52,7 @@ impl Round<'_> {
         let site = Site { on_failure: OnFailure::Continue, ..ready.site() };
         let started = Instant::now();
         let mut listener = Listener { round: self, source: &source, checks: Vec::new() };
-        let mut engine = Engine::new(self.host, self.state, self.settings(Task::Monitor), Session::begin());
-        engine.apply(site, None, &mut listener);
+        self.engine(self.settings(Task::Monitor)).apply(site, None, &mut listener);
         let (checks, took) = (listener.checks, started.elapsed());
         self.metrics.observe(&metrics::HEALTH_CHECKS, &[&source], took);
         Checkup { manifest: number, source, checks, took }

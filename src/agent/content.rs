@@ -14,6 +14,7 @@ use crate::{
         unpack::{ArchiveFormat, Compression},
     },
     manifest::{Bundle, IN_A_FOLDER, Location, Unreadable},
+    run::Machine,
     state::LocalState,
 };
 
@@ -46,11 +47,10 @@ impl Content {
         address: &Address,
         purpose: Purpose,
         file: &Path,
-        host: &Host,
-        state: &LocalState,
+        machine: &Machine,
     ) -> Result<Self, Unreadable> {
         if let Some(kind) = archive_format(address, purpose, file)? {
-            return Self::unpack(address, kind, file, host, state);
+            return Self::unpack(address, kind, file, &machine.host, &machine.state);
         }
         let name = address.to_string();
         let file = file.to_owned();

@@ -25,9 +25,9 @@ use super::{
 };
 use crate::{
     bundle::{AllowedSigners, Label, Signature},
-    host::{Host, files::PrivateFolder, unpack::ArchiveFormat},
+    host::{files::PrivateFolder, unpack::ArchiveFormat},
     manifest::Location,
-    state::LocalState,
+    run::Machine,
 };
 
 /// All sources, the data first if there is any.
@@ -94,8 +94,7 @@ pub(crate) trait Judge {
 /// What content is made with.
 #[derive(Clone, Copy)]
 pub(crate) struct Workshop<'a> {
-    pub(crate) host: &'a Host,
-    pub(crate) state: &'a LocalState,
+    pub(crate) machine: &'a Machine,
     pub(crate) log: &'a dyn Log,
 }
 
@@ -376,7 +375,7 @@ impl Slot {
     /// Takes in force what the cache holds.
     fn restore(&mut self, workshop: Workshop) {
         let Some((file, _)) = self.shelf.good() else { return };
-        match Content::open(&self.address, self.purpose, &file, workshop.host, workshop.state) {
+        match Content::open(&self.address, self.purpose, &file, workshop.machine) {
             Ok(content) => self.in_force = Some(content),
             Err(error) => {
                 workshop.log.error(
@@ -489,7 +488,7 @@ impl Slot {
             }
             None => None,
         };
-        let content = Content::open(&self.address, self.purpose, &stored.path, workshop.host, workshop.state);
+        let content = Content::open(&self.address, self.purpose, &stored.path, workshop.machine);
         Ok(Candidate { content: content.map_err(|error| bad(&error))?, stored, label, signature })
     }
 

@@ -42,26 +42,3 @@ pub(crate) use self::{
     opening::Openings,
     running::{Agent, Once, Setting},
 };
-
-use crate::{
-    host::{Host, input::Limits},
-    manifest::{LoadInputs, Location},
-    nats::ContextChoice,
-    state::LocalState,
-};
-
-/// What the agent is given by the program around it.
-pub(crate) trait Surroundings: Sync {
-    /// Returns the machine, of which nothing is remembered from earlier runs.
-    fn host(&self) -> Host;
-    /// Returns what manifests are loaded with, with facts that are fresh.
-    fn inputs(&self, host: &Host, hiera: Vec<Location>) -> Result<LoadInputs, String>;
-    /// Returns how large documents may be.
-    fn limits(&self) -> Limits;
-    /// Cleans up after runs that were killed.
-    fn recover(&self, host: &Host, state: &LocalState);
-    /// Returns the NATS context that counts, where the configuration names this one.
-    fn context(&self, configured: &str) -> ContextChoice;
-    /// Reads the configuration again, or says what is wrong with it.
-    fn configuration(&self) -> Result<Config, String>;
-}

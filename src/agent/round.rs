@@ -3,7 +3,6 @@
 use std::{collections::HashSet, path::Path, sync::Arc, time::Instant};
 
 use super::{
-    Surroundings,
     fleet::Fleet,
     intake::{Intake, Judge},
     log::{Log, LogLevel},
@@ -16,12 +15,13 @@ use crate::{
         Detail, Diffs, Engine, Exclusion, Observer, OnFailure, ReadAhead, Report, RunMode, Selected,
         Settings, Site, Task,
     },
-    host::Host,
+    host::input::Limits,
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
     metrics::Metrics,
     resource::{Resource, Watches, flattened},
+    run::{Machine, Run},
     session::Session,
-    state::{Held, LocalState, Patience, RunLock},
+    state::Patience,
     vocabulary::Reference,
 };
 
@@ -52,9 +52,7 @@ pub(crate) struct Outcome {
 
 /// What a run is made with.
 pub(crate) struct Round<'a> {
-    pub(crate) surroundings: &'a dyn Surroundings,
-    pub(crate) host: &'a Host,
-    pub(crate) state: &'a LocalState,
+    pub(crate) machine: &'a Machine,
     pub(crate) log: &'a dyn Log,
     pub(crate) metrics: &'a Metrics,
     pub(crate) fleet: &'a Fleet,
@@ -100,34 +98,30 @@ impl Round<'_> {
         if let Some(watching) = watching.as_deref_mut() {
             ready.iter().filter(|ready| ready.is_whole).for_each(|ready| watch(watching, ready));
         }
-        let _lock = match self.lock() {
-            Ok(lock) => lock,
-            Err(error) => {
+        let mut engine = self.engine(self.settings(Task::Apply));
+        let mut run = match Run::begin(self.machine, &mut engine, "ccm agent") {
+            Ok(run) => run,
+            Err(refused) => {
+                let error = refused.to_string();
                 self.log.error("nothing is applied", &[("cause", &self.cause), ("error", &error)]);
                 outcomes.extend(ready.iter().map(|ready| Outcome::not_applied(ready.number, error.clone())));
                 return outcomes;
             }
         };
-        if self.mode == RunMode::Real {
-            self.surroundings.recover(self.host, self.state);
-        }
-        let mut engine = Engine::new(self.host, self.state, self.settings(Task::Apply), Session::begin());
         for ready in &ready {
-            if self.host.interrupt.requested().is_some() {
+            if self.machine.host.interrupt.requested().is_some() {
                 break;
             }
-            outcomes.push(self.apply(&mut engine, ready, intake, watching.as_deref_mut(), own));
+            outcomes.push(self.apply(&mut run, ready, intake, watching.as_deref_mut(), own));
         }
-        if self.mode == RunMode::Real {
-            self.state.digests.save();
-        }
+        run.finish();
         outcomes.sort_by_key(|outcome| outcome.manifest);
         outcomes
     }
 
     fn apply(
         &self,
-        engine: &mut Engine,
+        run: &mut Run,
         ready: &Ready,
         intake: &Intake,
         watching: Option<&mut Watching>,
@@ -135,7 +129,7 @@ impl Round<'_> {
     ) -> Outcome {
         let Ready { number, manifest, selected, .. } = ready;
         let source = intake.address_of(*number);
-        let before = engine.session().events().len();
+        let before = run.session().events().len();
         let site = ready.site();
         let started = Instant::now();
         let mut witness = Witness {
@@ -149,14 +143,7 @@ impl Round<'_> {
             looked_at: 0,
             repaired: Vec::new(),
         };
-        let store = match self.state.directory.refresh_store() {
-            Ok(store) => store,
-            Err(error) => {
-                self.log.warn("refreshes that earlier runs owe are not known", &[("error", &error)]);
-                self.state.directory.empty_refresh_store()
-            }
-        };
-        let finished = engine.apply(site, Some(store), &mut witness);
+        let finished = run.apply(&[site], &mut witness);
         let is_watched = witness.watching.is_some();
         let (looked_at, repaired) = (witness.looked_at, witness.repaired);
         let took = started.elapsed();
@@ -167,7 +154,7 @@ impl Round<'_> {
             let names: Vec<Reference> = resources.iter().map(|resource| resource.reference()).collect();
             self.fleet.keep_only(&source, &names);
         }
-        self.fleet.tell(&source, summary, &engine.session().events()[before..], self.log);
+        self.fleet.tell(&source, summary, &run.session().events()[before..], self.log);
         let is_news = ready.is_whole || summary.changed_resources + summary.failed_resources > 0;
         // That a look found nothing is of interest to nobody.
         let level = if is_news { LogLevel::Info } else { LogLevel::Debug };
@@ -214,8 +201,13 @@ impl Round<'_> {
         let settings = Settings { mode: RunMode::Noop, ..self.settings(Task::Apply) };
         let mut second_look = SecondLook { manifest, repaired: &names, disturbed: Vec::new() };
         let site = Site { selected: &selected, on_failure: OnFailure::Continue, ..site };
-        Engine::new(self.host, self.state, settings, Session::begin()).apply(site, None, &mut second_look);
+        // A pending refresh is no drift.
+        self.engine(settings).apply(site, None, &mut second_look);
         second_look.disturbed
+    }
+
+    pub(super) fn engine(&self, settings: Settings) -> Engine<'_> {
+        Engine::new(&self.machine.host, &self.machine.state, settings, Session::begin())
     }
 
     pub(super) fn settings(&self, task: Task) -> Settings {
@@ -223,7 +215,7 @@ impl Round<'_> {
             mode: self.mode,
             diffs: Diffs::Unwanted,
             detail: Detail::Outline,
-            exclusion: Exclusion::WholeRun,
+            exclusion: Exclusion::WholeRun(Patience::Wait),
             read_ahead: ReadAhead::USUAL,
             registrations: self.fleet.registrations(),
             task,
@@ -252,7 +244,7 @@ impl Round<'_> {
                 continue;
             };
             let started = Instant::now();
-            match manifest::load(&location, &inputs, self.host, self.state) {
+            match self.load_one(&location, &inputs) {
                 Ok(Loaded { value: manifest, warnings }) => {
                     for problem in warnings.iter().flat_map(told) {
                         self.log.debug("warning", &[("source", &slot.address), ("problem", &problem)]);
@@ -280,8 +272,8 @@ impl Round<'_> {
 
     fn inputs(&self, intake: &Intake) -> Result<LoadInputs, String> {
         let started = Instant::now();
-        let data = intake.data_location(self.surroundings.limits().data)?;
-        let inputs = self.surroundings.inputs(self.host, data.into_iter().collect());
+        let data = intake.data_location(Limits::default().data)?;
+        let inputs = self.inputs_with(data);
         self.metrics.observe(&metrics::FACTS_RESOLVE, &[], started.elapsed());
         if inputs.is_err() {
             self.metrics.add(&metrics::FACTS_RESOLVE_ERROR, &[], 1);
@@ -289,34 +281,31 @@ impl Round<'_> {
         inputs
     }
 
-    fn lock(&self) -> Result<Option<RunLock>, String> {
-        if self.mode == RunMode::Noop {
-            return Ok(None);
-        }
-        let waiting = |holder: &str| self.log.info("waiting for another run", &[("holder", &holder)]);
-        match self.state.directory.lock("ccm agent", Patience::Wait, &self.host.interrupt, waiting) {
-            Ok(Ok(lock)) => Ok(Some(lock)),
-            Ok(Err(Held { who, .. })) => Err(format!("another run is in progress: {who}")),
-            Err(error) => Err(error.to_string()),
-        }
+    /// Returns what manifests are loaded with, with facts that are gathered from now on.
+    fn inputs_with(&self, data: Option<Location>) -> Result<LoadInputs, String> {
+        self.machine.load_inputs(Vec::new(), data.into_iter().collect(), Vec::new(), Limits::default())
+    }
+
+    fn load_one(&self, location: &Location, inputs: &LoadInputs) -> Result<Loaded<Manifest>, LoadError> {
+        manifest::load(location, inputs, &self.machine.host, &self.machine.state)
     }
 }
 
 impl Judge for Round<'_> {
     fn data(&self, data: &Location) -> Result<(), String> {
-        let inputs = self.surroundings.inputs(self.host, Vec::new())?;
-        let judged = inputs.data_of(data, Path::new("/"), self.host, self.state);
+        let inputs = self.inputs_with(None)?;
+        let Machine { host, state, .. } = self.machine;
+        let judged = inputs.data_of(data, Path::new("/"), host, state);
         judged.map(drop).map_err(|error| described(&error))
     }
 
     fn manifest(&self, manifest: &Location, data: Option<&Location>) -> Result<(), String> {
-        let inputs = self.surroundings.inputs(self.host, data.cloned().into_iter().collect())?;
-        let judged = manifest::load(manifest, &inputs, self.host, self.state);
-        judged.map(drop).map_err(|error| described(&error))
+        let inputs = self.inputs_with(data.cloned())?;
+        self.load_one(manifest, &inputs).map(drop).map_err(|error| described(&error))
     }
 
     fn limit(&self) -> u64 {
-        self.surroundings.limits().data
+        Limits::default().data
     }
 }
 

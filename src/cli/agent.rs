@@ -15,31 +15,23 @@ use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use self::log::{LogFormat, StderrLog};
 use super::{
     Exit,
-    facts::FactFlags,
     failure::{Failure, show},
-    load_inputs::{environ, expression_memory},
     nats::{self, NatsFlags},
     output::Output,
     progress::Progress,
-    recover,
     state::{self, StateFolder},
     switch,
 };
 use crate::{
-    agent::{Agent, Config, Log, Once, Openings, PLACES, Setting, Surroundings},
+    agent::{Agent, Config, Log, Once, Openings, PLACES, Setting},
     document::{Review, Source},
     host::{
-        Host,
-        http::{Client, Proxies},
-        input::{self, Limits, UnreadableInput},
+        input::{self, UnreadableInput},
         interrupt::Interrupt,
-        process::{Runner, close_inherited},
+        process::close_inherited,
         service_manager::ServiceManager,
-        users::Users,
     },
-    manifest::{LoadInputs, Location},
-    nats::ContextChoice,
-    state::LocalState,
+    run::{Environment, Machine, Notices},
 };
 
 /// How long a command that is running may go on after the agent is asked to end.
@@ -156,16 +148,24 @@ impl Work {
         close_inherited();
         let (interrupt, hangups) = Interrupt::install_for_service(GRACE)
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
-        let state = self.state.open()?;
-        let proxies = Proxies::from_environment(|name| env::var(name).ok());
-        let surroundings =
-            Machine { interrupt: interrupt.clone(), proxies: proxies.clone(), config: path, nats: self.nats };
+        let environment = Environment::of_process();
+        let state = self.state.open(&environment)?;
+        let log: Arc<dyn Log> = Arc::new(StderrLog::new(self.format));
+        let openings =
+            Openings { proxies: environment.proxies(), interrupt: interrupt.clone(), connection: None };
+        let nats = self.nats.nats(&environment);
+        let (progress, notices) = (Arc::new(Progress::new()), Arc::new(LogNotices(Arc::clone(&log))));
+        let read_config = || {
+            let (_, config, warnings) = read(&path).map_err(|failure| failure.to_string())?;
+            show(&warnings);
+            Ok(config)
+        };
         let setting = Setting {
-            surroundings: &surroundings,
-            state: &state,
-            log: Arc::new(StderrLog::new(self.format)) as Arc<dyn Log>,
-            openings: Openings { proxies, interrupt: interrupt.clone(), connection: None },
-            interrupt,
+            machine: Machine::new(interrupt, environment, state, nats, progress, notices),
+            nats_context: self.nats.context,
+            read_config: &read_config,
+            log,
+            openings,
             service_manager: service_manager()?,
         };
         let agent = Agent::new(setting, config).map_err(Failure::new)?;
@@ -242,51 +242,15 @@ fn service_manager() -> Result<ServiceManager, Failure> {
         .map_err(|error| Failure::new(format!("cannot reach the service manager (NOTIFY_SOCKET): {error}")))
 }
 
-/// This machine, as the agent sees it.
-struct Machine {
-    interrupt: Interrupt,
-    proxies: Proxies,
-    config: PathBuf,
-    nats: NatsFlags,
-}
+/// Logs the messages of a run.
+struct LogNotices(Arc<dyn Log>);
 
-impl Surroundings for Machine {
-    fn host(&self) -> Host {
-        let interrupt = self.interrupt.clone();
-        let http = Client::new(self.proxies.clone(), interrupt.clone(), Arc::new(Progress::new()) as Arc<_>);
-        Host { interrupt, runner: Runner::default(), users: Users::default(), http, nats: self.nats.nats() }
+impl Notices for LogNotices {
+    fn waiting(&self, holder: &str) {
+        self.0.info("waiting for another run", &[("holder", &holder)]);
     }
 
-    fn inputs(&self, host: &Host, hiera: Vec<Location>) -> Result<LoadInputs, String> {
-        let facts = FactFlags::none().value(&self.interrupt).map_err(|failure| failure.to_string())?;
-        let expression_memory = expression_memory().map_err(|failure| failure.to_string())?;
-        let (environ, limits) = (environ(), self.limits());
-        Ok(LoadInputs {
-            facts,
-            environ,
-            hiera,
-            data: Vec::new(),
-            limits,
-            expression_memory,
-            nats: Arc::clone(&host.nats),
-        })
-    }
-
-    fn limits(&self) -> Limits {
-        Limits::default()
-    }
-
-    fn recover(&self, host: &Host, state: &LocalState) {
-        recover(host, state);
-    }
-
-    fn context(&self, configured: &str) -> ContextChoice {
-        self.nats.context(configured)
-    }
-
-    fn configuration(&self) -> Result<Config, String> {
-        let (_, config, warnings) = read(&self.config).map_err(|failure| failure.to_string())?;
-        show(&warnings);
-        Ok(config)
+    fn warning(&self, text: &str) {
+        self.0.warn("warning", &[("problem", &text)]);
     }
 }

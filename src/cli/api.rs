@@ -19,13 +19,11 @@ use super::{
     Exit,
     aliases::with_aliases,
     failure::{Failure, heed, warn},
-    host,
     load_inputs::{self, InputFlags},
     output::Output,
     progress::Progress,
-    recover,
     report::{Aside, Format},
-    run::{concerns_others, refresh_store, to_text, waiting},
+    run::{to_text, waiting},
     session::{self, SessionFolder},
     switch,
 };
@@ -36,14 +34,13 @@ use crate::{
         Selected, Settings, Site, Task,
     },
     host::{
-        Host,
         input::{self, InputError},
         interrupt::Stdin,
-        process::close_inherited,
     },
     resource::Resource,
+    run::{Machine, Run},
     session::Event,
-    state::{LocalState, Patience},
+    state::{Patience, Recall},
     template::Scope,
 };
 
@@ -111,22 +108,22 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, state) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open()?);
+    let machine = arguments.inputs.machine(Recall::Used, output)?;
+    let interrupt = &machine.host.interrupt;
     let format = match arguments.how {
         How::Pipe(format) => Some(format),
         How::Serve => None,
     };
-    let mut server = ApiServer::new(arguments, &host, &state, output)?;
+    let mut server = ApiServer::new(arguments, &machine, output)?;
     let unreadable = |error: InputError| Failure::new(format!("cannot read the request: {error}"));
     if let Some(format) = format {
-        let bytes = input::read_stdin(LARGEST as u64, &host.interrupt).map_err(unreadable)?;
+        let bytes = input::read_stdin(LARGEST as u64, interrupt).map_err(unreadable)?;
         let answer =
             serde_json::to_value(server.answer(bytes)).map_err(|error| Failure::new(error.to_string()))?;
         output.text(&to_text(&answer, format)?);
         return Ok(Exit::Success);
     }
-    let interrupt = host.interrupt.clone();
-    let mut requests = BufReader::new(Stdin(&interrupt));
+    let mut requests = BufReader::new(Stdin(interrupt));
     while let Some(line) = match next_line(&mut requests) {
         Err(_) if interrupt.requested().is_some() => None,
         line => line.map_err(|error| unreadable(InputError::Io(error)))?,
@@ -142,7 +139,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         let answer = serde_json::to_string(&answer).map_err(|error| Failure::new(error.to_string()))?;
         output.line(&answer);
         output.flush();
-        if host.interrupt.requested().is_some() {
+        if interrupt.requested().is_some() {
             break;
         }
     }
@@ -166,27 +163,24 @@ fn next_line(requests: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Where requests are answered, one after the other, in one session.
-struct ApiServer<'h> {
-    host: &'h Host,
-    state: &'h LocalState,
+struct ApiServer<'m> {
+    machine: &'m Machine,
     progress: Arc<Progress>,
-    engine: Engine<'h>,
+    engine: Engine<'m>,
     scope: Scope,
     folder: PathBuf,
-    mode: RunMode,
     texts: Texts,
 }
 
-impl<'h> ApiServer<'h> {
+impl<'m> ApiServer<'m> {
     fn new(
         Arguments { inputs, session, mode, texts, .. }: Arguments,
-        host: &'h Host,
-        state: &'h LocalState,
+        machine: &'m Machine,
         output: &Output,
     ) -> Result<Self, Failure> {
+        let Machine { host, state, .. } = machine;
         let folder = env::current_dir()
             .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-        close_inherited();
         let settings = Settings {
             mode,
             diffs: if mode == RunMode::Noop { Diffs::Wanted } else { Diffs::Unwanted },
@@ -197,13 +191,11 @@ impl<'h> ApiServer<'h> {
             task: Task::Apply,
         };
         Ok(Self {
-            scope: heed(inputs.read(host)?.without_manifest(&folder, host, state)?),
-            host,
-            state,
+            scope: heed(inputs.read(machine)?.without_manifest(&folder, host, state)?),
+            machine,
             progress: Arc::clone(&output.progress),
             engine: Engine::new(host, state, settings, session.resume()?),
             folder,
-            mode,
             texts,
         })
     }
@@ -222,11 +214,6 @@ impl<'h> ApiServer<'h> {
     }
 
     fn ensure(&mut self, source: &Source, resource: Resource) -> Result<Event, String> {
-        if self.mode == RunMode::Real {
-            recover(self.host, self.state);
-        }
-        let refresh_store =
-            concerns_others(&resource, self.engine.session()).then(|| refresh_store(&self.state.directory));
         let site = Site {
             resources: &[resource],
             source,
@@ -236,7 +223,10 @@ impl<'h> ApiServer<'h> {
             selected: &Selected::default(),
         };
         let mut witness = Witness { event: None, aside: Aside(&self.progress) };
-        let finished = self.engine.apply(site, refresh_store, &mut witness);
+        let mut run = Run::begin(self.machine, &mut self.engine, "ccm ensure api")
+            .map_err(|refused| refused.to_string())?;
+        let finished = run.apply(&[site], &mut witness);
+        run.finish();
         if let (Some(event), Some(error)) = (&mut witness.event, finished.unrecorded) {
             event.error.push(error.to_string());
         }

@@ -8,22 +8,21 @@ use super::{
     aliases::with_aliases,
     complete,
     failure::{Failure, heed, warn},
-    host,
     load_inputs::{self, Dotenv, InputFlags, Strictness},
     nats,
     output::Output,
     report::{Format, Unchanged, Verbosity},
-    run::{self, Run, RunFlags, refresh_store, to_text, waiting},
+    run::{self, RunFlags, to_text},
     switch,
 };
 use crate::{
     checks::CheckState,
-    engine::{Exclusion, OnFailure, RunMode, Selected, Selection, Selector, Site, Task},
-    host::Host,
+    engine::{Exclusion, OnFailure, Selected, Selection, Selector, Site, Task},
     manifest::{self, LoadError, Loaded, Location, Manifest},
     resource::{Elements, HIDDEN, Resource, flattened},
+    run::Run,
     session::Session,
-    state::{Held, LocalState, Recall, RunLock, StateError},
+    state::Recall,
     template::escape,
 };
 
@@ -137,11 +136,10 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
 
 fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let flags = arguments.run;
-    let state = arguments.inputs.state.open()?.with_recall(arguments.recall);
-    let host = host(&output.progress, &arguments.inputs.nats)?;
-    let load_inputs = arguments.dotenv.read(arguments.inputs.read(&host)?)?;
+    let machine = arguments.inputs.machine(arguments.recall, output)?;
+    let load_inputs = arguments.dotenv.read(arguments.inputs.read(&machine)?)?;
     let load = |location: &Location| {
-        arguments.strictness.judge(manifest::load(location, &load_inputs, &host, &state))
+        arguments.strictness.judge(manifest::load(location, &load_inputs, &machine.host, &machine.state))
     };
     let manifests = load_all(&arguments.manifests, load)?;
     let selected = select(&arguments.selection, &manifests)?;
@@ -149,7 +147,8 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         manifests.iter().try_for_each(|manifest| render(manifest, flags.format, output))?;
         return Ok(Exit::Success);
     }
-    let _lock = lock(&flags, &host, &state)?;
+    let mut engine = flags.engine(&machine, Exclusion::WholeRun(flags.patience), Session::begin());
+    let run = Run::begin(&machine, &mut engine, "ccm apply")?;
     let human = flags.format == Format::Text && flags.verbosity > Verbosity::Quiet && !arguments.as_plugin;
     for message in manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_deref()) {
         if human {
@@ -160,10 +159,7 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let sites: Vec<Site> =
         manifests.iter().zip(&selected).map(|(manifest, selected)| site(manifest, selected)).collect();
     let unchanged = if arguments.as_plugin { Unchanged::Unsaid } else { Unchanged::Counted };
-    let run = Run { sites: &sites, exclusion: Exclusion::WholeRun, unchanged };
-    // Who only looks owes nothing.
-    let refresh_store = || (flags.task == Task::Apply).then(|| refresh_store(&state.directory));
-    let (finished, mut printer) = run.start(&flags, &host, &state, refresh_store, Session::begin(), output);
+    let (finished, mut printer) = flags.perform(run, &sites, unchanged, output);
     if arguments.as_plugin {
         return Ok(Exit::Plugin(printer.plugin_line()));
     }
@@ -226,22 +222,6 @@ fn site<'a>(manifest: &'a Manifest, selected: &'a Selected) -> Site<'a> {
 fn selectors(matches: &ArgMatches, name: &str) -> Result<Vec<Selector>, Failure> {
     let given = matches.get_many::<String>(name).into_iter().flatten();
     given.map(|text| text.parse().map_err(|problem| Failure::new(format!("--{name}: {problem}")))).collect()
-}
-
-/// Makes sure that no other run is in progress, unless this one changes nothing anyway.
-fn lock(flags: &RunFlags, host: &Host, state: &LocalState) -> Result<Option<RunLock>, Failure> {
-    if flags.mode == RunMode::Noop || flags.task == Task::Monitor {
-        return Ok(None);
-    }
-    match state.directory.lock("ccm apply", flags.patience, &host.interrupt, waiting) {
-        Ok(Ok(lock)) => Ok(Some(lock)),
-        Ok(Err(Held { who, waits_for_us: true })) => Err(Failure::new(format!(
-            "this run was started by one that is in progress: {who}; inside of it, use `ccm ensure`"
-        ))),
-        Ok(Err(Held { who, .. })) => Err(Failure::new(format!("another run is in progress: {who}"))),
-        Err(error @ StateError::Interrupted) => Err(Failure::new(error.to_string())),
-        Err(error) => Err(Failure::new(format!("{error}; another place can be named with --state-dir"))),
-    }
 }
 
 /// Prints the manifest as it would be applied.

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgMatches, Command, ValueHint};
 
 use self::formats::CheckFormat;
-use super::{Exit, failure::Failure, host, nats::NatsFlags, output::Output, required};
+use super::{Exit, failure::Failure, machine, nats::NatsFlags, output::Output, required};
 use crate::{
     checks::{self, HealthCheck, Rules},
     document::{Diagnostic, Diagnostics, NodeError, Source, Value, from_node, parse},
     health::{self, IncludeError, Occasion, Surroundings},
     host::{Host, input, process::close_inherited},
     redaction::Redactor,
+    run::{Environment, Machine},
+    state::{LocalState, StateDirectory},
     visible::visible_line,
 };
 
@@ -51,7 +53,8 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let host = host(&output.progress, &NatsFlags::default())?;
+    let (environment, state) = (Environment::of_process(), LocalState::at(StateDirectory::nowhere()));
+    let Machine { host, .. } = machine(&output.progress, environment, state, &NatsFlags::default())?;
     let (checks, folder) = match read(&arguments.file, &host) {
         Ok(read) => read,
         Err(failure) if arguments.format == CheckFormat::Nagios => {

@@ -10,12 +10,11 @@ use super::{
     api, attributes, complete,
     failure::{Failure, heed, show},
     flags::{self, ResourceFlags},
-    host,
     load_inputs::{self, Dotenv, InputFlags},
     nats, or_variable,
     output::Output,
     report::{Format, Unchanged},
-    run::{self, Run, RunFlags, concerns_others, refresh_store},
+    run::{self, RunFlags},
     session::{self, SessionFolder},
 };
 use crate::{
@@ -23,6 +22,8 @@ use crate::{
     engine::{Exclusion, OnFailure, Selected, Site},
     manifest::RuleFiles,
     resource::{AnyType, Expansion, FieldKind, Resource, fields},
+    run::Run,
+    state::Recall,
     types,
     vocabulary::has_scheme,
 };
@@ -156,10 +157,10 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let flags = arguments.run;
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-    let (host, state) = (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open()?);
-    let inputs = arguments.inputs.read_in(&folder, arguments.dotenv, &host)?;
-    let scope = heed(inputs.without_manifest(&folder, &host, &state)?);
-    let (source, mut declaration) = arguments.resource.declaration(&host.interrupt)?;
+    let machine = arguments.inputs.machine(Recall::Used, output)?;
+    let inputs = arguments.inputs.read_in(&folder, arguments.dotenv, &machine)?;
+    let scope = heed(inputs.without_manifest(&folder, &machine.host, &machine.state)?);
+    let (source, mut declaration) = arguments.resource.declaration(&machine.host.interrupt)?;
     let mut diagnostics = Diagnostics::default();
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut diagnostics);
     attributes::complete(&mut declaration);
@@ -173,9 +174,6 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let session = arguments.session.resume()?;
     // The report of a session counts them.
     let unchanged = if session.is_kept() { Unchanged::Counted } else { Unchanged::Shown };
-    let concerns_others = concerns_others(&resource, &session);
-    let refresh_store = || concerns_others.then(|| refresh_store(&state.directory));
-    let exclusion = Exclusion::WhileChanging(flags.patience);
     let site = Site {
         resources: &[resource],
         source: &source,
@@ -184,8 +182,9 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         on_failure,
         selected: &Selected::default(),
     };
-    let run = Run { sites: &[site], exclusion, unchanged };
-    let (finished, mut printer) = run.start(&flags, &host, &state, refresh_store, session, output);
+    let mut engine = flags.engine(&machine, Exclusion::WhileChanging(flags.patience), session);
+    let run = Run::begin(&machine, &mut engine, "ccm ensure")?;
+    let (finished, mut printer) = flags.perform(run, &[site], unchanged, output);
     // People see all there is to one resource in its line.
     if flags.format == Format::Json {
         printer.summary(&finished);

@@ -8,7 +8,6 @@ use clap::{Arg, ArgMatches, Command, ValueHint};
 use super::{
     Exit,
     failure::{Failure, heed, show},
-    host,
     load_inputs::{self, InputFlags},
     output::Output,
     required,
@@ -67,18 +66,17 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, state) =
-        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open_read_only());
-    let load_inputs = arguments.inputs.read(&host)?;
+    let machine = arguments.inputs.machine_read_only(output)?;
+    let load_inputs = arguments.inputs.read(&machine)?;
     // Kept whole: with it goes the folder of a bundle, in which the expression may read.
     let manifest;
     let alone;
     let scope = if let Some(location) = &arguments.manifest {
-        manifest = heed(manifest::load(location, &load_inputs, &host, &state)?);
+        manifest = heed(manifest::load(location, &load_inputs, &machine.host, &machine.state)?);
         &manifest.scope
     } else {
         let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-        alone = heed(load_inputs.without_manifest(&folder, &host, &state)?);
+        alone = heed(load_inputs.without_manifest(&folder, &machine.host, &machine.state)?);
         &alone
     };
     let text = arguments.expression;

@@ -1,6 +1,6 @@
 //! `ccm facts`, and the flags that add facts to those of the machine.
 
-use std::{env, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use ccm_expr::{Map, Path, Value};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
@@ -16,8 +16,9 @@ use super::{
 };
 use crate::{
     document::Pair,
-    facts::{self, Facts, FactsError, Options},
+    facts::{self, FactsError},
     host::{input::Limits, interrupt::Interrupt},
+    run::Environment,
     vocabulary::Size,
 };
 
@@ -82,11 +83,6 @@ impl FactFlags {
         })
     }
 
-    /// Adds nothing to the facts of the machine.
-    pub(super) fn none() -> Self {
-        Self { below: None, files: Vec::new(), facts: Vec::new(), limits: Limits::default() }
-    }
-
     /// Adds facts under all others that are given.
     pub(super) fn put_below(&mut self, facts: &Value) {
         self.below = facts.as_map().cloned();
@@ -97,29 +93,16 @@ impl FactFlags {
         self.facts.extend(facts);
     }
 
-    /// Returns the facts of this machine, with those that the flags add.
-    pub(super) fn value(self, interrupt: &Interrupt) -> Result<Arc<Facts>, Failure> {
+    /// Returns the facts that the flags add, later ones over earlier ones.
+    pub(super) fn given(self, interrupt: &Interrupt) -> Result<Vec<Map>, Failure> {
         let limit = self.limits.document;
         let mut given: Vec<Map> = self.below.into_iter().collect();
         for path in &self.files {
             given.push(facts::in_file(path, limit, interrupt)?);
         }
         given.extend(self.facts.into_iter().filter_map(|pair| pair.nested().as_map().cloned()));
-        let root = PathBuf::from("/");
-        let folders = folders();
-        let programs = Some((folders[0].join("facts.d"), interrupt.clone()));
-        Ok(Arc::new(Facts::new(Options { root, folders, given, limit, programs })))
+        Ok(given)
     }
-}
-
-/// The folders in which people write facts down: the machine's, then the user's.
-fn folders() -> Vec<PathBuf> {
-    let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let of_user = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
-    let system = PathBuf::from("/etc");
-    // The walk to a file takes paths as they are, without `.` and doubled slashes.
-    let clean = |folder: PathBuf| folder.join("choria/ccm").components().collect();
-    [Some(system), of_user].into_iter().flatten().map(clean).collect()
 }
 
 /// What `ccm facts` is asked.
@@ -141,7 +124,8 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let facts = arguments.facts.value(&interrupt()?)?;
+    let (interrupt, limit) = (interrupt()?, arguments.facts.limits.document);
+    let facts = Environment::of_process().facts(arguments.facts.given(&interrupt)?, limit, &interrupt);
     let all = Value::Object(Arc::clone(&facts) as Arc<_>);
     let shown = match arguments.query {
         None => all,

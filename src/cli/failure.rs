@@ -22,6 +22,7 @@ use crate::{
     document::{Colour, Diagnostics, Review, Source, render},
     manifest::{LoadError, Loaded},
     resource::meant_state,
+    run::Refused,
     session::StoreError,
     visible::visible,
 };
@@ -81,6 +82,12 @@ impl From<LoadError> for Failure {
             LoadError::NotSet(reason) => Self::new(format!("--data: {reason}")),
             LoadError::Invalid(reviews) => Self::invalid(reviews),
         }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        Self::new(refused.to_string())
     }
 }
 

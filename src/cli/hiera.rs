@@ -15,13 +15,12 @@ use super::{
     eval::print,
     facts,
     failure::{Failure, heed, warn},
-    host,
     load_inputs::{self, InputFlags},
     or_variable,
     output::Output,
     required, switch,
 };
-use crate::{document::pair, hiera::deep, manifest::Location};
+use crate::{document::pair, hiera::deep, manifest::Location, run::Environment};
 
 pub(super) fn command() -> Command {
     Command::new("hiera")
@@ -137,7 +136,7 @@ impl Arguments {
             set.insert(0, pair(&text).map_err(|error| Failure::new(format!("fact: {error}")))?);
         }
         if matches.get_flag("env-facts") {
-            inputs.facts.put_below(&load_inputs::environ());
+            inputs.facts.put_below(&Environment::of_process().variables());
         }
         inputs.facts.extend(set);
         Ok(Self {
@@ -155,13 +154,15 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, state) =
-        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open_read_only());
-    let load_inputs = arguments.inputs.read(&host)?;
+    let machine = arguments.inputs.machine_read_only(output)?;
+    let load_inputs = arguments.inputs.read(&machine)?;
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-    let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &host, &state)?);
+    let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &machine.host, &machine.state)?);
     for file in &arguments.over {
-        data = deep(data, &crate::facts::in_file(file, load_inputs.limits.data, &host.interrupt)?.into());
+        data = deep(
+            data,
+            &crate::facts::in_file(file, load_inputs.limits.data, &machine.host.interrupt)?.into(),
+        );
     }
     if let Some(Query { path, .. }) = &arguments.query {
         data = path.require(&data).map_err(|error| {

@@ -1,21 +1,22 @@
 //! Flags that say what a manifest sees of the machine and of the user's data.
 
 use std::{
-    env, fs, io,
+    fs, io,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
-    sync::Arc,
 };
 
-use ccm_expr::{Map, Memory, Value};
+use ccm_expr::{Map, Value};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, builder::NonEmptyStringValueParser};
 use rustix::{fs::OFlags, io::Errno};
 
 use super::{
     facts::{self, FactFlags},
     failure::{Failure, warn},
+    machine,
     nats::{self, NatsFlags},
     or_variable,
+    output::Output,
     state::{self, StateFolder},
     switch,
 };
@@ -23,11 +24,12 @@ use crate::{
     document::{Pair, pair},
     hiera::deep,
     host::{
-        Host, files,
+        files,
         input::{self, Limits},
     },
     manifest::{LoadError, LoadInputs, Loaded, Location},
-    vocabulary::Size,
+    run::{Environment, Machine},
+    state::Recall,
 };
 
 /// The flags, for every command that reads a manifest or templates.
@@ -100,22 +102,35 @@ impl InputFlags {
         })
     }
 
+    /// Returns the machine that this process runs on, with the state that the flags name.
+    pub(super) fn machine(&self, recall: Recall, output: &Output) -> Result<Machine, Failure> {
+        let environment = Environment::of_process();
+        let state = self.state.open(&environment)?.with_recall(recall);
+        machine(&output.progress, environment, state, &self.nats)
+    }
+
+    /// Returns the machine for a command that only reads; without a state directory its state is empty.
+    pub(super) fn machine_read_only(&self, output: &Output) -> Result<Machine, Failure> {
+        let environment = Environment::of_process();
+        let state = self.state.open_read_only(&environment);
+        machine(&output.progress, environment, state, &self.nats)
+    }
+
     /// Reads what the flags name.
-    pub(super) fn read(self, host: &Host) -> Result<LoadInputs, Failure> {
-        Ok(LoadInputs {
-            limits: self.facts.limits,
-            facts: self.facts.value(&host.interrupt)?,
-            environ: environ(),
-            hiera: self.hiera,
-            data: self.data,
-            expression_memory: expression_memory()?,
-            nats: Arc::clone(&host.nats),
-        })
+    pub(super) fn read(self, machine: &Machine) -> Result<LoadInputs, Failure> {
+        let limits = self.facts.limits;
+        let facts = self.facts.given(&machine.host.interrupt)?;
+        machine.load_inputs(facts, self.hiera, self.data, limits).map_err(Failure::new)
     }
 
     /// As [`InputFlags::read`], with what lies in a folder: `.env` adds to the environment, `.hiera` is the data.
-    pub(super) fn read_in(self, folder: &Path, dotenv: Dotenv, host: &Host) -> Result<LoadInputs, Failure> {
-        let mut load_inputs = self.read(host)?;
+    pub(super) fn read_in(
+        self,
+        folder: &Path,
+        dotenv: Dotenv,
+        machine: &Machine,
+    ) -> Result<LoadInputs, Failure> {
+        let mut load_inputs = self.read(machine)?;
         if dotenv != Dotenv::Unwanted {
             load_inputs = with_dotenv(load_inputs, folder)?;
         }
@@ -178,16 +193,6 @@ fn with_dotenv(mut load_inputs: LoadInputs, folder: &Path) -> Result<LoadInputs,
     Ok(load_inputs)
 }
 
-/// What all expressions of the run may hold together.
-pub(super) fn expression_memory() -> Result<Memory, Failure> {
-    let variable = "CCM_MEMORY_LIMIT";
-    let Some(text) = env::var_os(variable).filter(|text| !text.is_empty()) else {
-        return Ok(Memory::default());
-    };
-    let size: Result<Size, _> = text.to_string_lossy().parse();
-    size.map(|size| Memory::new(size.bytes())).map_err(|error| Failure::new(format!("{variable}: {error}")))
-}
-
 /// Where an argument says that something is.
 pub(super) fn location(argument: &str) -> Result<Location, Failure> {
     Location::from_argument(argument).map_err(Failure::new)
@@ -233,13 +238,6 @@ fn ours(path: &Path, limits: Limits) -> Result<Option<Vec<u8>>, Failure> {
 fn not_ours(path: &Path) {
     let shown = path.display();
     warn(&format!("{shown} is ignored: it must be a file of yours or of root that nobody else may write"));
-}
-
-/// The environment of the process, as far as it is text.
-pub(super) fn environ() -> Value {
-    let variables =
-        env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
-    variables.map(|(key, value)| (key.into(), value.into())).collect::<Map>().into()
 }
 
 /// `KEY=value` lines with quotes, comments and `export`, as shells read them.

@@ -46,16 +46,12 @@ use self::{
     nats::NatsFlags,
     output::{Loss, Output},
     progress::Progress,
+    run::StderrNotices,
 };
 use crate::{
     checks::CheckState,
-    host::{
-        Host,
-        http::{Client, Proxies},
-        interrupt::Interrupt,
-        process::{Recovered, Runner},
-        users::Users,
-    },
+    host::interrupt::Interrupt,
+    run::{Environment, Machine},
     state::LocalState,
 };
 
@@ -279,24 +275,16 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The machine that this process runs on.
-fn host(progress: &Arc<Progress>, nats: &NatsFlags) -> Result<Host, Failure> {
-    let interrupt = interrupt()?;
-    let proxies = Proxies::from_environment(|name| env::var(name).ok());
-    let http = Client::new(proxies, interrupt.clone(), Arc::clone(progress) as Arc<_>);
-    Ok(Host { interrupt, runner: Runner::default(), users: Users::default(), http, nats: nats.nats() })
-}
-
-/// Cleans up after runs that were killed, and from now on writes down which commands this one has in hand.
-fn recover(host: &Host, state: &LocalState) {
-    state.write_journal.recover(&host.interrupt);
-    let journal = state.directory.command_journal();
-    journal
-        .recover(&host.interrupt)
-        .iter()
-        .filter_map(Recovered::warning)
-        .for_each(|text| failure::warn(&text));
-    host.runner.record_in(journal);
+/// Returns the machine that this process runs on.
+fn machine(
+    progress: &Arc<Progress>,
+    environment: Environment,
+    state: LocalState,
+    nats: &NatsFlags,
+) -> Result<Machine, Failure> {
+    let nats = nats.nats(&environment);
+    let progress = Arc::clone(progress) as Arc<_>;
+    Ok(Machine::new(interrupt()?, environment, state, nats, progress, Arc::new(StderrNotices)))
 }
 
 /// Listens for signals from now on.
@@ -306,8 +294,12 @@ fn interrupt() -> Result<Interrupt, Failure> {
 
 /// Returns the machine for fuzzers, who start no command.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn host_to_fuzz() -> Option<Host> {
-    host(&Arc::new(Progress::new()), &NatsFlags::default()).ok()
+pub(crate) fn host_to_fuzz() -> Option<crate::host::Host> {
+    let (environment, state) =
+        (Environment::of_process(), LocalState::at(crate::state::StateDirectory::nowhere()));
+    machine(&Arc::new(Progress::new()), environment, state, &NatsFlags::default())
+        .ok()
+        .map(|machine| machine.host)
 }
 
 #[cfg(feature = "fuzzing")]

@@ -1,16 +1,20 @@
 //! Flags that say where NATS is.
 
-use std::{env, sync::Arc};
+use std::sync::Arc;
 
 use clap::{Arg, ArgMatches, builder::NonEmptyStringValueParser};
 
 use super::or_variable;
-use crate::nats::{ContextChoice, DEFAULT_CONTEXT, Nats, REGISTRATION_STREAM, check_stream};
+use crate::{
+    nats::{DEFAULT_CONTEXT, Nats, REGISTRATION_STREAM, check_stream},
+    run::Environment,
+};
 
 /// What the flags say.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NatsFlags {
-    context: Option<String>,
+    /// The name or path that the flag or its variable gives.
+    pub(super) context: Option<String>,
     stream: Option<String>,
 }
 
@@ -41,17 +45,10 @@ impl NatsFlags {
         Self { context: text("context"), stream: text("registration") }
     }
 
-    /// Returns the context that counts: the flag's or the variable's, else that of a configuration.
-    pub(super) fn context(&self, configured: &str) -> ContextChoice {
-        ContextChoice {
-            name: self.context.clone().unwrap_or_else(|| configured.to_owned()),
-            variables: Arc::new(|name| env::var(name).ok()),
-        }
-    }
-
     /// Returns the way to the servers. Nothing is read or opened before it is used.
-    pub(super) fn nats(&self) -> Arc<Nats> {
-        let context = self.context(DEFAULT_CONTEXT);
-        Arc::new(Nats::new(context, self.stream.clone().unwrap_or_else(|| REGISTRATION_STREAM.to_owned())))
+    pub(super) fn nats(&self, environment: &Environment) -> Arc<Nats> {
+        let context = self.context.clone().unwrap_or_else(|| DEFAULT_CONTEXT.to_owned());
+        let stream = self.stream.clone().unwrap_or_else(|| REGISTRATION_STREAM.to_owned());
+        Arc::new(Nats::new(environment.nats_context(context), stream))
     }
 }

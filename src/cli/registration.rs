@@ -19,6 +19,7 @@ use super::{
 use crate::{
     nats::{Nats, NatsError},
     registration::{self, Filter, Initialised, Registration},
+    run::Environment,
     vocabulary::Duration,
 };
 
@@ -201,7 +202,7 @@ fn filter(matches: &ArgMatches) -> Result<Filter, Failure> {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let nats = arguments.nats.nats();
+    let nats = arguments.nats.nats(&Environment::of_process());
     let done = match arguments.request {
         Request::Init { replicas, max_age } => init(&nats, replicas, max_age, output),
         Request::Create(entry) => create(&nats, &entry, output),

@@ -1,7 +1,6 @@
 //! What the commands that apply something have in common: their flags, the run, and how it ends.
 
 use std::{
-    env,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,22 +12,16 @@ use super::{
     Exit,
     failure::{Failure, warn},
     output::Output,
-    recover,
     report::{Format, Manner, Printer, Unchanged, Verbosity},
     switch,
 };
 use crate::{
-    engine::{
-        Detail, Diffs, Engine, Exclusion, Finished, ReadAhead, Registrations, RunMode, Settings, Site, Task,
-    },
-    host::{
-        Host,
-        files::{self, Attributes},
-        process::close_inherited,
-    },
-    resource::{Resource, flattened},
+    engine::{Detail, Diffs, Engine, Exclusion, Finished, Registrations, RunMode, Settings, Site, Task},
+    host::files::{self, Attributes},
+    resource::flattened,
+    run::{Machine, Notices, Run},
     session::{Event, Session, metrics},
-    state::{LocalState, Patience, RefreshStore, StateDirectory},
+    state::Patience,
 };
 
 /// Adds the flags of every command that applies something.
@@ -108,74 +101,61 @@ impl RunFlags {
     }
 }
 
-/// Resources, and how other runs are kept out.
-pub(super) struct Run<'a> {
-    /// What is applied, one after the other.
-    pub(super) sites: &'a [Site<'a>],
-    pub(super) exclusion: Exclusion,
-    pub(super) unchanged: Unchanged,
-}
-
-impl Run<'_> {
-    /// Applies the resources as the flags say. Each site is given the refreshes that are owed by then.
-    pub(super) fn start<'o>(
-        self,
-        flags: &RunFlags,
-        host: &Host,
-        state: &LocalState,
-        refresh_store: impl Fn() -> Option<RefreshStore>,
+impl RunFlags {
+    /// Returns an engine that works as the flags say.
+    pub(super) fn engine<'m>(
+        &self,
+        machine: &'m Machine,
+        exclusion: Exclusion,
         session: Session,
-        output: &'o mut Output,
-    ) -> (Finished, Printer<'o>)
-    where
-        Self: 'o,
-    {
+    ) -> Engine<'m> {
         let is_read =
-            flags.format == Format::Json || flags.verbosity == Verbosity::Everything || session.is_kept();
+            self.format == Format::Json || self.verbosity == Verbosity::Everything || session.is_kept();
         let settings = Settings {
-            mode: flags.mode,
-            diffs: flags.diffs,
+            mode: self.mode,
+            diffs: self.diffs,
             detail: if is_read { Detail::Whole } else { Detail::Outline },
-            exclusion: self.exclusion,
-            // Who only looks does not look at the resources themselves.
-            read_ahead: if flags.task == Task::Monitor { ReadAhead::None } else { read_ahead() },
+            exclusion,
+            read_ahead: machine.environment.read_ahead(),
             registrations: Registrations::Unwanted,
-            task: flags.task,
+            task: self.task,
         };
+        Engine::new(&machine.host, &machine.state, settings, session)
+    }
+
+    /// Performs a run that has begun: prints it as it happens, and writes the metrics file.
+    pub(super) fn perform<'o>(
+        &self,
+        mut run: Run,
+        sites: &[Site],
+        unchanged: Unchanged,
+        output: &'o mut Output,
+    ) -> (Finished, Printer<'o>) {
         let progress = Arc::clone(&output.progress);
-        let manner = Manner {
-            format: flags.format,
-            verbosity: flags.verbosity,
-            unchanged: self.unchanged,
-            mode: flags.mode,
-        };
-        let mut printer =
-            Printer::new(output, manner, self.sites.iter().map(|site| flattened(site.resources).len()).sum());
-        // A manifest may have come through an inherited descriptor, so only now nobody needs them any more.
-        close_inherited();
-        if flags.mode == RunMode::Real && flags.task == Task::Apply {
-            recover(host, state);
-        }
-        let mut engine = Engine::new(host, state, settings, session);
-        let before = engine.session().events().len();
-        let finished = engine.apply_all(self.sites, refresh_store, &mut printer);
+        let manner = Manner { format: self.format, verbosity: self.verbosity, unchanged, mode: self.mode };
+        let total = sites.iter().map(|site| flattened(site.resources).len()).sum();
+        let mut printer = Printer::new(output, manner, total);
+        let before = run.session().events().len();
+        let finished = run.apply(sites, &mut printer);
         progress.end();
-        if flags.mode == RunMode::Real && flags.task == Task::Apply {
-            state.digests.save();
+        if let Some(file) = &self.metrics_file {
+            write_metrics(file, &run.session().events()[before..]);
         }
-        if let Some(file) = &flags.metrics_file {
-            write_metrics(file, &engine.session().events()[before..]);
-        }
+        run.finish();
         (finished, printer)
     }
 }
 
-/// Whether resources may be looked at before their turns: not with `CCM_SEQUENTIAL=1`, which is for comparison.
-pub(super) fn read_ahead() -> ReadAhead {
-    if env::var_os("CCM_SEQUENTIAL").is_some_and(|value| value == "1") {
-        ReadAhead::None
-    } else {
-        ReadAhead::USUAL
+/// Shows messages of a run on standard error.
+pub(super) struct StderrNotices;
+
+impl Notices for StderrNotices {
+    fn waiting(&self, holder: &str) {
+        waiting(holder);
+    }
+
+    fn warning(&self, text: &str) {
+        warn(text);
     }
 }
 
@@ -192,19 +172,6 @@ fn write_metrics(file: &Path, events: &[Event]) {
 /// Says for whom the run waits.
 pub(super) fn waiting(holder: &str) {
     warn(&format!("waiting for {holder} to finish"));
-}
-
-/// The refreshes that are owed. Damaged memory is said and set aside: it may cost a restart, never the run.
-pub(super) fn refresh_store(state: &StateDirectory) -> RefreshStore {
-    state.refresh_store().unwrap_or_else(|error| {
-        warn(&format!("{error}; refreshes that earlier runs owe are not known"));
-        state.empty_refresh_store()
-    })
-}
-
-/// Whether something may be owed to a resource, or to others because of it. Alone, it leaves no trace of itself.
-pub(super) fn concerns_others(resource: &Resource, session: &Session) -> bool {
-    !resource.common.subscribe.is_empty() || session.name().is_some()
 }
 
 /// A document as YAML, or as JSON where that was asked for.

@@ -12,11 +12,14 @@ use super::{
     or_variable,
     output::{Loss, Output},
     report::{self, Format, Verbosity},
-    run::refresh_store,
+    run::StderrNotices,
     state::{self, StateFolder},
     switch,
 };
-use crate::session::{Session, Store};
+use crate::{
+    run::{Environment, refresh_store},
+    session::{Session, Store},
+};
 
 /// The variable that names the store of a script's session.
 const VARIABLE: &str = "CCM_SESSION_STORE";
@@ -178,8 +181,8 @@ fn report(arguments: &ReportArguments, output: &mut Output) -> Result<Exit, Fail
 /// Nobody has to follow the changes of a script any more that came to a good end. After a failure the shell may have left
 /// out whatever came next.
 fn settle(session: &Session, state: &StateFolder) {
-    if let (Some(name), Ok(state)) = (session.name(), state.directory())
-        && let Err(error) = refresh_store(&state).edit(|owed| (owed.settle(&name), ()))
+    if let (Some(name), Ok(state)) = (session.name(), state.directory(&Environment::of_process()))
+        && let Err(error) = refresh_store(&state, &StderrNotices).edit(|owed| (owed.settle(&name), ()))
     {
         warn(&format!("{error}; what follows changes in this session may be refreshed once more"));
     }

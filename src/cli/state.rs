@@ -1,12 +1,15 @@
 //! The flag that selects the state directory.
 
-use std::{env, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, ValueHint, value_parser};
 use rustix::process::geteuid;
 
 use super::{failure::Failure, or_variable};
-use crate::state::{LocalState, StateDirectory};
+use crate::{
+    run::Environment,
+    state::{LocalState, StateDirectory},
+};
 
 /// Returns the flag.
 pub(super) fn argument() -> Arg {
@@ -28,27 +31,22 @@ impl StateFolder {
     }
 
     /// Returns the state in the directory that the flag, the environment or the user selects.
-    pub(super) fn open(&self) -> Result<LocalState, Failure> {
-        self.directory().map(LocalState::at)
+    pub(super) fn open(&self, environment: &Environment) -> Result<LocalState, Failure> {
+        self.directory(environment).map(LocalState::at)
     }
 
     /// Returns the state for a command that only reads; without a state directory it is empty.
-    pub(super) fn open_read_only(&self) -> LocalState {
-        LocalState::at(self.directory().unwrap_or_else(|_| StateDirectory::nowhere()))
+    pub(super) fn open_read_only(&self, environment: &Environment) -> LocalState {
+        LocalState::at(self.directory(environment).unwrap_or_else(|_| StateDirectory::nowhere()))
     }
 
     /// Returns the named folder, or the one that is usual for the user.
-    pub(super) fn directory(&self) -> Result<StateDirectory, Failure> {
-        let of_user = || {
-            let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-            folder("XDG_STATE_HOME")
-                .or_else(|| Some(folder("HOME")?.join(".local/state")))
-                .map(|folder| folder.join("ccm"))
-        };
+    pub(super) fn directory(&self, environment: &Environment) -> Result<StateDirectory, Failure> {
         let path = match &self.0 {
             Some(path) => path.clone(),
             None if geteuid().is_root() => PathBuf::from("/var/lib/ccm"),
-            None => of_user()
+            None => environment
+                .state_directory()
                 .ok_or_else(|| Failure::new("no state directory: set HOME, XDG_STATE_HOME or --state-dir"))?,
         };
         let absolute = std::path::absolute(&path).unwrap_or(path);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{
     Exit, aliases, complete,
     failure::Failure,
-    flags, host,
+    flags, machine,
     nats::NatsFlags,
     output::Output,
     report::Format,
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     document::Diagnostics,
     resource::{AnyType, Completeness, Context},
+    run::Environment,
     types,
 };
 
@@ -72,11 +73,14 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     let mut diagnostics = Diagnostics::default();
     let resource = declaration.resolve(Completeness::Identity, &mut diagnostics);
     let Some(resource) = resource else { return Err(Failure::problems(source, diagnostics)) };
-    let (host, state) = (host(&output.progress, &NatsFlags::default())?, state.open_read_only());
+    let environment = Environment::of_process();
+    let state = state.open_read_only(&environment);
+    let machine = machine(&output.progress, environment, state, &NatsFlags::default())?;
+    let host = &machine.host;
     let mut silent = |_: &str| {};
-    let observed = kind.provider(None, &host).and_then(|provider| {
+    let observed = kind.provider(None, host).and_then(|provider| {
         let nothing = RefCell::default();
-        let cx = Context::new(&host, &state, &nothing, Path::new("/"), None, &mut silent);
+        let cx = Context::new(host, &machine.state, &nothing, Path::new("/"), None, &mut silent);
         resource.wanted.inspect(&provider, &cx)
     });
     match observed {

@@ -6,7 +6,6 @@ use super::{
     Exit,
     apply::manifest_argument,
     failure::{Failure, heed},
-    host,
     load_inputs::{self, Dotenv, InputFlags, Strictness},
     output::Output,
     sarif::{self, Completeness},
@@ -70,12 +69,11 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (host, state) =
-        (host(&output.progress, &arguments.inputs.nats)?, arguments.inputs.state.open_read_only());
-    let load_inputs = arguments.dotenv.read(arguments.inputs.read(&host)?)?;
+    let machine = arguments.inputs.machine_read_only(output)?;
+    let load_inputs = arguments.dotenv.read(arguments.inputs.read(&machine)?)?;
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &arguments.manifests {
-        let loaded = manifest::load(location, &load_inputs, &host, &state);
+        let loaded = manifest::load(location, &load_inputs, &machine.host, &machine.state);
         match (arguments.strictness.judge(loaded), arguments.format) {
             (Ok(loaded), Format::Text) => valid(loaded, output),
             (Ok(loaded), Format::Json | Format::Sarif) => reviews.extend(loaded.warnings),

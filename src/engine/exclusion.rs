@@ -12,8 +12,8 @@ use crate::{
 /// How other runs are kept out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exclusion {
-    /// They already are, for as long as this run lasts.
-    WholeRun,
+    /// For the whole run: whoever began it holds the lock.
+    WholeRun(Patience),
     /// From the first change of a resource until it is done with: one that is as desired leaves no trace.
     WhileChanging(Patience),
 }
@@ -22,7 +22,7 @@ impl Attempts<'_> {
     /// Waits for the end of another run, or gives up if that is wanted.
     pub(super) fn wait(&self, outcome: &mut Outcome, observer: &mut dyn Observer) -> Result<(), Error> {
         let patience = match self.settings.exclusion {
-            Exclusion::WholeRun => return Ok(()),
+            Exclusion::WholeRun(_) => return Ok(()),
             Exclusion::WhileChanging(patience) => patience,
         };
         match self.lock(patience, |holder| observer.waiting(holder))? {
@@ -36,7 +36,7 @@ impl Attempts<'_> {
 
     /// Whether no other run can interfere, from now on until the resource is done with.
     pub(super) fn is_alone(&self, outcome: &mut Outcome) -> Result<bool, Error> {
-        if self.settings.exclusion == Exclusion::WholeRun || outcome.lock.is_some() {
+        if matches!(self.settings.exclusion, Exclusion::WholeRun(_)) || outcome.lock.is_some() {
             return Ok(true);
         }
         match self.lock(Patience::GiveUp, |_| {})? {

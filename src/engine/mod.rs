@@ -55,6 +55,13 @@ pub(crate) struct Settings {
     pub(crate) task: Task,
 }
 
+impl Settings {
+    /// Returns whether runs may change something on the machine.
+    pub(crate) fn may_change(&self) -> bool {
+        self.mode == RunMode::Real && self.task == Task::Apply
+    }
+}
+
 /// Whether somebody publishes what resources register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Registrations {
@@ -191,6 +198,10 @@ impl<'h> Engine<'h> {
         &self.session
     }
 
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings
+    }
+
     /// Applies the resources one after the other.
     pub(crate) fn apply(
         &mut self,
@@ -212,7 +223,7 @@ impl<'h> Engine<'h> {
     pub(crate) fn apply_all(
         &mut self,
         sites: &[Site],
-        refresh_store: impl Fn() -> Option<RefreshStore>,
+        refresh_store: impl Fn(&Site) -> Option<RefreshStore>,
         observer: &mut dyn Observer,
     ) -> Finished {
         let before = self.session.events().len();
@@ -223,7 +234,7 @@ impl<'h> Engine<'h> {
                     *remaining += flattened(site.resources).len();
                 }
                 _ => {
-                    let finished = self.apply(*site, refresh_store(), observer);
+                    let finished = self.apply(*site, refresh_store(site), observer);
                     let earlier = stopped.take().map_or(0, |stopped| stopped.remaining);
                     stopped = match finished.stopped {
                         Some(Stopped { reason, remaining }) => {

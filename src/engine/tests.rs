@@ -32,7 +32,7 @@ use crate::{
         self, AnyMember, AnyState, AnyType, Candidate, Change, Completeness, Context, Declaration, Effects,
         Example, Grouping, Provider, ResourceType, Survey, Trigger, TypeOf, Watches,
     },
-    state::{LocalState, PendingRefresh, StateDirectory},
+    state::{LocalState, Patience, PendingRefresh, StateDirectory},
     types,
     vocabulary::Url,
 };
@@ -262,7 +262,7 @@ fn settings(mode: RunMode) -> Settings {
         mode,
         diffs: Diffs::Wanted,
         detail: Detail::Whole,
-        exclusion: Exclusion::WholeRun,
+        exclusion: Exclusion::WholeRun(Patience::Wait),
         read_ahead: ReadAhead::None,
         registrations: Registrations::Wanted,
         task: Task::Apply,
@@ -299,7 +299,7 @@ fn apply_watched(
         selected: &selected,
     };
     let sites: Vec<Site> = manifests.iter().map(|resources| site(resources)).collect();
-    let finished = engine.apply_all(&sites, || None, observer);
+    let finished = engine.apply_all(&sites, |_| None, observer);
     (finished, engine.session().events().to_vec())
 }
 

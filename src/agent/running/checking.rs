@@ -28,8 +28,8 @@ impl Agent<'_> {
             self.intake.manifests().map(|(number, _)| number).filter(has_checks).collect();
         if !numbers.is_empty() && self.intake.is_data_there() {
             let busy = self.setting.service_manager.busy();
-            let host = self.host();
-            let checkups = round(&self.setting, &self.exported, &self.fleet, &host, self.mode(), "health")
+            let machine = self.machine();
+            let checkups = round(&self.setting, &self.exported, &self.fleet, &machine, self.mode(), "health")
                 .check(&self.intake, &numbers);
             for checkup in checkups {
                 self.take_checkup(checkup);

@@ -21,7 +21,7 @@ use self::{
     reloading::{open_intake, watch},
 };
 use super::{
-    Config, Log, Openings, Surroundings,
+    Config, Log, Openings,
     apart::{Leftovers, apart},
     control::{self, Asked},
     due::{Cause, Due},
@@ -39,13 +39,10 @@ use super::{
 };
 use crate::{
     engine::RunMode,
-    host::{
-        Host,
-        bus::UnitSignals,
-        interrupt::{Hangups, Interrupt},
-        service_manager::ServiceManager,
-    },
+    host::{bus::UnitSignals, interrupt::Hangups, service_manager::ServiceManager},
     metrics::Metrics,
+    nats::ContextChoice,
+    run::Machine,
     state::{AgentLock, LocalState},
 };
 
@@ -56,12 +53,30 @@ const ANSWERS: Duration = Duration::from_mins(1);
 
 /// What an agent is started with.
 pub(crate) struct Setting<'s> {
-    pub(crate) surroundings: &'s dyn Surroundings,
-    pub(crate) state: &'s LocalState,
+    pub(crate) machine: Machine,
+    /// The NATS context that takes precedence over that of the configuration.
+    pub(crate) nats_context: Option<String>,
+    /// Reads the configuration again.
+    pub(crate) read_config: &'s (dyn Fn() -> Result<Config, String> + Sync),
     pub(crate) log: Arc<dyn Log>,
     pub(crate) openings: Openings,
-    pub(crate) interrupt: Interrupt,
     pub(crate) service_manager: ServiceManager,
+}
+
+impl Setting<'_> {
+    fn is_ending(&self) -> bool {
+        self.machine.host.interrupt.requested().is_some()
+    }
+
+    fn state(&self) -> &LocalState {
+        &self.machine.state
+    }
+
+    /// Returns the NATS context that a configuration selects, unless a flag or variable did.
+    fn context(&self, config: &Config) -> ContextChoice {
+        let name = self.nats_context.as_ref().unwrap_or(&config.written.nats_context);
+        self.machine.environment.nats_context(name.clone())
+    }
 }
 
 /// A message to the main thread.
@@ -110,21 +125,11 @@ fn round<'r>(
     setting: &'r Setting,
     exported: &'r Exported,
     fleet: &'r Fleet,
-    host: &'r Host,
+    machine: &'r Machine,
     mode: RunMode,
     cause: &'r str,
 ) -> Round<'r> {
-    let Setting { surroundings, state, log, .. } = setting;
-    Round {
-        surroundings: *surroundings,
-        host,
-        state,
-        log: &**log,
-        metrics: &exported.metrics,
-        fleet,
-        mode,
-        cause,
-    }
+    Round { machine, log: &*setting.log, metrics: &exported.metrics, fleet, mode, cause }
 }
 
 /// What came of a single run.
@@ -139,8 +144,7 @@ impl<'s> Agent<'s> {
     pub(crate) fn new(setting: Setting<'s>, config: Config) -> Result<Self, String> {
         let mailbox = Mailbox::new().map_err(|error| format!("cannot make an event counter: {error}"))?;
         setting.log.set_level(config.written.log_level);
-        let context = setting.surroundings.context(&config.written.nats_context);
-        let fleet = Fleet::open(&config, context, setting.state, &setting.log)?;
+        let fleet = Fleet::open(&config, setting.context(&config), setting.state(), &setting.log)?;
         let intake = open_intake(&setting, &config, &mailbox, 0, &fleet)?;
         let metrics = if config.metrics.is_some() { Metrics::counting() } else { Metrics::idle() };
         metrics.set(&BUILD, &[env!("CARGO_PKG_VERSION")], 1.0);
@@ -178,7 +182,7 @@ impl<'s> Agent<'s> {
     pub(crate) fn once(mut self) -> Once {
         self.patience = Instant::now() + ANSWERS;
         while !self.is_asked() && Instant::now() < self.patience && !self.is_ending() {
-            wait(&[self.setting.interrupt.as_fd(), self.mailbox.as_fd()], Some(self.patience));
+            wait(&[self.setting.machine.host.interrupt.as_fd(), self.mailbox.as_fd()], Some(self.patience));
             self.take_messages();
         }
         self.perform();
@@ -229,9 +233,9 @@ impl<'s> Agent<'s> {
         Ok(())
     }
 
-    /// Returns the machine, with the fleet that templates may ask.
-    fn host(&self) -> Host {
-        Host { nats: self.fleet.nats(), ..self.setting.surroundings.host() }
+    /// Returns the machine for one run: nothing is cached, and templates query the fleet.
+    fn machine(&self) -> Machine {
+        self.setting.machine.afresh(self.fleet.nats())
     }
 
     fn mode(&self) -> RunMode {
@@ -239,12 +243,12 @@ impl<'s> Agent<'s> {
     }
 
     fn is_ending(&self) -> bool {
-        self.setting.interrupt.requested().is_some()
+        self.setting.is_ending()
     }
 
     /// Keeps other agents out and listens for callers.
     fn open_doors(&mut self) -> Result<(), String> {
-        let directory = &self.setting.state.directory;
+        let directory = &self.setting.state().directory;
         let lock = directory.lock_agent().map_err(|error| error.to_string())?;
         let Some(lock) = lock else {
             return Err("another agent uses the same state directory; see `ccm agent status`".to_owned());
@@ -284,7 +288,8 @@ impl<'s> Agent<'s> {
         let leftovers = self.leftovers.due();
         let moments = [Some(self.next_run), self.next_check, pulse, first, together, pause, leftovers];
         let until = moments.into_iter().flatten().min();
-        let mut descriptors = vec![self.setting.interrupt.as_fd(), hangups.as_fd(), self.mailbox.as_fd()];
+        let mut descriptors =
+            vec![self.setting.machine.host.interrupt.as_fd(), hangups.as_fd(), self.mailbox.as_fd()];
         descriptors.extend(self.watching.as_ref().map(|watching| watching.inotify().as_fd()));
         descriptors.extend(self.units.as_ref().map(AsFd::as_fd));
         wait(&descriptors, until);

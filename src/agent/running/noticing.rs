@@ -16,7 +16,8 @@ use crate::{
         watching::{Drift, OwnWrites, Watching},
     },
     engine::RunMode,
-    host::{Host, bus::UnitSignals},
+    host::bus::UnitSignals,
+    run::Machine,
 };
 
 /// How long is waited for what comes together with an event, so that one run serves all of it.
@@ -24,7 +25,7 @@ const TOGETHER: Duration = Duration::from_millis(20);
 
 impl Agent<'_> {
     pub(super) fn take_messages(&mut self) {
-        let host = self.host();
+        let machine = self.machine();
         for message in self.mailbox.take() {
             match message {
                 Message::Run(asked) => {
@@ -34,13 +35,12 @@ impl Agent<'_> {
                 }
                 Message::News(generation, number, news) if generation == self.generation => {
                     self.count_news(number, &news);
-                    self.verify_again(Verify::IfSignersChanged, &host);
+                    self.verify_again(Verify::IfSignersChanged, &machine);
                     let is_new = matches!(news, News::Arrived(_));
-                    let workshop =
-                        Workshop { host: &host, state: self.setting.state, log: &*self.setting.log };
+                    let workshop = Workshop { machine: &machine, log: &*self.setting.log };
                     self.intake.news(number, news, workshop);
                     if is_new {
-                        self.settle(&host);
+                        self.settle(&machine);
                     }
                     self.publish();
                 }
@@ -62,9 +62,9 @@ impl Agent<'_> {
     }
 
     /// Judges what has arrived, and has it run.
-    pub(super) fn settle(&mut self, host: &Host) {
+    pub(super) fn settle(&mut self, machine: &Machine) {
         let setting = &self.setting;
-        let round = round(setting, &self.exported, &self.fleet, host, RunMode::Real, "changed");
+        let round = round(setting, &self.exported, &self.fleet, machine, RunMode::Real, "changed");
         let (intake, log) = (&mut self.intake, &*setting.log);
         let changed = apart(|| intake.settle(&round, log));
         self.leftovers.note();
@@ -77,8 +77,8 @@ impl Agent<'_> {
     }
 
     /// Verifies signatures again, and applies the manifests that are valid again.
-    pub(super) fn verify_again(&mut self, when: Verify, host: &Host) {
-        let workshop = Workshop { host, state: self.setting.state, log: &*self.setting.log };
+    pub(super) fn verify_again(&mut self, when: Verify, machine: &Machine) {
+        let workshop = Workshop { machine, log: &*self.setting.log };
         let restored = self.intake.verify_again(when, workshop);
         self.due.manifests.extend(restored);
     }
@@ -126,8 +126,8 @@ impl Agent<'_> {
             return;
         }
         if take(&mut drift.signers) {
-            let host = self.host();
-            self.verify_again(Verify::IfSignersChanged, &host);
+            let machine = self.machine();
+            self.verify_again(Verify::IfSignersChanged, &machine);
             self.publish();
         }
         if drift.is_empty() {
@@ -141,11 +141,11 @@ impl Agent<'_> {
             self.due.all(Cause::Drift);
         }
         if !drift.sources.is_empty() {
-            let host = self.host();
-            let workshop = Workshop { host: &host, state: self.setting.state, log: &*self.setting.log };
+            let machine = self.machine();
+            let workshop = Workshop { machine: &machine, log: &*self.setting.log };
             self.intake.look_at_local(workshop);
             if self.intake.has_candidates() {
-                self.settle(&host);
+                self.settle(&machine);
             }
         }
         self.due.subjects.extend(drift.subjects);

@@ -15,22 +15,22 @@ use crate::{
         round::Outcome,
         watching::{Drift, OwnWrites, Unwatchable, Watching},
     },
-    host::Host,
+    run::Machine,
 };
 
 impl Agent<'_> {
     /// Runs what is due.
     pub(super) fn perform(&mut self) {
         let busy = self.setting.service_manager.busy();
-        let host = self.host();
+        let machine = self.machine();
         let is_everything = self.due.everything.is_some();
         let when = if is_everything { Verify::Always } else { Verify::IfSignersChanged };
-        self.verify_again(when, &host);
+        self.verify_again(when, &machine);
         if is_everything {
-            let workshop = Workshop { host: &host, state: self.setting.state, log: &*self.setting.log };
+            let workshop = Workshop { machine: &machine, log: &*self.setting.log };
             self.intake.look_at_local(workshop);
             if self.intake.has_candidates() {
-                self.settle(&host);
+                self.settle(&machine);
             }
             // What the kernel refused may be free again; at the start it was just asked.
             if self.watching.is_none() && !self.last.is_empty() {
@@ -44,7 +44,7 @@ impl Agent<'_> {
         let count = self.intake.manifests().count();
         let plan = self.due.plan(count, &self.pauses, now);
         match plan.filter(|_| self.intake.is_data_there()) {
-            Some(plan) => self.apply(&host, &plan, noticed),
+            Some(plan) => self.apply(&machine, &plan, noticed),
             None if !self.intake.is_data_there() => {
                 self.setting.log.warn("nothing is applied before the data is there", &[]);
             }
@@ -55,11 +55,11 @@ impl Agent<'_> {
         self.answer_callers();
     }
 
-    fn apply(&mut self, host: &Host, plan: &Plan, noticed: Option<Instant>) {
+    fn apply(&mut self, machine: &Machine, plan: &Plan, noticed: Option<Instant>) {
         let setting = &self.setting;
         let cause = plan.cause.to_string();
         setting.service_manager.status(&format!("applying ({cause})"));
-        let round = round(setting, &self.exported, &self.fleet, host, self.mode(), &cause);
+        let round = round(setting, &self.exported, &self.fleet, machine, self.mode(), &cause);
         let mut own = OwnWrites::default();
         let outcomes = round.run(&self.intake, &plan.extents, self.watching.as_mut(), &mut own);
         if plan.cause == Cause::Drift {

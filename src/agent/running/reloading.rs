@@ -13,14 +13,14 @@ use crate::{
         source::{Address, LocalSource},
         watching::Watching,
     },
-    host::{Host, files::PrivateFolder},
+    host::files::PrivateFolder,
 };
 
 impl Agent<'_> {
     /// Reads the configuration again. A bad one changes nothing.
     pub(super) fn reload(&mut self) {
         self.setting.service_manager.reloading();
-        match self.setting.surroundings.configuration() {
+        match (self.setting.read_config)() {
             Err(error) => {
                 let effect = "the configuration stays as it was";
                 self.setting
@@ -56,7 +56,7 @@ impl Agent<'_> {
     /// Reloads the configuration if it now requires other signatures: that must not wait for a signal. Returns whether it does.
     pub(super) fn reload_if_signers_differ(&mut self) -> bool {
         let path = |config: &Config| config.signers.as_ref().map(|signers| signers.path.clone());
-        let new = self.setting.surroundings.configuration();
+        let new = (self.setting.read_config)();
         let differs = new.is_ok_and(|new| path(&new) != path(&self.config));
         if differs {
             self.reload();
@@ -66,15 +66,15 @@ impl Agent<'_> {
 
     /// Opens what another configuration asks for. Of NATS, what is the same stays.
     fn open_all(&mut self, config: &Config) -> Result<Intake, String> {
-        let Setting { surroundings, state, log, .. } = &self.setting;
-        let context = surroundings.context(&config.written.nats_context);
+        let (setting, state, log) = (&self.setting, self.setting.state(), &self.setting.log);
+        let context = setting.context(config);
         if !self.fleet.fits(config, &context) {
             // Two must not send the same events.
             self.fleet = Fleet::alone(context.clone());
             self.fleet = match Fleet::open(config, context, state, log) {
                 Ok(fleet) => fleet,
                 Err(error) => {
-                    let context = surroundings.context(&self.config.written.nats_context);
+                    let context = setting.context(&self.config);
                     if let Ok(fleet) = Fleet::open(&self.config, context, state, log) {
                         self.fleet = fleet;
                     }
@@ -95,11 +95,11 @@ pub(super) fn open_intake(
 ) -> Result<Intake, String> {
     let cache = match &config.cache_dir {
         Some(path) => PrivateFolder::make(path).map_err(|error| error.to_string())?,
-        None => setting.state.directory.make_folder("sources").map_err(|error| error.to_string())?,
+        None => setting.state().directory.make_folder("sources").map_err(|error| error.to_string())?,
     };
-    let host = Host { nats: fleet.nats(), ..setting.surroundings.host() };
+    let machine = &setting.machine.afresh(fleet.nats());
     let openings = Openings { connection: fleet.connection(), ..setting.openings.clone() };
-    let workshop = Workshop { host: &host, state: setting.state, log: &*setting.log };
+    let workshop = Workshop { machine, log: &*setting.log };
     let tell = |number| mailbox.sender(move |news| Message::News(generation, number, news));
     Intake::open(config, &cache, &openings, &tell, workshop)
 }

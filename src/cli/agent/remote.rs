@@ -14,6 +14,7 @@ use crate::{
         state::{self, StateFolder},
         switch,
     },
+    run::Environment,
 };
 
 pub(super) fn status_command() -> Command {
@@ -52,7 +53,7 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let socket = arguments.state.directory()?.agent_socket();
+    let socket = arguments.state.directory(&Environment::of_process())?.agent_socket();
     let answer = agent::call(&socket, arguments.command).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             Failure::new(format!("no agent is running: nobody listens at {}", socket.display()))

@@ -116,7 +116,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 fn events(resources: &[Resource], folder: &Path, read_ahead: ReadAhead) -> Vec<Value> {
     let (host, state) = (host(), LocalState::at(StateDirectory::nowhere()));
     let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
-    let (mode, exclusion) = (RunMode::Real, Exclusion::WholeRun);
+    let (mode, exclusion) = (RunMode::Real, Exclusion::WholeRun(Patience::Wait));
     let task = Task::Apply;
     let registrations = Registrations::Unwanted;
     let settings = Settings {

@@ -1,0 +1,93 @@
+//! The machine that ccm runs on.
+
+use std::sync::Arc;
+
+use ccm_expr::Map;
+
+use super::Environment;
+use crate::{
+    document::Pair,
+    host::{
+        Host,
+        http::{Client, ProgressListener},
+        input::Limits,
+        interrupt::Interrupt,
+        process::Runner,
+        users::Users,
+    },
+    manifest::{LoadInputs, Location},
+    nats::Nats,
+    state::LocalState,
+};
+
+/// The machine that ccm runs on: the host, the environment of the process and the state of earlier runs.
+pub(crate) struct Machine {
+    pub(crate) host: Host,
+    pub(crate) environment: Environment,
+    pub(crate) state: Arc<LocalState>,
+    pub(crate) notices: Arc<dyn Notices>,
+    progress: Arc<dyn ProgressListener>,
+}
+
+/// Shows messages of a run that are about none of its resources.
+pub(crate) trait Notices: Send + Sync {
+    /// Another run has to finish first.
+    fn waiting(&self, holder: &str);
+    /// The run goes on in spite of a problem.
+    fn warning(&self, text: &str);
+}
+
+impl Machine {
+    pub(crate) fn new(
+        interrupt: Interrupt,
+        environment: Environment,
+        state: LocalState,
+        nats: Arc<Nats>,
+        progress: Arc<dyn ProgressListener>,
+        notices: Arc<dyn Notices>,
+    ) -> Self {
+        let host = host(interrupt, &environment, nats, &progress);
+        Self { host, environment, state: Arc::new(state), notices, progress }
+    }
+
+    /// Returns the same machine without what the host has cached of it, such as accounts and connections.
+    pub(crate) fn afresh(&self, nats: Arc<Nats>) -> Self {
+        let host = host(self.host.interrupt.clone(), &self.environment, nats, &self.progress);
+        Self {
+            host,
+            environment: self.environment.clone(),
+            state: Arc::clone(&self.state),
+            notices: Arc::clone(&self.notices),
+            progress: Arc::clone(&self.progress),
+        }
+    }
+
+    /// Returns what manifests are loaded with: facts gathered from now on with given ones over them, and data.
+    pub(crate) fn load_inputs(
+        &self,
+        facts: Vec<Map>,
+        hiera: Vec<Location>,
+        data: Vec<Pair>,
+        limits: Limits,
+    ) -> Result<LoadInputs, String> {
+        Ok(LoadInputs {
+            facts: self.environment.facts(facts, limits.document, &self.host.interrupt),
+            environ: self.environment.variables(),
+            hiera,
+            data,
+            limits,
+            expression_memory: self.environment.expression_memory()?,
+            nats: Arc::clone(&self.host.nats),
+        })
+    }
+}
+
+fn host(
+    interrupt: Interrupt,
+    environment: &Environment,
+    nats: Arc<Nats>,
+    progress: &Arc<dyn ProgressListener>,
+) -> Host {
+    let http = Client::new(environment.proxies(), interrupt.clone(), Arc::clone(progress));
+    Host { interrupt, runner: Runner::default(), users: Users::default(), http, nats }
+}
