@@ -2,7 +2,10 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt, chown, symlink},
+    os::unix::{
+        fs::{PermissionsExt, chown, symlink},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -181,7 +184,8 @@ fn with_programs(folder: &Folder) -> Known {
     for entry in fs::read_dir(&facts_d).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none() {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            // An attacker might have moved it.
+            let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o755));
         }
     }
     Known::with(Options {
@@ -230,6 +234,59 @@ fn a_program_that_fails_is_a_warning_and_the_others_count() {
     assert!(warnings[0].contains("10-fails ended with exit code 3: broken"), "{warnings:?}");
     assert!(warnings[1].contains("20-prints:1:1: facts ignored: facts have to be a map"), "{warnings:?}");
     assert!(warnings[2].contains("belongs to uid 65534"), "{warnings:?}");
+}
+
+#[test]
+fn programs_of_a_directory_that_another_user_controls_are_not_run() {
+    if !geteuid().is_root() && !crate::skip::skip("needs root") {
+        return;
+    }
+    // The attacker exchanges root's program for another one as fast as possible.
+    let swap = "while :; do cp -p ../evil facts.d/new; mv facts.d/good kept; mv facts.d/new facts.d/good; mv kept facts.d/good; done";
+    for (owner, mode) in [(Some(65534), 0o755), (None, 0o777)] {
+        let folder = Folder::new()
+            .file("a/facts.d/good", "#!/bin/sh\necho 'good: true'\n")
+            .file("evil", "#!/bin/sh\nid -u >>\"$(dirname \"$0\")/ran\"; echo 'evil: true'\n");
+        for directory in ["a", "a/facts.d"] {
+            chown(folder.0.join(directory), owner, None).unwrap();
+            fs::set_permissions(folder.0.join(directory), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::set_permissions(folder.0.join("evil"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(folder.0.join("a/facts.d/good"), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut attacker = std::process::Command::new("sh")
+            .args(["-c", swap])
+            .current_dir(folder.0.join("a"))
+            .stderr(std::process::Stdio::null())
+            .uid(65534)
+            .gid(65534)
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut found = Vec::new();
+        for _ in 0..100 {
+            let known = with_programs(&folder);
+            found.push((known.facts.member("good"), known.facts.member("evil"), known.warnings()));
+        }
+        let group = rustix::process::Pid::from_child(&attacker);
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+        attacker.wait().unwrap();
+        for (good, evil, warnings) in found {
+            assert!(good.is_none() && evil.is_none(), "{warnings:?}");
+            assert!(warnings[0].contains(folder.0.join("a").to_str().unwrap()), "{warnings:?}");
+        }
+    }
+}
+
+#[test]
+fn programs_are_executed_by_the_descriptor_that_was_checked() {
+    if !geteuid().is_root() && !crate::skip::skip("needs root") {
+        return;
+    }
+    let folder = Folder::new().file("a/facts.d/own", "#!/bin/sh\necho \"name: $0\"\n");
+    let known = with_programs(&folder);
+    let expected = format!("/proc/{}/fd/", std::process::id());
+    assert!(known.text("name").starts_with(&expected), "{}", known.text("name"));
+    assert_eq!(known.warnings(), Vec::<String>::new());
 }
 
 #[test]
