@@ -65,6 +65,7 @@ mod lab;
 mod links;
 mod loops;
 mod manifest;
+mod messages;
 mod mistakes;
 mod nats;
 mod nats_logins;

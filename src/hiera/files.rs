@@ -8,7 +8,7 @@ use super::layers::Origin;
 use crate::{
     document::{self, Diagnostic, Diagnostics, Node, Parsed, Source, Span, to_value},
     host::input::{self, InputError},
-    template::{Provenance, Scope, expand},
+    template::{Provenance, Scope, check_closed, expand},
 };
 
 /// The folder that a hierarchy names.
@@ -95,6 +95,7 @@ impl LayerFile {
         let parsed = document::read(&source);
         let mut data = Map::new().into();
         if let Ok(Parsed { root, .. }) = &parsed {
+            check_closed(root, &source, &mut diagnostics);
             if root.as_map().is_some() {
                 let mut root = root.clone();
                 expand(&mut root, scope, &source, &mut diagnostics);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, closest, to_value},
-    template::{self, Missing, Provenance, Scope, expand, holds_template, template_problem},
+    template::{self, Missing, Provenance, Scope, check_closed, expand, holds_template, template_problem},
 };
 
 /// How overrides go over the data.
@@ -69,6 +69,9 @@ pub(crate) fn resolve(
         expand(&mut node, scope, source, diagnostics);
         to_value(&node)
     };
+    for entry in ["data", "hierarchy", "overrides"].into_iter().filter_map(section) {
+        check_closed(&entry.value, source, diagnostics);
+    }
     let data = section("data").map(|entry| &entry.value).filter(|node| !node.is_null());
     let merged = data.map_or_else(|| Map::new().into(), |data| expanded(data.clone(), diagnostics));
     let Hierarchy { order, mode, folder } = section("hierarchy")

@@ -10,7 +10,7 @@ use super::repetition::{self, Findings, KEY as FOR_EACH};
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, from_node},
     resource::{AnyType, Completeness, Declaration, Expansion, Resource, spellings},
-    template::Scope,
+    template::{self, Scope},
     types,
 };
 
@@ -29,7 +29,7 @@ pub(super) struct Read {
 /// Reads a list of entries.
 pub(super) fn read(list: Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) -> Read {
     let mut expansion = Expansion::new(scope, source);
-    let Found { declarations, defaults, .. } = Found::of(list, diagnostics);
+    let Found { declarations, defaults, .. } = Found::of(list, source, diagnostics);
     let told = check_defaults(defaults, &mut expansion, diagnostics);
     let mut declared = Vec::with_capacity(declarations.len());
     let mut findings = Findings::default();
@@ -49,8 +49,9 @@ pub(super) fn read(list: Node, scope: &Scope, source: &Source, diagnostics: &mut
 }
 
 /// The declarations of a list of entries.
-pub(super) fn declarations(list: Node, diagnostics: &mut Diagnostics) -> Vec<Declaration> {
-    Found::of(list, diagnostics).declarations.into_iter().map(|declared| declared.declaration).collect()
+pub(super) fn declarations(list: Node, source: &Source, diagnostics: &mut Diagnostics) -> Vec<Declaration> {
+    let found = Found::of(list, source, diagnostics);
+    found.declarations.into_iter().map(|declared| declared.declaration).collect()
 }
 
 /// A declaration, and where the defaults stand that some of its properties come from.
@@ -107,13 +108,14 @@ struct Found<'a> {
     declarations: Vec<Declared>,
     /// What items share, as declarations that nobody is named by.
     defaults: Vec<Declared>,
+    source: &'a Source,
     diagnostics: &'a mut Diagnostics,
 }
 
 impl<'p> Found<'p> {
     /// Takes the list apart: what is in a large one is not copied.
-    fn of(list: Node, diagnostics: &'p mut Diagnostics) -> Self {
-        let mut found = Self { declarations: Vec::new(), defaults: Vec::new(), diagnostics };
+    fn of(list: Node, source: &'p Source, diagnostics: &'p mut Diagnostics) -> Self {
+        let mut found = Self { declarations: Vec::new(), defaults: Vec::new(), source, diagnostics };
         let kind = list.kind();
         if let Value::Seq(items) = list.value {
             for item in items {
@@ -184,7 +186,11 @@ impl<'p> Found<'p> {
                 }
                 Some([_]) => (Vec::new(), entries_of(item)),
                 _ => {
-                    self.problem(not_an_item(kind, &item));
+                    let torn = match &item.value {
+                        Value::Scalar(scalar) => template::torn(scalar, item.span, self.source),
+                        _ => None,
+                    };
+                    self.problem(torn.unwrap_or_else(|| not_an_item(kind, &item)));
                     continue;
                 }
             };

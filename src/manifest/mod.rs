@@ -334,9 +334,10 @@ fn combine(
 
 /// The declarations in a manifest that is part of the program.
 pub(crate) fn declarations(text: &str) -> Result<Vec<Declaration>, Diagnostics> {
-    let root = document::parse(&Source { name: "example".to_owned(), text: text.to_owned() })?;
+    let source = Source { name: "example".to_owned(), text: text.to_owned() };
+    let root = document::parse(&source)?;
     let mut diagnostics = Diagnostics::default();
-    let declarations = entries::declarations(root, &mut diagnostics);
+    let declarations = entries::declarations(root, &source, &mut diagnostics);
     if diagnostics.is_empty() { Ok(declarations) } else { Err(diagnostics) }
 }
 

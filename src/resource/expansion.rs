@@ -16,7 +16,7 @@ use crate::{
         Value, closest, from_node,
     },
     registration::Registration,
-    template::{self, DOUBTS, Foreseen, Scope, template_problem},
+    template::{self, DOUBTS, Foreseen, Scope, UNCLOSED, template_problem},
     vocabulary::has_scheme,
 };
 
@@ -150,6 +150,7 @@ impl<'a> Expansion<'a> {
         diagnostics: &mut Diagnostics,
     ) -> Option<Entry> {
         let Entry { key, value, key_span } = entry;
+        template::check_closed(value, self.source, diagnostics);
         let Some(property) = self.expandable(kind, key) else {
             if template::holds_template(value) {
                 template::expand_properties(value, scope, self.source, diagnostics);
@@ -191,6 +192,7 @@ impl<'a> Expansion<'a> {
 
     fn name(&self, declaration: &mut Declaration, scope: &Scope, diagnostics: &mut Diagnostics) {
         let scalar = Scalar { text: std::mem::take(&mut declaration.name), style: Style::Joined };
+        diagnostics.extend(template::torn(&scalar, declaration.name_span, self.source));
         let mut name = Node { value: Value::Scalar(scalar), span: declaration.name_span };
         template::expand(&mut name, scope, self.source, diagnostics);
         if let Value::Scalar(scalar) = name.value {
@@ -264,6 +266,10 @@ impl<'a> Expansion<'a> {
     ) -> Option<(bool, Basis)> {
         let (span, scope) = (*span, scope.before_run().for_turns());
         let place = |error| template_problem(scope.advise(error), scalar, span, self.source);
+        if let Some(torn) = template::torn(scalar, span, self.source) {
+            diagnostics.push(Diagnostic { severity: Severity::Error, ..torn });
+            return None;
+        }
         let condition = match template::Condition::parse(&scalar.text) {
             Ok(condition) => condition,
             Err(error) => {
@@ -310,6 +316,11 @@ impl<'a> Expansion<'a> {
             }
         }
     }
+}
+
+/// Returns whether a warning is about an expression that was probably not meant.
+fn is_doubt(id: &str) -> bool {
+    id == UNCLOSED || DOUBTS.contains(&id)
 }
 
 /// Adds what was found in a declaration, each naming the resource.
@@ -373,7 +384,7 @@ impl Secrecy {
         if self == Self::Open {
             return found;
         }
-        found.retain(|problem| problem.severity == Severity::Error || DOUBTS.contains(&problem.id));
+        found.retain(|problem| problem.severity == Severity::Error || is_doubt(problem.id));
         for problem in found.iter_mut() {
             let message = match problem.severity {
                 Severity::Error => "a template in it cannot be expanded",

@@ -2,7 +2,7 @@
 
 use ccm_expr::{Map, Template, Value, only_expression};
 
-use super::{Condition, Scope, expand};
+use super::{Condition, Scope, check_closed, expand};
 use crate::document::{self, Diagnostic, Diagnostics, Node, Source, to_value};
 
 /// Longer quotes are cut.
@@ -91,6 +91,10 @@ pub(crate) fn elements(
     source: &Source,
     diagnostics: &mut Diagnostics,
 ) -> Option<Vec<Element>> {
+    check_closed(for_each, source, diagnostics);
+    if diagnostics.has_errors() {
+        return None;
+    }
     let document::Value::Scalar(scalar) = &for_each.value else {
         let mut written = for_each.clone();
         let mut found = Diagnostics::default();

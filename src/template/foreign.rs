@@ -32,13 +32,22 @@ const JET: &str = concat!(
     r"|(?:if|range|with|include|block|yield|import|return)(?-u:\s+)[^\s\]]|(?:else|end)(?-u:\s*)-?\]\])",
 );
 
-/// A sign of another template language, found in a file.
+/// A part of a file that is text, but probably was not meant to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Foreign {
+pub(super) struct Suspect {
     /// The file, line and column.
     pub(super) place: String,
-    pub(super) language: &'static str,
     pub(super) sign: String,
+    pub(super) suspicion: Suspicion,
+}
+
+/// Why a part of a file is suspect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Suspicion {
+    /// It belongs to another template language.
+    Foreign(&'static str),
+    /// It begins an expression that never ends.
+    Unclosed,
 }
 
 /// Returns the first sign of another template language in a text, and its name.

@@ -7,7 +7,8 @@ use ccm_expr::{Doubt, DoubtKind, Error, ErrorKind, Template};
 use super::{
     Scope,
     expand::{each_template, evaluate, problem},
-    foreign::{Foreign, foreign},
+    foreign::{Suspect, Suspicion, foreign},
+    unclosed::stays_open,
 };
 use crate::document::{Diagnostic, Diagnostics, Node, Scalar, Severity, Source, Span, from_value};
 
@@ -40,7 +41,7 @@ pub(crate) fn foresee(
         let place = Place { scalar, span, source };
         diagnostics.extend(place.foreign());
         let value = place.value(&scope, makes, diagnostics);
-        diagnostics.extend(scope.take_foreign().into_iter().map(|found| place.foreign_in_file(&found)));
+        diagnostics.extend(scope.take_suspects().into_iter().map(|found| place.suspect_in_file(&found)));
         is_known &= value.is_some();
         value
     });
@@ -119,9 +120,13 @@ impl Place<'_> {
         Some(stays(self.scalar.text[part].trim(), language).at(at))
     }
 
-    /// The same in a file that is expanded here.
-    fn foreign_in_file(&self, Foreign { place, language, sign }: &Foreign) -> Diagnostic {
-        let found = stays(sign, language).at(self.span);
+    /// Warns of a part of a file that is expanded here.
+    fn suspect_in_file(&self, Suspect { place, sign, suspicion }: &Suspect) -> Diagnostic {
+        let found = match suspicion {
+            Suspicion::Foreign(language) => stays(sign, language),
+            Suspicion::Unclosed => stays_open(sign),
+        };
+        let found = found.at(self.span);
         Diagnostic { message: format!("template: {place}: {}", found.message), ..found }
     }
 }

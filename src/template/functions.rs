@@ -3,6 +3,7 @@
 use std::{
     cell::RefCell,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    ops::Range,
     path::Path,
 };
 
@@ -10,9 +11,10 @@ use ccm_expr::{Arguments, CallError, ErrorKind, Template, Value};
 
 use super::{
     Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope,
-    foreign::{Foreign, foreign},
+    foreign::{Suspect, Suspicion, foreign},
     jet,
     scope::PredictedText,
+    unclosed::unclosed,
 };
 use crate::{
     host::input::{self, InputError},
@@ -125,9 +127,17 @@ impl Scope {
         let rendered = Template::parse(&text).and_then(|template| template.render(self));
         self.depth.set(depth);
         let place = |at: usize| if is_text { line_of(&text, at) } else { place_in(given, &text, at) };
-        if let Some((language, part)) = foreign(&text).filter(|_| !is_text) {
-            let sign = text[part.clone()].trim().to_owned();
-            self.note_foreign(Foreign { place: place(part.start), language, sign });
+        if !is_text && self.is_before_run() {
+            let note = |part: Range<usize>, suspicion| {
+                let sign = text[part.clone()].trim().to_owned();
+                self.note_suspect(Suspect { place: place(part.start), sign, suspicion });
+            };
+            if let Some((language, part)) = foreign(&text) {
+                note(part, Suspicion::Foreign(language));
+            }
+            if let Some(part) = unclosed(&text) {
+                note(part, Suspicion::Unclosed);
+            }
         }
         for doubt in self.doubts.borrow_mut().iter_mut().skip(noted) {
             doubt.place.get_or_insert_with(|| place(doubt.span.start));

@@ -18,6 +18,7 @@ mod learned;
 mod lookup;
 mod manual;
 mod scope;
+mod unclosed;
 mod version;
 
 pub(crate) use condition::Condition;
@@ -35,3 +36,4 @@ pub(crate) use learned::Learned;
 pub(crate) use manual::GROUPS as FUNCTION_GROUPS;
 pub(crate) use manual::help as functions_help;
 pub(crate) use scope::{Missing, PredictedText, Provenance, Scope, TextPrediction};
+pub(crate) use unclosed::{UNCLOSED, check_closed, is_unclosed, torn};

@@ -10,7 +10,7 @@ use std::{
 
 use ccm_expr::{Arguments, CallError, Doubt, DoubtKind, Environment, Memory, Path, Program, Value};
 
-use super::{Element, Learned, fleet, foreign::Foreign, functions, jet, version::version_compare};
+use super::{Element, Learned, fleet, foreign::Suspect, functions, jet, version::version_compare};
 use crate::nats::Nats;
 
 /// What expressions can see.
@@ -45,7 +45,7 @@ pub(crate) struct Scope {
     /// What expressions did that was probably not meant.
     pub(super) doubts: RefCell<Vec<Doubt>>,
     /// Signs of other template languages in files that `template` read before the run.
-    foreign: RefCell<Vec<Foreign>>,
+    suspects: RefCell<Vec<Suspect>>,
     /// Whether a file was read.
     pub(super) has_read: Cell<bool>,
     /// Whether a fleet was to be asked before the run.
@@ -138,7 +138,7 @@ impl Scope {
             depth: Cell::new(0),
             calls: Cell::new(0),
             doubts: RefCell::default(),
-            foreign: RefCell::default(),
+            suspects: RefCell::default(),
             has_read: Cell::new(false),
             waits_for_fleet: Cell::new(false),
         }
@@ -255,16 +255,14 @@ impl Scope {
         doubts
     }
 
-    /// Notes a sign of another template language. In a run nobody asks: it was told before.
-    pub(super) fn note_foreign(&self, found: Foreign) {
-        if self.is_before_run() {
-            self.foreign.borrow_mut().push(found);
-        }
+    /// Records a suspect part of a file. The run does not report it again.
+    pub(super) fn note_suspect(&self, found: Suspect) {
+        self.suspects.borrow_mut().push(found);
     }
 
-    /// Returns the signs of other template languages that were found since this was last asked.
-    pub(super) fn take_foreign(&self) -> Vec<Foreign> {
-        self.foreign.take()
+    /// Returns the suspect parts of files that were recorded since the last call.
+    pub(super) fn take_suspects(&self) -> Vec<Suspect> {
+        self.suspects.take()
     }
 
     /// Returns whether a file was read since this was last asked.

@@ -65,5 +65,5 @@ pub use error::{Error, ErrorKind};
 pub use path::{Missing, Path};
 pub use program::Program;
 pub use suggest::closest;
-pub use template::{Template, escape, has_template, only_expression};
+pub use template::{Template, escape, has_template, only_expression, unclosed_openers};
 pub use value::{Map, Named, Object, Value, Written};

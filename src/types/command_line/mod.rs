@@ -13,6 +13,7 @@ use crate::{
         users::Users,
     },
     resource::{Context, Error, Warning},
+    template,
     vocabulary::{
         AbsolutePath, Account, Mode, SearchPath, Secret, Variable,
         command_words::{self as words, Expansion, NotACommand},
@@ -194,7 +195,8 @@ pub(super) fn problem(property: &'static str, text: &str, provider: Option<&str>
 /// Returns a warning where a text was probably meant for a shell, and its provider needs none.
 pub(super) fn warning(property: &'static str, text: &str, provider: Option<&str>) -> Option<Warning> {
     let is_split = Through::of(provider) == Through::Nothing;
-    let (word, expansion) = words::expansion(text).filter(|_| is_split)?;
+    // What remains of an expression is reported as such.
+    let (word, expansion) = words::expansion(text).filter(|_| is_split && !template::is_unclosed(text))?;
     Some(not_expanded(property, &word, expansion))
 }
 

@@ -13,7 +13,7 @@ use crate::program::Program;
 use crate::suggest::did_you_mean;
 use crate::value::{JsonStyle, NoJson, Value, json};
 
-pub use scan::{escape, has_template, only_expression};
+pub use scan::{escape, has_template, only_expression, unclosed_openers};
 
 /// The longest text that a template may come to, in bytes.
 pub(crate) const LONGEST: usize = 64 << 20;

@@ -55,8 +55,23 @@ pub fn escape(text: &str) -> String {
 /// the rest of the text be read once more.
 const VAIN: usize = 16 << 20;
 
+/// Returns the positions of openers that never close; none if there are too many of them to read.
+#[must_use]
+pub fn unclosed_openers(text: &str) -> Vec<usize> {
+    let mut unclosed = Vec::new();
+    match parts_with(text, &mut |opener| unclosed.push(opener)) {
+        Ok(_) => unclosed,
+        Err(_) => Vec::new(),
+    }
+}
+
 /// The parts of a text in order; neighbouring texts are joined.
 pub(super) fn parts(text: &str) -> Result<Vec<Part>> {
+    parts_with(text, &mut |_| {})
+}
+
+/// As [`parts`]; calls `unclosed` with the position of each opener that never closes.
+fn parts_with(text: &str, unclosed: &mut dyn FnMut(usize)) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     let mut literal = String::new();
     let mut at = 0;
@@ -82,6 +97,7 @@ pub(super) fn parts(text: &str) -> Result<Vec<Part>> {
         let kind = if rest.starts_with("{{") { Kind::Double } else { Kind::Dollar };
         let Some(inner) = kind.close(text, found + 2) else {
             patience = patience.checked_sub(rest.len()).ok_or_else(|| too_many(found))?;
+            unclosed(found);
             literal.push_str(&rest[..2]);
             at = found + 2;
             continue;
