@@ -107,8 +107,8 @@ TESTS_resource := resource:: types:: cli:: engine:: diagnostics:: mistakes:: ens
   golden:: diffs:: fact:: coming_from_go:: registration::
 MUTATED_decisions := src/types/*/decision.rs src/types/package/version
 TESTS_decisions := types:: file_states:: file_rules:: archive:: service_systemctl:: exec:: exec_refresh:: exec_running:: links:: purge:: fact::
-MUTATED_files := src/host/files
-TESTS_files := host::files:: file_rules:: file_states:: file_strangers:: crash:: faults:: links:: purge:: attacker:: remembered_files:: \
+MUTATED_files := crates/files/src
+TESTS_files := tests:: file_rules:: file_states:: file_strangers:: crash:: faults:: links:: purge:: attacker:: remembered_files:: \
   session_folders:: prediction:: batching:: state_directory:: validation::
 MUTATED_process := src/host/process
 TESTS_process := host::process:: host::interrupt:: exec_processes:: exec_running:: exec:: exec_secrets:: standard_streams::
@@ -123,7 +123,7 @@ mutants: test-packages
 	$(call tool,$(CARGO_MUTANTS))
 	cargo test -q --release --manifest-path mutants/Cargo.toml --target-dir $(TOOLS)/build
 	mkdir -p target/mutants
-	cargo mutants --list --json --no-shuffle --exclude-re 'replace \| with \^' >target/mutants/list.json \
+	cargo mutants --workspace --list --json --no-shuffle --exclude-re 'replace \| with \^' >target/mutants/list.json \
 	  $(foreach area,$(AREA),$(foreach path,$(MUTATED_$(area)),--file '$(path)$(if $(filter %.rs,$(path)),,/**/*.rs)'))
 	BUDGET=$(BUDGET) AGAIN=$(AGAIN) cargo run -q --release --manifest-path mutants/Cargo.toml --target-dir $(TOOLS)/build -- \
 	  target/mutants/list.json $(CURDIR)/target/mutants \

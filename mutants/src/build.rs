@@ -62,11 +62,18 @@ fn copy(project: &Path, tree: &Path) {
     fs::create_dir(tree.join("target")).expect("a folder");
     std::os::unix::fs::symlink(project.join("target/nats"), tree.join("target/nats")).expect("a link");
     let switch = project.join("mutants/switch");
-    let mut manifest = fs::read_to_string(project.join("Cargo.toml")).expect("the manifest");
-    manifest += &format!(
-        "\n[dependencies.ccm-mutants-switch]\npath = {switch:?}\n[profile.dev.package.ccm-mutants-switch]\nopt-level = 3\n"
-    );
-    fs::write(tree.join("Cargo.toml"), manifest).expect("the copy's manifest");
+    let dependency = format!("\n[dependencies.ccm-mutants-switch]\npath = {switch:?}\n");
+    append(&tree.join("Cargo.toml"), &dependency);
+    append(&tree.join("Cargo.toml"), "[profile.dev.package.ccm-mutants-switch]\nopt-level = 3\n");
+    for package in fs::read_dir(tree.join("crates")).expect("the crates").map(Result::unwrap) {
+        append(&package.path().join("Cargo.toml"), &dependency);
+    }
+}
+
+fn append(path: &Path, text: &str) {
+    let mut content = fs::read_to_string(path).expect("a manifest");
+    content += text;
+    fs::write(path, content).expect("the copy of a manifest");
 }
 
 /// Writes every file with its changes.
@@ -95,7 +102,7 @@ fn rewrite<'c>(
 /// Builds the copy and returns the programs with its tests, or the changes that the compiler refuses.
 fn build(store: &Store, files: &BTreeMap<String, Switched>) -> Result<Vec<PathBuf>, BTreeSet<u32>> {
     let output = Command::new("cargo")
-        .args(["test", "--no-run", "--lib", "--test", "ccm", "--message-format=json"])
+        .args(["test", "--no-run", "--workspace", "--lib", "--test", "ccm", "--message-format=json"])
         .current_dir(store.tree())
         .env("CARGO_TARGET_DIR", store.target())
         .env("CARGO_PROFILE_DEV_DEBUG", "0")

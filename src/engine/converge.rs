@@ -215,7 +215,7 @@ impl Attempts<'_> {
                 wanted.simulate(have, &pending, on, cx)?;
                 let effects = wanted.effects(have, &pending, cx);
                 let predicted = self.prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning));
-                predicted.map_err(|error| error.naming(&self.host.users))?;
+                predicted.map_err(|error| error.naming(|uid| self.host.users.known_name(uid)))?;
             } else {
                 cx.tick()?;
                 if !self.is_alone(outcome)? {

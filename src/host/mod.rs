@@ -3,7 +3,6 @@
 #![allow(clippy::disallowed_methods, reason = "this is where the machine is touched")]
 
 pub(crate) mod bus;
-pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod inotify;
 pub(crate) mod input;
@@ -16,6 +15,8 @@ pub(crate) mod sockets;
 pub(crate) mod system_file;
 pub(crate) mod unpack;
 pub(crate) mod users;
+
+pub(crate) use ccm_files as files;
 
 use std::sync::Arc;
 

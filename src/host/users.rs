@@ -64,6 +64,11 @@ impl Users {
         lock(&self.users).name(uid)
     }
 
+    /// Returns the name of a UID, if it has one.
+    pub(crate) fn known_name(&self, uid: u32) -> Option<String> {
+        Some(self.user_name(uid)).filter(|name| *name != uid.to_string())
+    }
+
     /// The group's name, or its number in digits when it has none.
     pub(crate) fn group_name(&self, gid: u32) -> String {
         lock(&self.groups).name(gid)

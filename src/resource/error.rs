@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::prediction::AccountKind;
+use super::{file_help, prediction::AccountKind};
 use crate::{
     document::Span,
     host::files::FileError,
@@ -238,7 +238,6 @@ impl From<ErrorKind> for Error {
 
 impl From<FileError> for Error {
     fn from(error: FileError) -> Self {
-        let help = error.hint();
-        Self { help, ..Self::new(error.to_string()) }
+        Self { help: file_help(&error), ..Self::new(error.to_string()) }
     }
 }

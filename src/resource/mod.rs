@@ -17,6 +17,7 @@ mod erased;
 mod error;
 mod expansion;
 mod faults;
+mod file_help;
 mod health_checks;
 mod managed;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub(crate) use elsewhere::meant_state;
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use expansion::{Expansion, Management};
+pub(crate) use file_help::file_help;
 pub(crate) use health_checks::SECRET as SECRET_IN_CHECKS;
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(super) fn stop(cx: &Context) -> Result<(), CopyInterrupted> {
 
 /// Returns the error of a file operation, or why the operation was stopped.
 pub(super) fn blame(error: FileError, cx: &Context) -> Error {
-    cx.tick().err().unwrap_or_else(|| error.naming(&cx.host.users).into())
+    cx.tick().err().unwrap_or_else(|| error.naming(|uid| cx.host.users.known_name(uid)).into())
 }
 
 /// Returns what would be at a path by now; nothing where nobody knows.

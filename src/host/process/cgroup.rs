@@ -14,17 +14,19 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{CWD, FlockOperation, Mode, flock, openat, statfs};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, statfs};
 use rustix::process::Pid;
 use rustix::rand::{GetRandomFlags, getrandom};
-
-use crate::host::files::opening;
 
 /// Where version 2 is mounted: alone, or on hybrid machines beside version 1.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 /// How the names of the cgroups of commands begin.
 const PREFIX: &str = "ccm-";
+
+/// How a cgroup is opened: commands do not inherit the descriptor.
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The magic number of its file system, from `linux/magic.h`.
 const CGROUP2: u64 = 0x6367_7270;
@@ -90,7 +92,7 @@ pub(super) struct Leaf {
 impl Leaf {
     /// Opens a cgroup that is there.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { directory: openat(CWD, path, opening::DIRECTORY, Mode::empty())?, path: path.to_owned() })
+        Ok(Self { directory: openat(CWD, path, DIRECTORY, Mode::empty())?, path: path.to_owned() })
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -7,11 +7,11 @@ use std::{
     collections::BTreeMap,
     ffi::OsStr,
     io::{self, Read, Write},
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::fchown},
     path::{Component, Path, PathBuf},
 };
 
-use rustix::fs::{Timespec, Timestamps, fchmod, fchown, futimens};
+use rustix::fs::{Mode, Timespec, Timestamps, fchmod, futimens};
 use sha2::{Digest, Sha256};
 
 use super::{Rules, UnpackError, error::Offence, meter::Meter, name::locate};
@@ -149,10 +149,9 @@ impl<'a> Tree<'a> {
 
     fn dress(&self, file: &std::fs::File, about: About) -> io::Result<()> {
         let attributes = self.attributes(about.mode);
-        let (uid, gid) = attributes.owner();
         // The owner comes first: the kernel clears bits of the mode with it.
-        fchown(file, uid, gid)?;
-        fchmod(file, attributes.mode())?;
+        fchown(file, Some(attributes.uid), Some(attributes.gid))?;
+        fchmod(file, Mode::from_raw_mode(attributes.mode))?;
         if let Some(seconds) = about.modified {
             let time = Timespec { tv_sec: seconds, tv_nsec: 0 };
             futimens(file, &Timestamps { last_access: time, last_modification: time })?;

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use crate::{
     host::unpack::{ArchiveFormat, UnpackError},
-    resource::{Error, Retry},
+    resource::{Error, Retry, file_help},
     state::StateError,
     vocabulary::{AbsolutePath, Url},
 };
@@ -68,6 +68,7 @@ impl ArchiveError {
             Self::UnknownEnding { .. } | Self::UnknownUrlEnding { .. } => {
                 return Some(format!("supported: {}", ArchiveFormat::endings()));
             }
+            Self::Unpack { error: UnpackError::Files(error), .. } => return file_help(error),
             Self::Unpack { error, .. } => return error.hint(),
             Self::OtherEnding { .. } => "give both the same ending",
             Self::TwoChecksums => "keep the one that is to be believed",

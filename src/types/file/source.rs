@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     host::files::{self, Digested, Entry, FileError, Predicted, Problem, UNKNOWN},
-    resource::{Context, Error},
+    resource::{Context, Error, file_help},
     types::disk::stop,
 };
 
@@ -96,8 +96,8 @@ pub(super) fn open(source: &str, cx: &Context) -> Result<Source, Error> {
             Err(failure(NOT_REGULAR, source, cx))
         }
         Err(error) => {
-            let error = error.naming(&cx.host.users);
-            let help = error.hint();
+            let error = error.naming(|uid| cx.host.users.known_name(uid));
+            let help = file_help(&error);
             Err(Error { help, ..failure(&error.problem.to_string(), source, cx) })
         }
     }
