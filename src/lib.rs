@@ -20,6 +20,7 @@ pub mod fuzzing;
 mod health;
 mod hiera;
 mod host;
+mod inventory;
 mod manifest;
 mod metrics;
 mod nats;

@@ -45,6 +45,7 @@ ccm:
         .file("site/manifest.yaml", "ccm: { resources: [] }\n")
         .file("goss.yaml", "file:\n  /etc/passwd: { exists: true }\n")
         .file("data.yaml", data)
+        .file("hosts.ini", "[web]\nweb[1:3]\n[prod:children]\nweb\n")
         .file("request.json", request)
         .file("requests.jsonl", format!("{request}\n"));
     let agent = world.fill("manifests: [$W/site]\n");

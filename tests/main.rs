@@ -60,6 +60,7 @@ mod guides;
 mod help;
 mod inputs;
 mod installation;
+mod inventory;
 mod jinja;
 mod lab;
 mod links;

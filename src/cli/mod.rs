@@ -17,6 +17,7 @@ mod facts;
 mod failure;
 mod flags;
 mod hiera;
+mod hosts;
 mod load_inputs;
 mod manual;
 mod nats;
@@ -96,6 +97,7 @@ enum Invocation {
     Status(status::Arguments),
     Eval(eval::Arguments),
     Hiera(hiera::Arguments),
+    Hosts(hosts::Arguments),
     Session(session::Arguments),
     Registration(registration::Arguments),
     Facts(facts::Arguments),
@@ -124,6 +126,7 @@ impl Invocation {
                 Some(("facts", matches)) => Self::Facts(facts::Arguments::from_matches(matches)?),
                 _ => Self::Hiera(hiera::Arguments::from_matches(matches)?),
             },
+            "hosts" => Self::Hosts(hosts::Arguments::from_matches(matches)?),
             "session" => Self::Session(session::Arguments::from_matches(matches)?),
             "registration" => Self::Registration(registration::Arguments::from_matches(matches)?),
             "facts" => Self::Facts(facts::Arguments::from_matches(matches)?),
@@ -146,6 +149,7 @@ impl Invocation {
             Self::Status(arguments) => status::run(&arguments, output),
             Self::Eval(arguments) => eval::run(arguments, output),
             Self::Hiera(arguments) => hiera::run(arguments, output),
+            Self::Hosts(arguments) => hosts::run(&arguments, output),
             Self::Session(arguments) => session::run(arguments, output),
             Self::Registration(arguments) => registration::run(arguments, output),
             Self::Facts(arguments) => facts::run(arguments, output),
@@ -232,6 +236,7 @@ fn commands() -> Command {
             status::command(),
             eval::command(),
             hiera::command(),
+            hosts::command(),
             session::command(),
             registration::command(),
             facts::command(),

@@ -13,7 +13,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    fs::{FileType, Mode, OFlags, fstat, open},
+    fs::{Access, FileType, Mode, OFlags, access, fstat, open},
     io::Errno,
 };
 
@@ -102,6 +102,39 @@ pub(crate) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> 
 pub(crate) fn names_beside(path: &Path) -> Vec<String> {
     let entries = path.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).take(MOST_NAMES).collect()
+}
+
+/// Kind of file, for callers that treat directories and programs differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Directory,
+    /// An executable file: a binary, or a script that names its interpreter.
+    Program,
+    Other,
+}
+
+/// Returns the kind of the file at a path, or `None` if it does not exist or is not accessible.
+pub(crate) fn kind(path: &Path) -> Option<Kind> {
+    let metadata = path.metadata().ok()?;
+    if metadata.is_dir() {
+        return Some(Kind::Directory);
+    }
+    let is_program = metadata.is_file() && access(path, Access::EXEC_OK).is_ok() && has_program(path);
+    Some(if is_program { Kind::Program } else { Kind::Other })
+}
+
+fn has_program(path: &Path) -> bool {
+    let mut first = Vec::new();
+    open_file(path).is_ok_and(|file| file.take(4).read_to_end(&mut first).is_ok())
+        && (first.starts_with(b"#!") || first == b"\x7fELF")
+}
+
+/// Returns the names in a directory in order, without those that are not text.
+pub(crate) fn names_in(directory: &Path) -> Result<Vec<String>, InputError> {
+    let entries = directory.read_dir().map_err(InputError::of)?;
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    Ok(names)
 }
 
 /// Opens a regular file for reading, and refuses anything else.

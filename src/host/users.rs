@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     fs,
     ops::Range,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -89,6 +89,13 @@ impl Users {
         let (name, home) = ((*name).to_owned(), (*home).to_owned());
         let shell = rest.first().copied().unwrap_or_default().to_owned();
         Some(User { name, uid: uid.parse().ok()?, gid: gid.parse().ok()?, home, shell })
+    }
+
+    /// Returns the home directory in the account of the user who runs ccm, whatever `$HOME` is.
+    pub(crate) fn own_home(&self) -> Option<PathBuf> {
+        let mut users = lock(&self.users);
+        let line = users.by_id(rustix::process::getuid().as_raw())?;
+        line.split(':').nth(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
     }
 
     /// The numbers of all groups that a user is in.
