@@ -38,8 +38,8 @@ test: test-packages
 lint: lint-packages
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo fmt --manifest-path mutants/Cargo.toml --check
-	cargo clippy --manifest-path mutants/Cargo.toml --target-dir $(TOOLS)/build -- -D warnings
+	cargo fmt --manifest-path tools/mutants/Cargo.toml --check
+	cargo clippy --manifest-path tools/mutants/Cargo.toml --target-dir $(TOOLS)/build -- -D warnings
 	rustup target add $(OTHER)-unknown-linux-musl
 	CC_$(OTHER)_unknown_linux_musl=$(OTHER)-linux-gnu-gcc \
 	  cargo check --target $(OTHER)-unknown-linux-musl
@@ -130,11 +130,11 @@ TESTS_manifest := manifest:: children:: loops:: subsets:: bundles:: mistakes:: d
 
 mutants: test-packages
 	$(call tool,$(CARGO_MUTANTS))
-	cargo test -q --release --manifest-path mutants/Cargo.toml --target-dir $(TOOLS)/build
+	cargo test -q --release --manifest-path tools/mutants/Cargo.toml --target-dir $(TOOLS)/build
 	mkdir -p target/mutants
 	cargo mutants --workspace --list --json --no-shuffle --exclude-re 'replace \| with \^' >target/mutants/list.json \
 	  $(foreach area,$(AREA),$(foreach path,$(MUTATED_$(area)),--file '$(path)$(if $(filter %.rs,$(path)),,/**/*.rs)'))
-	BUDGET=$(BUDGET) AGAIN=$(AGAIN) cargo run -q --release --manifest-path mutants/Cargo.toml --target-dir $(TOOLS)/build -- \
+	BUDGET=$(BUDGET) AGAIN=$(AGAIN) cargo run -q --release --manifest-path tools/mutants/Cargo.toml --target-dir $(TOOLS)/build -- \
 	  target/mutants/list.json $(CURDIR)/target/mutants \
 	  $(foreach area,$(AREA),$(foreach path,$(MUTATED_$(area)),'$(area)=$(path)=$(subst $(space),$(comma),$(strip $(TESTS_$(area))))'))
 

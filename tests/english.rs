@@ -208,7 +208,7 @@ fn matches<'p>(passage: &'p Passage, patterns: &[(Regex, &'static str)]) -> Vec<
 fn passages() -> Vec<Passage> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for start in ["src", "crates", "tests", "benches", "fuzz", "tools", "docs", "packaging", "examples"] {
+    for start in ["src", "crates", "tests", "benches", "fuzz", "docs", "packaging", "examples"] {
         collect(&root.join(start), &mut files);
     }
     for page in ["README.md", "CHANGELOG.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {

@@ -16,6 +16,7 @@ use super::source::{Address, Arrival, Seen, Version, hash_of};
 use crate::{
     bundle::Label,
     host::files::{Attributes, FileError, PrivateFolder},
+    host::look,
 };
 
 const RECORD: &str = "record.json";
@@ -186,6 +187,6 @@ fn read(folder: &PrivateFolder) -> Result<Option<Record>, FileError> {
     }
     let record: Option<Record> = serde_json::from_slice(&bytes).ok();
     // Content that is gone is not in force.
-    let is_there = |good: &Good| folder.path().join(&good.content).is_file();
+    let is_there = |good: &Good| look::is_file(&folder.path().join(&good.content));
     Ok(record.map(|record| Record { good: record.good.filter(is_there), ..record }))
 }

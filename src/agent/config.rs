@@ -18,8 +18,8 @@ use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, closest, from_node},
     manifest::secret,
     nats,
-    resource::keys,
     vocabulary::Duration,
+    vocabulary::schema::keys,
 };
 
 /// Where the configuration is looked for, in this order.

@@ -38,6 +38,7 @@ pub(crate) enum Command {
 pub(crate) struct Asked(pub(crate) mpsc::Sender<Value>);
 
 /// Answers callers, in threads of its own, for as long as the program runs.
+#[expect(clippy::disallowed_methods, reason = "the socket is in a private folder")]
 pub(crate) fn listen(path: &Path, status: Arc<Mutex<Value>>, ask: Sender<Asked>) -> io::Result<()> {
     let listener = UnixListener::bind(path)?;
     // The folder is closed to others; so is the socket.
@@ -110,6 +111,7 @@ fn serve(caller: &UnixStream, status: &Mutex<Value>, ask: &Sender<Asked>) -> io:
 }
 
 /// Asks a running agent something and returns its answer.
+#[expect(clippy::disallowed_methods, reason = "the socket of the agent on this machine")]
 pub(crate) fn call(path: &Path, command: Command) -> io::Result<Value> {
     let mut stream = UnixStream::connect(path)?;
     // One that is busy answers and hangs up before it has heard the question.

@@ -58,6 +58,7 @@ pub(crate) fn serve(address: &str, exported: Arc<Exported>) -> io::Result<()> {
     Ok(())
 }
 
+#[expect(clippy::disallowed_methods, reason = "metrics are read through this port")]
 fn bind(address: &str) -> io::Result<TcpListener> {
     match address.strip_prefix(':').map(str::parse::<u16>) {
         Some(Ok(port)) => TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))

@@ -20,6 +20,7 @@ use crate::{
     host::{
         bus::UnitSignal,
         inotify::{Happening, Inotify, Interest, Stamp, Watch, What},
+        look,
         remote_file_system::RemoteFileSystem,
     },
     resource::Watches,
@@ -496,7 +497,7 @@ impl Way {
         let mut below = directory;
         while let (true, Some(above), Some(name)) = (real != directory, below.parent(), below.file_name()) {
             let folder = resolved(above);
-            if folder.join(name).is_symlink() {
+            if look::is_link(&folder.join(name)) {
                 links.push((folder, name.to_owned()));
             }
             below = above;
@@ -510,7 +511,7 @@ fn resolved(directory: &Path) -> PathBuf {
     let mut missing = Vec::new();
     let mut existing = directory;
     loop {
-        if let Ok(real) = std::fs::canonicalize(existing) {
+        if let Ok(real) = look::real(existing) {
             return missing.iter().rev().fold(real, |path, name| path.join(name));
         }
         match (existing.parent(), existing.file_name()) {

@@ -13,6 +13,7 @@ use crate::{
     host::{
         files::{self, Attributes, FileError, FileKind},
         input::{self, UnreadableInput},
+        look,
     },
     manifest::IN_A_FOLDER,
 };
@@ -44,7 +45,7 @@ struct Member {
 /// Packs a folder into a bundle, the label first and everything else in the order of its name. Owners and dates are left
 /// out, and of modes only whether a file can be executed stays. `.git` is not packed.
 pub(crate) fn build(folder: &Path, label: &Label, to: &Path) -> Result<(), BuildError> {
-    if !folder.join(IN_A_FOLDER).is_file() {
+    if !look::is_file(&folder.join(IN_A_FOLDER)) {
         return Err(BuildError::NoManifest(folder.to_owned()));
     }
     let mut members = Vec::new();

@@ -168,6 +168,7 @@ fn ecdsa(
     Ok(Private::Open(SigningKey::Ecdsa(public, Box::new(pair.map_err(|_| Short)?))))
 }
 
+#[expect(clippy::disallowed_methods, reason = "the socket that `SSH_AUTH_SOCK` names")]
 fn ask_agent(key: &PublicKey, message: &[u8], socket: &Path) -> Result<Vec<u8>, SignError> {
     let failed = |error| SignError::Agent { path: socket.to_owned(), error };
     let mut request = vec![SIGN_REQUEST];

@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser};
 use serde_json::Value as Json;
 
 use super::{Exit, api, failure::Failure, output::Output, report::Format, required, run::to_text};
-use crate::{manifest::manifest_schema, types};
+use crate::{manifest::manifest_schema, session, types};
 
 /// A document that has a schema.
 struct Document {
@@ -16,9 +16,14 @@ const DOCUMENTS: [Document; 5] = [
     Document { name: "manifest", schema: manifest_schema },
     Document { name: "request", schema: api::request_schema },
     Document { name: "response", schema: api::response_schema },
-    Document { name: "event", schema: types::event_schema },
-    Document { name: "summary", schema: types::summary_schema },
+    Document { name: "event", schema: event_schema },
+    Document { name: "summary", schema: session::summary_schema },
 ];
+
+/// Returns the schema of an event, with the states of all types.
+pub(super) fn event_schema() -> Json {
+    session::event_schema(types::state_schemas())
+}
 
 pub(super) fn command() -> Command {
     Command::new("schema")

@@ -21,7 +21,7 @@ mod tests;
 
 use std::{cell::RefCell, collections::HashSet, path::Path, rc::Rc, thread, time::Instant};
 
-pub(crate) use crate::resource::RunMode;
+pub(crate) use crate::vocabulary::RunMode;
 use crate::{
     document::Source,
     host::{Host, interrupt::Signal},

@@ -19,9 +19,9 @@ use super::{
     host,
     network::{Network, netlink},
     partition::{self, Mount},
-    platform::Platform,
     virtualization::Virtualization,
 };
+use crate::host::platform::Platform;
 
 /// This machine, or a recording of another one: a folder that holds copies of its files. What only system calls tell
 /// is recorded besides: the kernel's answers about its network in `netlink/`, its name and version in the files of
@@ -137,7 +137,7 @@ impl Machine {
     }
 
     pub(super) fn platform(&self) -> &Platform {
-        self.shared.platform.get_or_init(|| Platform::of(self))
+        self.shared.platform.get_or_init(|| Platform::of(|path| self.text(path)))
     }
 
     pub(super) fn virtualization(&self) -> &Virtualization {

@@ -20,7 +20,6 @@ mod network;
 mod overlay;
 mod own;
 mod partition;
-mod platform;
 mod programs;
 #[cfg(test)]
 mod tests;
@@ -88,11 +87,6 @@ pub(crate) struct Facts {
     printed: OnceLock<Value>,
     /// What was found in files and programs that cannot be used.
     reviews: Mutex<Vec<Review>>,
-}
-
-/// Returns the family of distributions that this machine belongs to, such as `debian` or `rhel`.
-pub(crate) fn platform_family() -> String {
-    platform::Platform::of(&Machine::at(PathBuf::from("/"))).family
 }
 
 impl Facts {

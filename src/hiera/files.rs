@@ -7,7 +7,10 @@ use ccm_expr::{Map, Value};
 use super::layers::Origin;
 use crate::{
     document::{self, Diagnostic, Diagnostics, Node, Parsed, Source, Span, to_value},
-    host::input::{self, InputError},
+    host::{
+        input::{self, InputError},
+        look,
+    },
     template::{Provenance, Scope, check_closed, expand},
 };
 
@@ -49,7 +52,7 @@ impl Folder {
             return Err(invalid(format!("`folder: {written}` leads out of the bundle")));
         }
         let path = beside.join(written);
-        if !path.is_dir() {
+        if !look::is_directory(&path) {
             return Err(invalid(format!("there is no folder {}", path.display()))
                 .with_help("a relative path starts at the folder of this file"));
         }

@@ -15,6 +15,7 @@ use crate::{
         files::{Attributes, CopyInterrupted, FileError, Staging, TempFile},
         http::Request,
         input::{self, UnreadableInput},
+        look,
         unpack::{self, ArchiveFormat, Limits, Rules},
     },
     nats::{Address, ObjectError},
@@ -102,12 +103,12 @@ impl Bundle {
     #[expect(clippy::disallowed_methods, reason = "it was unpacked into a private folder")]
     pub(crate) fn folder(&self) -> io::Result<Option<PathBuf>> {
         let root = self.0.path();
-        if root.join(IN_A_FOLDER).is_file() {
+        if look::is_file(&root.join(IN_A_FOLDER)) {
             return Ok(Some(root));
         }
         let mut entries = fs::read_dir(&root)?.collect::<io::Result<Vec<_>>>()?;
         let only = entries.pop().filter(|_| entries.is_empty()).map(|entry| entry.path());
-        Ok(only.filter(|folder| folder.join(IN_A_FOLDER).is_file()))
+        Ok(only.filter(|folder| look::is_file(&folder.join(IN_A_FOLDER))))
     }
 }
 

@@ -395,7 +395,7 @@ fn ccm_section(
 }
 
 fn settings(entries: Vec<Entry>, diagnostics: &mut Diagnostics) -> Settings {
-    let known = crate::resource::keys::<Settings>();
+    let known = crate::vocabulary::schema::keys::<Settings>();
     let mut map = Vec::new();
     for entry in entries {
         if known.contains(&entry.key.as_str()) {

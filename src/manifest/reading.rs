@@ -23,11 +23,12 @@ use crate::{
     host::{
         Host,
         input::{self, InputError},
+        look,
     },
-    resource::{Child, Completeness, Declaration, Management, Resource, RunMode},
+    resource::{Child, Completeness, Declaration, Management, Resource},
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
-    vocabulary::has_scheme,
+    vocabulary::{RunMode, has_scheme},
 };
 
 /// The type whose resources are manifests.
@@ -252,7 +253,7 @@ impl Reading<'_> {
                 .with_help("the manifest that applies this one says `allow_apply: false`"));
         }
         let path = parent.folder.join(name);
-        let file = if path.is_dir() { path.join(IN_A_FOLDER) } else { path.clone() };
+        let file = if look::is_directory(&path) { path.join(IN_A_FOLDER) } else { path.clone() };
         let file = input::real_path(&file).map_err(|error| {
             let problem = problem(format!("cannot read {}: {error}", file.display()));
             match template::nearest_file(&file).filter(|_| matches!(error, InputError::Missing)) {
@@ -277,7 +278,8 @@ impl Reading<'_> {
             .read(self.host, self.state, limit)
             .map_err(|error| problem(error.to_string()))?;
         let beside = Path::new(&parent.source.name).parent().unwrap_or(Path::new(""));
-        let shown = if path.is_dir() { beside.join(name).join(IN_A_FOLDER) } else { beside.join(name) };
+        let shown =
+            if look::is_directory(&path) { beside.join(name).join(IN_A_FOLDER) } else { beside.join(name) };
         origin.source.name = shown.display().to_string();
         if provenance == Provenance::Remote {
             origin.provenance = provenance;

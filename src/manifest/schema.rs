@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use super::{Settings, repetition::KEY as FOR_EACH};
 use crate::{
     document::{Source, parse, to_value},
-    resource::{AnyType, declaration_schema, inlined},
+    resource::{AnyType, declaration_schema},
     types::TYPES,
+    vocabulary::schema::inlined,
 };
 
 /// What the schema is called. It changes when documents that were valid no longer are.

@@ -13,6 +13,7 @@ use crate::{
         files::FileError,
         http::{HttpError, Request},
         input::{self, InputError, UnreadableInput},
+        look,
         unpack::{ArchiveFormat, UnpackError},
     },
     nats::{self, NatsError, ObjectError, Store},
@@ -121,12 +122,14 @@ impl Location {
                 let origin = file(path, name.clone(), input::read_file(path, limit))?;
                 Ok(Origin { provenance: Provenance::Remote, stands_alone: *stands_alone, ..origin })
             }
-            Self::Path(path) => match ArchiveFormat::of(&path.to_string_lossy()).filter(|_| path.is_file()) {
+            Self::Path(path) => match ArchiveFormat::of(&path.to_string_lossy())
+                .filter(|_| look::is_file(path))
+            {
                 Some(kind) => {
                     bundled(Bundle::open(path, kind, host, state)?, &path.display().to_string(), limit)
                 }
                 None => {
-                    let path = if path.is_dir() { path.join(IN_A_FOLDER) } else { path.clone() };
+                    let path = if look::is_directory(path) { path.join(IN_A_FOLDER) } else { path.clone() };
                     let read = input::read_argument(&path, limit, &host.interrupt);
                     file(&path, path.display().to_string(), read)
                 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Resource, RunMode, State};
-use crate::{document::Source, template::Scope};
+use super::{Resource, State};
+use crate::{document::Source, template::Scope, vocabulary::RunMode};
 
 /// The manifest that a resource stands for.
 pub(crate) struct Child {

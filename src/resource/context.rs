@@ -17,15 +17,8 @@ use crate::{
     redaction::Redactor,
     state::LocalState,
     template::Scope,
-    vocabulary::Account,
+    vocabulary::{Account, RunMode},
 };
-
-/// Whether the machine may be changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RunMode {
-    Real,
-    Noop,
-}
 
 /// How long a look may take at what a failed attempt left behind.
 const LAST_LOOK: Duration = Duration::from_secs(5);

@@ -15,13 +15,13 @@ use super::{
     expansion::{Management, Secrecy},
     faults::{Faults, named, unknown_provider},
     health_checks::{check_problems, set_late_checks_aside},
-    schema,
 };
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Span, Value, from_node},
     redaction::Redactor,
     template::{Element, Scope},
     vocabulary::Reference,
+    vocabulary::schema::object,
 };
 
 /// A resource as somebody wrote it.
@@ -234,7 +234,7 @@ impl Resource {
     /// What was asked for, as events show it.
     pub(crate) fn to_json(&self, wanted: &dyn AnyProperties) -> Map<String, Json> {
         let mut properties = wanted.to_json();
-        properties.extend(schema::object(&*self.common));
+        properties.extend(object(&*self.common));
         if self.common.sensitive {
             properties.retain(|key, _| matches!(key.as_str(), "name" | "ensure" | "sensitive"));
         }

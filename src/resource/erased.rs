@@ -13,11 +13,12 @@ use serde_json::{Map, Value};
 
 use super::{
     Behavior, Change, Context, Difference, Effects, Error, Example, Properties, Provider, ResourceType,
-    State, Trigger, provider, schema,
+    State, Trigger, provider,
 };
 use crate::{
     document::{Node, NodeError, from_node},
     host::Host,
+    vocabulary::schema::{inlined, keys, object, written},
 };
 
 /// A resource type, whichever it is.
@@ -117,15 +118,15 @@ impl<T: ResourceType> AnyType for TypeOf<T> {
     }
 
     fn keys(&self) -> &'static [&'static str] {
-        schema::keys::<T::Properties>()
+        keys::<T::Properties>()
     }
 
     fn properties_schema(&self) -> &'static Schema {
-        schema::inlined::<T::Properties>()
+        inlined::<T::Properties>()
     }
 
     fn state_schema(&self) -> Schema {
-        schema::written::<T::State>()
+        written::<T::State>()
     }
 
     fn read(&self, map: &Node) -> Result<Box<dyn AnyProperties>, NodeError> {
@@ -147,7 +148,7 @@ impl<T: ResourceType> Deref for Desired<T> {
 
 impl<T: ResourceType> AnyProperties for Desired<T> {
     fn to_json(&self) -> Map<String, Value> {
-        schema::object(&self.0)
+        object(&self.0)
     }
 
     fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error> {
@@ -259,6 +260,6 @@ impl DerefMut for AnyState {
 
 impl<S: State + Serialize> AnyFields for S {
     fn fields(&self) -> Map<String, Value> {
-        schema::object(self)
+        object(self)
     }
 }

@@ -15,6 +15,7 @@ use crate::{
         Diagnostic, Diagnostics, Entry, Excerpt, Node, NodeError, Scalar, Severity, Source, Span, Style,
         Value, closest, from_node,
     },
+    host::look,
     registration::Registration,
     template::{self, DOUBTS, Foreseen, Scope, UNCLOSED, template_problem},
     vocabulary::has_scheme,
@@ -212,7 +213,7 @@ impl<'a> Expansion<'a> {
             return None;
         }
         let path = self.scope.working_directory().join(text);
-        if path.symlink_metadata().is_ok() {
+        if look::is_there(&path) {
             return None;
         }
         let message = format!("source: there is no {}", path.display());

@@ -12,6 +12,7 @@ use crate::{
         Diagnostic, Diagnostics, Entry, Excerpt, Fault, Node, NodeError, Scalar, Span, Style, Value, closest,
     },
     template,
+    vocabulary::schema::keys,
 };
 
 /// The name as a property.
@@ -253,12 +254,12 @@ fn listed(mut entry: Entry) -> Entry {
 }
 
 fn is_common(kind: &dyn AnyType, key: &str) -> bool {
-    schema::keys::<Common>().contains(&key) && (key != "subscribe" || kind.behavior().refreshes)
+    keys::<Common>().contains(&key) && (key != "subscribe" || kind.behavior().refreshes)
 }
 
 fn unknown_key(kind: &dyn AnyType, entry: &Entry) -> Diagnostic {
     let mut known: Vec<&str> = kind.keys().iter().copied().filter(|key| *key != "name").collect();
-    known.extend(schema::keys::<Common>().iter().copied().filter(|key| is_common(kind, key)));
+    known.extend(keys::<Common>().iter().copied().filter(|key| is_common(kind, key)));
     let help = match closest(&entry.key, known.iter().copied()) {
         _ if entry.key == "subscribe" => format!("a {} is not refreshed by others; use require", kind.name()),
         _ if let Some(advice) = elsewhere::property(&entry.key, &known) => advice,

@@ -7,9 +7,12 @@ use serde_json::Value;
 
 use super::{
     AnyType,
-    schema::{Field, common_fields, inlined, own_fields},
+    schema::{Field, common_fields, own_fields},
 };
-use crate::checks::{HealthCheck, rule_table};
+use crate::{
+    checks::{HealthCheck, rule_table},
+    vocabulary::schema::inlined,
+};
 
 /// The page for `docs/reference`.
 pub(crate) fn reference_page(kind: &dyn AnyType) -> String {

@@ -40,7 +40,7 @@ use serde_json::Value;
 pub(crate) use abilities::{Grouping, Preparation, ReadAhead, Survey};
 pub(crate) use child::{Child, ChildCounts, ChildState, flattened};
 pub(crate) use common::Common;
-pub(crate) use context::{Context, RunMode};
+pub(crate) use context::Context;
 pub(crate) use declaration::{Completeness, Declaration, Resource};
 pub(crate) use effects::{
     AccountEffect, AccountLeft, Content, Coverage, Effects, History, Moment, PackageEffect, PackageLeft,
@@ -58,10 +58,7 @@ pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use provider::{Candidate, Provider};
 pub(crate) use rendering::{Elements, HIDDEN};
-pub(crate) use schema::{
-    Field, FieldKind, common_fields, declaration_schema, document, fields, inlined, keys, own_fields,
-    spellings, written,
-};
+pub(crate) use schema::{Field, FieldKind, common_fields, declaration_schema, fields, own_fields, spellings};
 
 pub(crate) use shell_signs::meant_for_a_shell;
 

@@ -7,6 +7,7 @@ use crate::{
     document::{Diagnostics, Entry, Node, Source, Value, to_value},
     redaction::{MASK, Redactor},
     template::{self, Element, Scope, escape},
+    vocabulary::schema::object,
 };
 
 /// Stands for what must not be seen. It names nothing that exists, so that nobody applies it by mistake.
@@ -39,7 +40,7 @@ impl Resource {
                 *value = HIDDEN.into();
             }
         }
-        let mut common = schema::object(&*self.common);
+        let mut common = object(&*self.common);
         if let Some(control) = common.get_mut("control") {
             self.bind(control, elements, Element::bind_condition);
         }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::Value as Json;
 
-use super::{AnyProperties, AnyType, Error, Resource, expansion::Secrecy, schema};
+use super::{AnyProperties, AnyType, Error, Resource, expansion::Secrecy};
 use crate::{
     checks::HealthCheck,
     document::{Entry, Node, Value},
     redaction::Redactor,
+    vocabulary::schema::object,
 };
 
 /// Everybody sees these two, also of a sensitive resource.
@@ -23,7 +24,7 @@ impl Resource {
         let mut shown = Vec::new();
         if self.common.sensitive {
             let own = wanted.to_json().into_iter().filter(|(key, _)| !OPEN.contains(&key.as_str()));
-            let common = schema::object(&*self.common);
+            let common = object(&*self.common);
             let common = common.into_iter().filter(|(key, _)| COMMON.contains(&key.as_str()));
             own.chain(common).for_each(|(_, value)| texts(value, &mut shown));
         }

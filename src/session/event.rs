@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::id::Ids;
-use crate::{checks::CheckResult, resource::RunMode};
+use crate::{checks::CheckResult, vocabulary::RunMode};
 
 const PROTOCOL: &str = "io.choria.ccm.v1.transaction.event";
 

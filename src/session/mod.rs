@@ -3,6 +3,7 @@
 mod event;
 mod id;
 mod metrics;
+mod schema;
 mod store;
 mod summary;
 
@@ -10,6 +11,7 @@ pub(crate) use event::Event;
 #[cfg(test)]
 pub(crate) use metrics::CHECK_METRICS;
 pub(crate) use metrics::{count_checks, metrics};
+pub(crate) use schema::{event_schema, summary_schema};
 pub(crate) use store::{Store, StoreError};
 pub(crate) use summary::Summary;
 
@@ -18,7 +20,7 @@ use std::{collections::HashMap, path::Path};
 use jiff::Timestamp;
 
 use self::id::Ids;
-use crate::{resource::RunMode, vocabulary::Reference};
+use crate::vocabulary::{Reference, RunMode};
 
 /// The events of one run, or of a script.
 pub(crate) struct Session {

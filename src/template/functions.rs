@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     host::input::{self, InputError},
+    host::look,
     vocabulary::Duration,
 };
 
@@ -66,7 +67,7 @@ impl Scope {
         let path = self.working_directory.join(path);
         match self.predicted(&path) {
             Some(predicted) => predicted != PredictedText::Nothing,
-            None => path.is_file(),
+            None => look::is_file(&path),
         }
     }
 

@@ -20,12 +20,11 @@ mod unmanaged;
 pub(crate) use package::debian_order;
 
 pub(crate) use command_line::run_as;
-use serde_json::{Value, json};
+use schemars::Schema;
 
 use crate::{
     document::{Diagnostic, closest},
-    resource::{AnyType, TypeOf, document, written},
-    session::{Event, Summary},
+    resource::{AnyType, TypeOf},
 };
 
 /// Every type, in the order in which help and manual list them.
@@ -56,34 +55,9 @@ pub(crate) fn unknown(name: &str) -> Diagnostic {
     Diagnostic::error("unknown-type", format!("unknown type `{name}`")).with_help(help)
 }
 
-/// The schema of an event, with the states of all types.
-pub(crate) fn event_schema() -> Value {
-    let of_type = |kind: &&'static dyn AnyType| {
-        let mut state = kind.state_schema().to_value();
-        let text = json!({ "type": "string" });
-        let head = [
-            ("protocol", json!({ "const": format!("io.choria.ccm.v1.resource.{}.state", kind.name()) })),
-            ("type", json!({ "const": kind.name() })),
-            ("name", text.clone()),
-            ("ensure", text),
-        ];
-        for (key, schema) in head {
-            state["properties"][key] = schema;
-            if let Some(required) = state["required"].as_array_mut() {
-                required.push(key.into());
-            }
-        }
-        let status = json!({ "anyOf": [state, { "type": "null" }] });
-        json!({ "properties": { "type": { "const": kind.name() }, "status": status } })
-    };
-    let mut schema = written::<Event>().to_value();
-    schema["oneOf"] = TYPES.iter().map(of_type).collect();
-    document("ccm event", &schema)
-}
-
-/// The schema of a summary.
-pub(crate) fn summary_schema() -> Value {
-    document("ccm summary", &written::<Summary>().to_value())
+/// Returns the schema of the state of each type, by the name of the type.
+pub(crate) fn state_schemas() -> impl Iterator<Item = (&'static str, Schema)> {
+    TYPES.iter().map(|kind| (kind.name(), kind.state_schema()))
 }
 
 /// The names of all types.

@@ -11,10 +11,11 @@ use crate::{
     metrics::Metric,
     redaction::MASK,
     resource::{
-        AnyType, Completeness, FieldKind, Resource, fields, health_checks_page, inlined, keys_page,
-        reference_page,
+        AnyType, Completeness, FieldKind, Resource, fields, health_checks_page, keys_page, reference_page,
     },
+    session,
     template::holds_template,
+    vocabulary::schema::inlined,
 };
 
 /// The resources of a manifest that is part of the program.
@@ -234,8 +235,8 @@ fn the_reference_of_the_agent_is_current() {
 fn the_schemas_are_current() {
     let schemas = [
         ("manifest", manifest_schema()),
-        ("event", super::event_schema()),
-        ("summary", super::summary_schema()),
+        ("event", session::event_schema(super::state_schemas())),
+        ("summary", session::summary_schema()),
     ];
     for (name, schema) in schemas {
         assert_current(

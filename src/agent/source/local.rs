@@ -7,7 +7,7 @@ use std::{
 
 use super::{Answer, FetchError, Source, Version};
 use crate::{
-    host::{files::CHUNK, input},
+    host::{files::CHUNK, input, look},
     manifest::IN_A_FOLDER,
 };
 
@@ -17,7 +17,7 @@ pub(crate) struct LocalSource(pub(crate) PathBuf);
 impl LocalSource {
     /// Returns the file that is read.
     pub(crate) fn file(&self) -> PathBuf {
-        if self.0.is_dir() { self.0.join(IN_A_FOLDER) } else { self.0.clone() }
+        if look::is_directory(&self.0) { self.0.join(IN_A_FOLDER) } else { self.0.clone() }
     }
 }
 

@@ -4,9 +4,10 @@ use serde_json::Value as Json;
 
 use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Severity, Source, Style, Value, closest},
-    resource::{self, AnyType, Completeness, Declaration, Expansion, Resource},
+    resource::{AnyType, Completeness, Declaration, Expansion, Resource, declaration_schema},
     template::{Scope, holds_template},
     types,
+    vocabulary::schema,
 };
 
 const REQUEST: &str = "io.choria.ccm.v1.resource.ensure.request";
@@ -183,7 +184,7 @@ fn told(found: &Diagnostics, source: &Source, severity: Severity) -> Vec<String>
 /// The schema of a request.
 pub(in crate::cli) fn request_schema() -> Json {
     let of_type = |kind: &&'static dyn AnyType| {
-        let mut properties = resource::declaration_schema(*kind);
+        let mut properties = declaration_schema(*kind);
         properties["properties"]["name"] = serde_json::json!({ "type": "string" });
         properties["required"] = serde_json::json!(["name"]);
         serde_json::json!({ "properties": { "type": { "const": kind.name() }, "properties": properties } })
@@ -195,5 +196,5 @@ pub(in crate::cli) fn request_schema() -> Json {
         "additionalProperties": false,
         "oneOf": types::TYPES.iter().map(of_type).collect::<Vec<_>>(),
     });
-    resource::document("ccm request", &schema)
+    schema::document("ccm request", &schema)
 }

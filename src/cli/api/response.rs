@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::{resource, session::Event, types};
+use crate::{cli::schema::event_schema, session::Event, vocabulary::schema};
 
 pub(super) const RESPONSE: &str = "io.choria.ccm.v1.resource.ensure.response";
 
@@ -63,11 +63,11 @@ fn id_schema(_: &mut SchemaGenerator) -> Schema {
 
 /// The schema of an answer.
 pub(in crate::cli) fn response_schema() -> Json {
-    let mut event = types::event_schema();
+    let mut event = event_schema();
     if let Some(event) = event.as_object_mut() {
         event.shift_remove("$schema");
     }
-    let mut schema = resource::written::<Response>().to_value();
+    let mut schema = schema::written::<Response>().to_value();
     // What the state of each type has besides.
     let outcome = serde_json::json!({
         "stable": { "type": "boolean" },
@@ -85,5 +85,5 @@ pub(in crate::cli) fn response_schema() -> Json {
     }
     schema["properties"]["state"] = event;
     schema["oneOf"] = serde_json::json!([{ "required": ["state"] }, { "required": ["error"] }]);
-    resource::document("ccm response", &schema)
+    schema::document("ccm response", &schema)
 }

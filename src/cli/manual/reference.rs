@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::tables::{EXIT_CODES, FILES, PLUGIN, VARIABLES};
-use crate::types::{event_schema, summary_schema};
+use crate::{cli::schema::event_schema, session::summary_schema};
 
 /// Returns the generated pages of the reference that are about the program, with their names.
 pub(super) fn reference_pages() -> [(&'static str, String); 4] {

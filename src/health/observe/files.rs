@@ -7,11 +7,12 @@ use std::{
     path::Path,
 };
 
+use md5::Md5;
 use sha2::{Digest, Sha256, Sha512};
 
 use super::{
     super::lens::{Lens, Seen, Unseen},
-    Observer, md5,
+    Observer,
 };
 use crate::{
     checks::{Observed, Rule},
@@ -54,13 +55,9 @@ fn look(property: &str, path: &Path, metadata: &Metadata, lens: &Lens) -> Seen {
             let target = fs::read_link(path).map_err(|_| Unseen::Not("it is no link".to_owned()))?;
             target.to_string_lossy().as_ref().into()
         }
-        "md5" => hash(path, lens, md5::Md5::default(), md5::Md5::update, md5::Md5::finish)?,
-        "sha256" => {
-            hash(path, lens, Sha256::new(), |hash, piece| hash.update(piece), |hash| hex(&hash.finalize()))?
-        }
-        "sha512" => {
-            hash(path, lens, Sha512::new(), |hash, piece| hash.update(piece), |hash| hex(&hash.finalize()))?
-        }
+        "md5" => hash::<Md5>(path, lens)?,
+        "sha256" => hash::<Sha256>(path, lens)?,
+        "sha512" => hash::<Sha512>(path, lens)?,
         _ => text(path)?,
     })
 }
@@ -99,19 +96,13 @@ fn text(path: &Path) -> Seen {
     Ok(Observed::Text(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-fn hash<H>(
-    path: &Path,
-    lens: &Lens,
-    mut hash: H,
-    update: impl Fn(&mut H, &[u8]),
-    finish: impl Fn(H) -> String,
-) -> Seen {
-    let (mut file, mut buffer) = (open(path)?, vec![0; 64 << 10]);
+fn hash<H: Digest>(path: &Path, lens: &Lens) -> Seen {
+    let (mut file, mut buffer, mut hash) = (open(path)?, vec![0; 64 << 10], H::new());
     loop {
         lens.tick()?;
         match file.read(&mut buffer) {
-            Ok(0) => return Ok(finish(hash).as_str().into()),
-            Ok(count) => update(&mut hash, &buffer[..count]),
+            Ok(0) => return Ok(hex(&hash.finalize()).as_str().into()),
+            Ok(count) => hash.update(&buffer[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Unseen::Cannot(format!("it cannot be read: {error}"))),
         }

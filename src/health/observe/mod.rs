@@ -5,7 +5,6 @@ mod addresses;
 mod commands;
 mod dns;
 mod files;
-mod md5;
 mod mounts;
 pub(super) mod packages;
 mod ports;

@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, io, path::Path};
 
-use crate::{host::system_file, resource::Error};
+use crate::{
+    host::look,
+    {host::system_file, resource::Error},
+};
 
 /// What `/etc/passwd`, `/etc/group` and `/etc/shadow` say. Of several lines with one name the first counts.
 #[derive(Debug, Default)]
@@ -53,7 +56,7 @@ impl Database {
             Ok(text) => Some(text),
             // Machines without one keep passwords in /etc/passwd, and nobody else may read it.
             Err((_, error)) if error.kind() == io::ErrorKind::PermissionDenied => None,
-            Err(_) if !Path::new("/etc/shadow").exists() => None,
+            Err(_) if !look::exists(Path::new("/etc/shadow")) => None,
             Err(error) => return Err(failed(error)),
         };
         let (passwd, group) = (text("/etc/passwd").map_err(failed)?, text("/etc/group").map_err(failed)?);

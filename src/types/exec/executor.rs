@@ -12,8 +12,9 @@ use crate::{
         files::Predicted,
         process::{Exit, Finished},
     },
-    resource::{Context, Error, ErrorKind, RunMode, Trigger},
+    resource::{Context, Error, ErrorKind, Trigger},
     types::command_line::{CommandLine, Readiness, Role, Through},
+    vocabulary::RunMode,
 };
 
 /// Runs commands, and remembers which of them failed in this run.

@@ -8,8 +8,9 @@ use super::{Properties, Source};
 use crate::{
     host::process::Exit,
     redaction::Redactor,
-    resource::{Context, Error, RunMode, State},
+    resource::{Context, Error, State},
     types::command_line::{CommandLine, Readiness, Role, Through},
+    vocabulary::RunMode,
 };
 
 /// What was learned.

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{
     host::files::{self, FileKind, Occupancy},
-    resource::{Context, Error, RunMode},
+    resource::{Context, Error},
+    vocabulary::RunMode,
 };
 
 /// Returns whether anything is in the directory, which matters only to who wants it gone, and how much a dry run would

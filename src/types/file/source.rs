@@ -9,7 +9,10 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    host::files::{self, Digested, Entry, FileError, Predicted, Problem, UNKNOWN},
+    host::{
+        files::{self, Digested, Entry, FileError, Predicted, Problem, UNKNOWN},
+        look,
+    },
     resource::{Context, Error, file_help},
     types::disk::stop,
 };
@@ -25,7 +28,7 @@ pub(super) fn size(source: &str, cx: &Context) -> Result<Option<u64>, Error> {
 /// The checksum of what would be copied by now.
 pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
     let prediction = cx.prediction.borrow();
-    if prediction.may_differ_on_disk() && !cx.resolve(source).exists() {
+    if prediction.may_differ_on_disk() && !look::exists(&cx.resolve(source)) {
         let found = prediction.files.follow(&cx.resolve(source))?;
         if matches!(found, None | Some(Predicted::Nothing)) {
             cx.warn(format!(

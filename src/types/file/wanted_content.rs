@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use super::{Ensure, Properties, remote, source};
 use crate::{
     host::files::{self, Digested, FileKind},
-    resource::{Context, Error, RunMode},
-    vocabulary::Url,
+    resource::{Context, Error},
+    vocabulary::{RunMode, Url},
 };
 
 /// The content that a file is to have.

@@ -36,7 +36,7 @@ use self::{
     version::Scheme,
 };
 use crate::{
-    facts,
+    host::platform::Platform,
     resource::{
         self, AnyMember, AnyState, Behavior, Candidate, Change, Context, Effects, Error, Example, Grouping,
         PackageEffect, PackageLeft, Provider, ResourceType, Survey, Trigger, Unknown, Watches,
@@ -146,7 +146,7 @@ impl Grouping for Properties {
 }
 
 fn native_provider() -> &'static str {
-    match facts::platform_family().as_str() {
+    match Platform::here().family.as_str() {
         "rhel" | "fedora" => "dnf",
         _ => "apt",
     }

@@ -16,7 +16,10 @@ use super::{
     refresh::{Need, Reason, Refresh},
     state::{Extended, Hold, Index, Metadata, Offer, PackageState, Presence, Standing},
 };
-use crate::resource::{Context, PackageLeft, RunMode};
+use crate::{
+    resource::{Context, PackageLeft},
+    vocabulary::RunMode,
+};
 
 /// The packages of a machine, through its package system.
 pub(crate) struct Packages {

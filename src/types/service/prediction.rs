@@ -10,6 +10,7 @@ use super::{
     unit::{Unit, unit_name},
 };
 use crate::{
+    host::look,
     resource::{Context, Prediction, UnitEffect},
     template::PredictedText,
 };
@@ -81,9 +82,9 @@ fn unit_file(id: &str, prediction: &Prediction) -> UnitFile {
 /// Whether another directory has a unit with this name, which counts when the file at the path is gone.
 fn is_elsewhere(id: &str, path: &Path) -> bool {
     // Two of the directories may be the same.
-    let gone = path.canonicalize().ok();
+    let gone = look::real(path).ok();
     let mut others = UNIT_DIRECTORIES.iter().map(|directory| Path::new(directory).join(id));
-    others.any(|other| other.canonicalize().is_ok_and(|other| Some(other) != gone))
+    others.any(|other| look::real(&other).is_ok_and(|other| Some(other) != gone))
 }
 
 /// The word of `systemctl is-enabled` for a unit with this text, from the one that it has now. Links that are there stay.

@@ -31,7 +31,8 @@ use super::{
 };
 use crate::{
     host::process,
-    resource::{Context, Error, ErrorKind, RunMode},
+    resource::{Context, Error, ErrorKind},
+    vocabulary::RunMode,
 };
 
 /// Services through `systemctl`.

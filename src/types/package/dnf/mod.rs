@@ -18,7 +18,10 @@ use super::{
     state::Offer,
     version::Scheme,
 };
-use crate::{host::process::Exit, resource::Context};
+use crate::{
+    host::look,
+    {host::process::Exit, resource::Context},
+};
 
 /// What dnf and rpm lock while they change packages.
 const LOCKS: [&str; 4] = [
@@ -108,7 +111,7 @@ impl PackageProvider for Dnf {
     }
 
     fn held(&self, cx: &Context) -> Result<BTreeSet<String>, PackageError> {
-        if !LOCKING.iter().any(|file| Path::new(file).exists()) {
+        if !LOCKING.iter().any(|file| look::exists(Path::new(file))) {
             return Ok(BTreeSet::new());
         }
         let finished = self.dnf.ask(&[&FROM_CACHE[..], &["versionlock", "list"]].concat(), cx)?;

@@ -1,14 +1,14 @@
 //! Which distribution this is, from its os-release file.
 
-use super::machine::Machine;
+use super::system_file;
 
 /// A distribution and its version.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Platform {
-    pub(super) name: String,
+pub(crate) struct Platform {
+    pub(crate) name: String,
     /// The distribution that it follows in how packages and services are managed.
-    pub(super) family: String,
-    pub(super) version: String,
+    pub(crate) family: String,
+    pub(crate) version: String,
 }
 
 /// The fields of os-release that matter here.
@@ -20,15 +20,26 @@ struct Release {
 }
 
 impl Platform {
-    pub(super) fn of(machine: &Machine) -> Self {
-        let text = machine.text("etc/os-release").or_else(|| machine.text("usr/lib/os-release"));
+    /// Returns the platform of this machine.
+    pub(crate) fn here() -> Self {
+        Self::of(|path| system_file::read(&format!("/{path}")).ok())
+    }
+
+    /// Returns the platform of the machine whose files these are, by their paths below its root.
+    pub(crate) fn of(text: impl Fn(&str) -> Option<String>) -> Self {
+        let line = |path: &str| {
+            let text = text(path)?;
+            let line = text.lines().next()?.trim();
+            (!line.is_empty()).then(|| line.to_owned())
+        };
+        let text = text("etc/os-release").or_else(|| text("usr/lib/os-release"));
         let Release { id, like, version } = Release::read(&text.unwrap_or_default());
         let known = family(&id).or_else(|| like.split_whitespace().find_map(family));
         let family = known.map_or_else(|| id.clone(), str::to_owned);
         // These two say more in files of their own: the point release, and what is not released yet.
         let exact = match id.as_str() {
-            "debian" | "raspbian" => machine.line("etc/debian_version"),
-            "centos" => machine.line("etc/centos-release").and_then(|line| release_number(&line)),
+            "debian" | "raspbian" => line("etc/debian_version"),
+            "centos" => line("etc/centos-release").and_then(|line| release_number(&line)),
             _ => None,
         };
         Self { name: name(&id).to_owned(), family, version: exact.unwrap_or(version) }

@@ -61,7 +61,7 @@ fn copy(project: &Path, tree: &Path) {
     // The NATS server that tests talk to.
     fs::create_dir(tree.join("target")).expect("a folder");
     std::os::unix::fs::symlink(project.join("target/nats"), tree.join("target/nats")).expect("a link");
-    let switch = project.join("mutants/switch");
+    let switch = project.join("tools/mutants/switch");
     let dependency = format!("\n[dependencies.ccm-mutants-switch]\npath = {switch:?}\n");
     append(&tree.join("Cargo.toml"), &dependency);
     append(&tree.join("Cargo.toml"), "[profile.dev.package.ccm-mutants-switch]\nopt-level = 3\n");
