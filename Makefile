@@ -119,8 +119,8 @@ TESTS_decisions := types:: file_states:: file_rules:: archive:: service_systemct
 MUTATED_files := crates/files/src
 TESTS_files := tests:: file_rules:: file_states:: file_strangers:: crash:: faults:: links:: purge:: attacker:: remembered_files:: \
   session_folders:: prediction:: batching:: state_directory:: validation::
-MUTATED_process := src/host/process
-TESTS_process := host::process:: host::interrupt:: exec_processes:: exec_running:: exec:: exec_secrets:: standard_streams::
+MUTATED_process := crates/process/src
+TESTS_process := tests:: interrupt:: exec_processes:: exec_running:: exec:: exec_secrets:: standard_streams::
 MUTATED_unpack := src/host/unpack
 TESTS_unpack := host::unpack:: archive:: bad_input:: bundles::
 MUTATED_template := src/template

@@ -31,6 +31,9 @@ mod resource;
 mod run;
 mod session;
 #[cfg(test)]
+#[path = "../tests/support/signals.rs"]
+mod signals;
+#[cfg(test)]
 #[path = "../tests/support/skip.rs"]
 mod skip;
 mod state;

@@ -23,7 +23,7 @@ use crate::{
     document::{Diagnostics, Source, Span, Value as Node},
     host::{
         http::{Client, ProgressListener, Proxies},
-        interrupt::{self, Interrupt},
+        interrupt::Interrupt,
         process::Runner,
         users::Users,
     },
@@ -466,9 +466,9 @@ fn only_what_is_as_it_should_be_registers_and_only_where_somebody_publishes_it()
 
 #[test]
 fn a_signal_ends_all_manifests_also_those_that_are_empty() {
-    let _turn = interrupt::tests::turn();
+    let _turn = crate::signals::turn();
     let host = Host { interrupt: Interrupt::install().unwrap(), ..host() };
-    interrupt::tests::send(Signal::Terminate);
+    crate::signals::send(Signal::Terminate.number());
     host.interrupt.pause(Duration::MAX);
     let (first, second) = ([part("a", "")], [part("b", ""), part("c", "")]);
     let (finished, events) = apply_all(&[&first, &second, &[]], RunMode::Real, OnFailure::Stop, &host);

@@ -30,7 +30,7 @@ pub(super) fn run(check: &HealthCheck, command: &str, limit: Duration, on: &Surr
         }
     };
     let mut program = match types::run_as(program, check.user.as_ref(), &on.host.users) {
-        Ok(program) => program.redactor(on.redactor).timeout(limit).keep(Keep::Head(MOST_OUTPUT)),
+        Ok(program) => program.filter(on.redactor.filter()).timeout(limit).keep(Keep::Head(MOST_OUTPUT)),
         Err(error) => return Attempt::unknown(error.to_string()).finally(),
     };
     for variable in &check.environment {

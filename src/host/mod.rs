@@ -6,11 +6,9 @@ pub(crate) mod bus;
 pub(crate) mod http;
 pub(crate) mod inotify;
 pub(crate) mod input;
-pub(crate) mod interrupt;
 pub(crate) mod look;
 pub(crate) mod native_bytes;
 pub(crate) mod platform;
-pub(crate) mod process;
 pub(crate) mod remote_file_system;
 pub(crate) mod service_manager;
 pub(crate) mod sockets;
@@ -19,6 +17,7 @@ pub(crate) mod unpack;
 pub(crate) mod users;
 
 pub(crate) use ccm_files as files;
+pub(crate) use ccm_process::{self as process, interrupt};
 
 use std::sync::Arc;
 

@@ -10,6 +10,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use ccm_process::Filter;
 use serde_json::Value;
 
 use self::stream::Automaton;
@@ -101,6 +102,12 @@ impl Redactor {
     /// Begins with a text that comes in pieces.
     pub(crate) fn stream(&self) -> Stream {
         Stream::new(self.clone())
+    }
+
+    /// Returns what makes a filter for each output of a command.
+    pub(crate) fn filter(&self) -> impl Fn() -> Box<dyn Filter> + Send + Sync + 'static {
+        let redactor = self.clone();
+        move || Box::new(redactor.stream())
     }
 
     fn automaton(&self) -> Option<&Automaton> {

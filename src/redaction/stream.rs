@@ -8,6 +8,8 @@ use aho_corasick::{
     nfa::contiguous::NFA,
 };
 
+use ccm_process::Filter;
+
 use super::{MASK, Redactor};
 
 /// Finds all secrets in one pass, also those that overlap.
@@ -78,33 +80,6 @@ impl Stream {
         Self { redactor, state, held: Vec::new(), found: Vec::new(), masked: 0 }
     }
 
-    /// Returns what can be seen now that these bytes have come.
-    pub(crate) fn pass<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        let (Some(automaton), Some(mut state)) = (self.redactor.automaton(), self.state) else {
-            return Cow::Borrowed(bytes);
-        };
-        for byte in bytes {
-            self.held.push(*byte);
-            state = automaton.next(state, *byte);
-            if let Some(length) = automaton.found(state) {
-                let (mut start, end) = (self.held.len() - length, self.held.len());
-                while let Some(earlier) = self.found.pop_if(|earlier| earlier.end > start) {
-                    start = start.min(earlier.start);
-                }
-                self.found.push(start..end);
-            }
-        }
-        let settled = self.held.len() - automaton.depth(state);
-        self.state = Some(state);
-        Cow::Owned(self.release(settled))
-    }
-
-    /// Returns what is left when the stream has ended.
-    pub(crate) fn finish(&mut self) -> Vec<u8> {
-        self.state = self.redactor.automaton().map(|automaton| automaton.start);
-        self.release(self.held.len())
-    }
-
     /// Lets through what no secret to come can begin in: all before `settled`.
     fn release(&mut self, settled: usize) -> Vec<u8> {
         let mut seen = Vec::with_capacity(settled);
@@ -127,6 +102,33 @@ impl Stream {
             *later = later.start - settled..later.end - settled;
         }
         seen
+    }
+}
+
+impl Filter for Stream {
+    fn pass<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let (Some(automaton), Some(mut state)) = (self.redactor.automaton(), self.state) else {
+            return Cow::Borrowed(bytes);
+        };
+        for byte in bytes {
+            self.held.push(*byte);
+            state = automaton.next(state, *byte);
+            if let Some(length) = automaton.found(state) {
+                let (mut start, end) = (self.held.len() - length, self.held.len());
+                while let Some(earlier) = self.found.pop_if(|earlier| earlier.end > start) {
+                    start = start.min(earlier.start);
+                }
+                self.found.push(start..end);
+            }
+        }
+        let settled = self.held.len() - automaton.depth(state);
+        self.state = Some(state);
+        Cow::Owned(self.release(settled))
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        self.state = self.redactor.automaton().map(|automaton| automaton.start);
+        self.release(self.held.len())
     }
 }
 

@@ -112,7 +112,7 @@ mod tests {
     use std::{env, fs, process};
 
     use super::*;
-    use crate::host::interrupt::{self, Signal};
+    use crate::host::interrupt::Signal;
 
     #[test]
     fn a_list_is_gone_at_the_end_unless_something_could_not_be_removed() {
@@ -122,9 +122,9 @@ mod tests {
             (folder.join("work"), folder.join("state").join(FOLDER).join(process::id().to_string()));
         fs::create_dir_all(&work).unwrap();
         let left = work.join(".ccm-aaaaaaaaaaaa.tmp");
-        let _turn = interrupt::tests::turn();
+        let _turn = crate::signals::turn();
         let asked_to_end = Interrupt::install().unwrap();
-        interrupt::tests::send(Signal::Terminate);
+        crate::signals::send(Signal::Terminate.number());
         asked_to_end.pause(std::time::Duration::MAX);
         let never = Interrupt::never().unwrap();
         for (interrupt, is_left) in [(&never, false), (&asked_to_end, true)] {

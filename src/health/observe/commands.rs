@@ -22,7 +22,8 @@ pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     let own = rule.options.timeout.unwrap_or(TIMEOUT);
     Box::new(move |property| {
         let run = || {
-            let command = Command::shell(&rule.subject).keep(Keep::Head(MOST_OUTPUT)).redactor(lens.redactor);
+            let command =
+                Command::shell(&rule.subject).keep(Keep::Head(MOST_OUTPUT)).filter(lens.redactor.filter());
             command.timeout(lens.within(own)).run(&lens.host.runner, &lens.host.interrupt)
         };
         match (ran.get_or_init(run), property) {

@@ -15,7 +15,7 @@ use std::{
 use server::{Identity, Manner, Reply, Server};
 
 use super::*;
-use crate::host::interrupt::tests::{send, turn};
+use crate::signals::{send, turn};
 
 const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog.";
 
@@ -156,7 +156,7 @@ fn a_signal_ends_a_transfer_that_is_waited_for() {
         while watched.requests().is_empty() {
             std::thread::yield_now();
         }
-        send(crate::host::interrupt::Signal::Terminate);
+        send(crate::host::interrupt::Signal::Terminate.number());
     });
     let error = fetch(&client, &server.url("/x")).unwrap_err();
     assert!(matches!(error, HttpError::Interrupted), "{error:?}");

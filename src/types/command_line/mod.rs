@@ -111,7 +111,7 @@ impl<'a> CommandLine<'a> {
         let command = identity::assume(self.program()?, settings, &cx.host.users)?;
         let mut command = match settings.printing {
             Printing::Read => command.keep(Keep::Whole(MOST_READ)),
-            Printing::Kept | Printing::Shown => command.redactor(&cx.redactor),
+            Printing::Kept | Printing::Shown => command.filter(cx.redactor.filter()),
         };
         for variable in settings.environment {
             command = command.variable(&variable.name, variable.value.reveal());

@@ -182,7 +182,7 @@ impl Job<'_, '_> {
         let mut command = Command::new(words.next().unwrap_or_default())
             .arguments(words)
             .timeout(cx.time_left().unwrap_or(TIMEOUT))
-            .redactor(&cx.redactor);
+            .filter(cx.redactor.filter());
         if !self.command.names_file() {
             command = command.view(View { file: self.file, target: self.want.name.as_path() });
         }

@@ -1,5 +1,6 @@
 //! The three standard streams of a running program, moved side by side so that none can block another.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, ChildStdin};
@@ -10,9 +11,8 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use super::error::Cause;
-use super::output::{Collector, Keep, Lines, Output, Stream};
+use super::output::{Collector, Filter, Keep, Lines, Output, Stream};
 use super::{Command, Watcher};
-use crate::redaction;
 
 /// As much as a pipe holds: one read empties it.
 const CHUNK: usize = 64 * 1024;
@@ -114,7 +114,7 @@ struct Source {
     stream: Stream,
     /// Gone once the other end was closed.
     pipe: Option<Box<dyn Pipe>>,
-    redactor: redaction::Stream,
+    filter: Option<Box<dyn Filter>>,
     collector: Collector,
     lines: Lines,
     keep: Keep,
@@ -134,8 +134,8 @@ impl Source {
             (Keep::Head(limit), Stream::Stderr) => Keep::Tail(limit),
             (keep, _) => keep,
         };
-        let redactor = command.redactor.stream();
-        Ok(Self { stream, pipe, redactor, collector: Collector::new(keep), lines: Lines::default(), keep })
+        let filter = command.filter.as_ref().map(|filter| filter());
+        Ok(Self { stream, pipe, filter, collector: Collector::new(keep), lines: Lines::default(), keep })
     }
 
     fn read(&mut self, chunk: &mut [u8], watcher: Option<&mut Watcher<'_>>) {
@@ -144,7 +144,11 @@ impl Source {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Ok(0) | Err(_) => self.pipe = None,
             Ok(count) => {
-                let seen = self.redactor.pass(&chunk[..count]);
+                let bytes = &chunk[..count];
+                let seen = match &mut self.filter {
+                    Some(filter) => filter.pass(bytes),
+                    None => Cow::Borrowed(bytes),
+                };
                 self.take(&seen, watcher);
             }
         }
@@ -167,7 +171,7 @@ impl Source {
     }
 
     fn finish(mut self, mut watcher: Option<&mut Watcher<'_>>) -> Output {
-        let seen = self.redactor.finish();
+        let seen = self.filter.as_mut().map(|filter| filter.finish()).unwrap_or_default();
         self.take(&seen, watcher.as_deref_mut());
         if let Some(watcher) = watcher {
             self.lines.finish(|line| watcher(self.stream, line));

@@ -20,15 +20,16 @@ const PULSE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A command that was in hand when its run was killed.
-pub(crate) struct Abandoned {
-    pub(crate) cgroup: PathBuf,
+pub struct Abandoned {
+    /// Path of its cgroup.
+    pub cgroup: PathBuf,
     /// The command itself; `None` when its run was killed before it could write it down.
-    pub(crate) head: Option<Head>,
+    pub head: Option<Head>,
 }
 
 /// What came of a command that was in hand when its run was killed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Recovered {
+pub enum Recovered {
     /// It has ended by itself meanwhile. What it left running lives on.
     Finished,
     /// It was still running, and these were ended.
@@ -39,7 +40,7 @@ pub(crate) enum Recovered {
 
 impl Recovered {
     /// What the user should know.
-    pub(crate) fn warning(&self) -> Option<String> {
+    pub fn warning(&self) -> Option<String> {
         let (what, processes) = match self {
             Self::Finished => return None,
             Self::Ended(processes) => ("ended a command that", processes),
@@ -52,7 +53,7 @@ impl Recovered {
 }
 
 /// Ends a command that is still running, with everything in its cgroup.
-pub(crate) fn end_abandoned(abandoned: &Abandoned, interrupt: &Interrupt) -> Recovered {
+pub fn end_abandoned(abandoned: &Abandoned, interrupt: &Interrupt) -> Recovered {
     end_within(abandoned, DEFAULT_GRACE, PATIENCE, interrupt)
 }
 

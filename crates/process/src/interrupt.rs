@@ -26,16 +26,20 @@ const ONE_REQUEST: Duration = Duration::from_millis(50);
 
 /// A signal that asks the program to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub enum Signal {
+    /// SIGHUP: the terminal is gone.
     Hangup,
+    /// SIGINT: Ctrl-C.
     Interrupt,
+    /// SIGTERM: a service manager or `kill`.
     Terminate,
 }
 
 impl Signal {
     const ALL: [Signal; 3] = [Signal::Hangup, Signal::Interrupt, Signal::Terminate];
 
-    pub(crate) fn number(self) -> i32 {
+    /// Returns the number that the kernel uses for it.
+    pub fn number(self) -> i32 {
         match self {
             Signal::Hangup => SIGHUP,
             Signal::Interrupt => SIGINT,
@@ -65,7 +69,7 @@ impl fmt::Display for Signal {
 
 /// Tells whether the program was asked to stop. Clones share the same mark.
 #[derive(Clone)]
-pub(crate) struct Interrupt(Arc<Shared>);
+pub struct Interrupt(Arc<Shared>);
 
 struct Shared {
     mark: Arc<AtomicUsize>,
@@ -83,7 +87,7 @@ struct Shared {
 }
 
 /// Tells a service that it is to read its configuration again.
-pub(crate) struct Hangups {
+pub struct Hangups {
     wake: UnixStream,
     registered: SigId,
 }
@@ -91,7 +95,7 @@ pub(crate) struct Hangups {
 type Killer = (u64, Box<dyn Fn() + Send>);
 
 /// As long as it lives, something is done before the program is ended at once.
-pub(crate) struct OnAbort {
+pub struct OnAbort {
     number: u64,
     killers: Arc<Mutex<Vec<Killer>>>,
 }
@@ -108,13 +112,13 @@ impl Interrupt {
     ///
     /// A hangup that was ignored when the program started stays ignored: whoever wrote `nohup` meant it. The others count
     /// all the same: shells have an interrupt ignored by whatever they start in the background.
-    pub(crate) fn install() -> io::Result<Self> {
+    pub fn install() -> io::Result<Self> {
         Self::listen(&Signal::ALL, Duration::ZERO)
     }
 
     /// Listens for the signals as a service does: a hangup does not ask it to stop, and a command that is running when it is
     /// asked to is given `grace` to come to its end. Nothing new is begun.
-    pub(crate) fn install_for_service(grace: Duration) -> io::Result<(Self, Hangups)> {
+    pub fn install_for_service(grace: Duration) -> io::Result<(Self, Hangups)> {
         let interrupt = Self::listen(&[Signal::Interrupt, Signal::Terminate], grace)?;
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -148,7 +152,7 @@ impl Interrupt {
     }
 
     /// Calls `kill` before the program is ended at once, for as long as what this returns lives.
-    pub(crate) fn on_abort(&self, kill: impl Fn() + Send + 'static) -> OnAbort {
+    pub fn on_abort(&self, kill: impl Fn() + Send + 'static) -> OnAbort {
         let killers = Arc::clone(&self.0.on_abort);
         let mut held = killers.lock().unwrap_or_else(PoisonError::into_inner);
         let number = held.iter().map(|(number, _)| number + 1).max().unwrap_or(0);
@@ -158,12 +162,12 @@ impl Interrupt {
     }
 
     /// One that no signal reaches.
-    pub(crate) fn never() -> io::Result<Self> {
+    pub fn never() -> io::Result<Self> {
         Ok(Self(Arc::new(Shared::quiet()?)))
     }
 
     /// The latest signal, if one arrived. Once it is something, it stays something.
-    pub(crate) fn requested(&self) -> Option<Signal> {
+    pub fn requested(&self) -> Option<Signal> {
         let mark = self.0.mark.load(Ordering::Relaxed);
         let signal = Signal::ALL.into_iter().find(|signal| signal.mark() == mark)?;
         self.0.seen.get_or_init(Instant::now);
@@ -171,14 +175,14 @@ impl Interrupt {
     }
 
     /// How long what is running now may go on; `None` as long as nobody asks the program to stop.
-    pub(crate) fn grace_left(&self) -> Option<(Signal, Duration)> {
+    pub fn grace_left(&self) -> Option<(Signal, Duration)> {
         let signal = self.requested()?;
         let since = self.0.seen.get().map(Instant::elapsed).unwrap_or_default();
         Some((signal, self.0.grace.saturating_sub(since)))
     }
 
     /// Waits that long, or until a signal asks the program to stop.
-    pub(crate) fn pause(&self, pause: Duration) -> Option<Signal> {
+    pub fn pause(&self, pause: Duration) -> Option<Signal> {
         let started = Instant::now();
         loop {
             let left = pause.saturating_sub(started.elapsed());
@@ -194,7 +198,7 @@ impl Interrupt {
 
 /// Standard input, read until it ends or the program is asked to stop.
 #[derive(Clone, Copy)]
-pub(crate) struct Stdin<'a>(pub(crate) &'a Interrupt);
+pub struct Stdin<'a>(pub &'a Interrupt);
 
 impl io::Read for Stdin<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -250,7 +254,7 @@ impl Shared {
 
 impl Hangups {
     /// Whether there was one since it was asked last.
-    pub(crate) fn take(&mut self) -> bool {
+    pub fn take(&mut self) -> bool {
         let mut any = false;
         while let Ok(1..) = self.wake.read(&mut [0; 64]) {
             any = true;
@@ -305,27 +309,9 @@ fn ignored_signals() -> u64 {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::sync::{Mutex, MutexGuard, PoisonError};
-
-    use rustix::process::{getpid, kill_process};
-
+mod tests {
     use super::*;
-
-    /// Signals reach the whole test process: tests that send one, or expect none, take turns.
-    pub(crate) fn turn() -> MutexGuard<'static, ()> {
-        static TURN: Mutex<()> = Mutex::new(());
-        TURN.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn send(signal: Signal) {
-        let signal = match signal {
-            Signal::Hangup => rustix::process::Signal::HUP,
-            Signal::Interrupt => rustix::process::Signal::INT,
-            Signal::Terminate => rustix::process::Signal::TERM,
-        };
-        kill_process(getpid(), signal).unwrap();
-    }
+    use crate::signals::{send, turn};
 
     fn readable(interrupt: &Interrupt, seconds: i64) -> bool {
         let mut fds = [PollFd::new(interrupt, PollFlags::IN)];
@@ -345,7 +331,7 @@ pub(crate) mod tests {
             let interrupt = Interrupt::install().unwrap();
             assert_eq!(interrupt.requested(), None);
             assert!(!readable(&interrupt, 0));
-            send(signal);
+            send(signal.number());
             assert!(readable(&interrupt, 30), "{signal} woke nobody");
             assert_eq!(interrupt.clone().requested(), Some(signal));
             assert!(readable(&interrupt, 0), "the descriptor must stay readable");
@@ -359,7 +345,7 @@ pub(crate) mod tests {
         let started = Instant::now();
         assert_eq!(interrupt.pause(Duration::from_millis(30)), None);
         assert!(started.elapsed() >= Duration::from_millis(30));
-        send(Signal::Terminate);
+        send(Signal::Terminate.number());
         assert_eq!(interrupt.pause(Duration::MAX), Some(Signal::Terminate));
     }
 
@@ -368,7 +354,7 @@ pub(crate) mod tests {
         let _turn = turn();
         let listening = Interrupt::install().unwrap();
         let never = Interrupt::never().unwrap();
-        send(Signal::Interrupt);
+        send(Signal::Interrupt.number());
         assert!(readable(&listening, 30));
         assert_eq!(never.requested(), None);
         assert!(!readable(&never, 0));
@@ -376,7 +362,7 @@ pub(crate) mod tests {
 
     #[test]
     fn hangups_that_were_ignored_at_the_start_stay_ignored() {
-        let name = "host::interrupt::tests::with_hangups_ignored_alone";
+        let name = "interrupt::tests::with_hangups_ignored_alone";
         let output = std::process::Command::new("/bin/sh")
             .args(["-c", "trap '' HUP; exec \"$0\" --exact \"$1\" --ignored"])
             .args([std::env::current_exe().unwrap().as_os_str(), name.as_ref()])
@@ -391,9 +377,9 @@ pub(crate) mod tests {
     fn with_hangups_ignored_alone() {
         let interrupt = Interrupt::install().unwrap();
         assert_eq!(ignored_signals() & 0b1, 0b1, "SIGHUP is the first signal");
-        send(Signal::Hangup);
+        send(Signal::Hangup.number());
         assert!(!readable(&interrupt, 0));
-        send(Signal::Terminate);
+        send(Signal::Terminate.number());
         assert!(readable(&interrupt, 30));
     }
 }

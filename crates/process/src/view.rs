@@ -26,10 +26,11 @@ use rustix::{
 
 /// A file that a command sees at another place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View<'a> {
-    pub(crate) file: BorrowedFd<'a>,
+pub struct View<'a> {
+    /// The file to show.
+    pub file: BorrowedFd<'a>,
     /// The place, whose directory exists.
-    pub(crate) target: &'a Path,
+    pub target: &'a Path,
 }
 
 /// Gives the calling thread, and whatever it starts, mounts of its own with the file at its place.

@@ -147,7 +147,7 @@ pub(super) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 /// Runs one ignored test of this module in a process of its own, through `wrapper` if there is one.
 fn run_alone(test: &str, wrapper: impl FnOnce(&str) -> std::process::Command) -> RawOutput {
     let program = std::env::current_exe().unwrap();
-    let line = format!("{} --exact host::process::tests::{test} --ignored --nocapture", program.display());
+    let line = format!("{} --exact tests::{test} --ignored --nocapture", program.display());
     wrapper(&line).output().unwrap()
 }
 

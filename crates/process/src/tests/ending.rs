@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use super::*;
-use crate::host::interrupt::{self, Signal as Request};
+use crate::interrupt::Signal as Request;
 
 /// Nothing in these tests ends within it by itself.
 pub(super) const GRACE: Duration = Duration::from_millis(300);
@@ -30,13 +30,13 @@ fn interrupted_when_ready(command: &Command<'_>) -> Stopped {
 }
 
 pub(super) fn interrupted_with(tested: &Tested, command: &Command<'_>) -> Stopped {
-    let _turn = interrupt::tests::turn();
+    let _turn = crate::signals::turn();
     let interrupt = Interrupt::install().unwrap();
     let mut asked = None;
     let result = command.run_watched(&tested.runner, &interrupt, &mut |_, line| {
         if line == "ready" && asked.is_none() {
             asked = Some(Instant::now());
-            interrupt::tests::send(Request::Terminate);
+            crate::signals::send(Request::Terminate.number());
         }
     });
     // With a long grace time, this shows that it was not needed.
@@ -176,9 +176,9 @@ fn what_a_command_started_and_sent_to_another_cgroup_is_ended_too() {
 #[test]
 fn nothing_is_started_after_an_interrupt() {
     let scratch = Scratch::new();
-    let _turn = interrupt::tests::turn();
+    let _turn = crate::signals::turn();
     let interrupt = Interrupt::install().unwrap();
-    interrupt::tests::send(Request::Hangup);
+    crate::signals::send(Request::Hangup.number());
     wait_until("the signal arrives", || interrupt.requested().is_some());
     let result = Command::new("touch").arguments([scratch.path("file")]).run(&runner().runner, &interrupt);
     assert_eq!(stopped(result).cause, Cause::Interrupt(Request::Hangup));
@@ -236,9 +236,7 @@ fn all_of_this_holds_without_cgroups_too() {
     }
     let program = std::env::current_exe().unwrap();
     let mut command = std::process::Command::new(program);
-    command
-        .args(["process::tests::ending", "process::tests::leaving", "--test-threads=1"])
-        .env(WITHOUT_CGROUPS, "1");
+    command.args(["tests::ending", "tests::leaving", "--test-threads=1"]).env(WITHOUT_CGROUPS, "1");
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("twenty_hoppers"), "{text}");

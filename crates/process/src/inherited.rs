@@ -14,7 +14,7 @@ use rustix::{
 ///
 /// Whatever the program opens itself is marked to be closed when another program is started. What is not so marked can
 /// only have come that way, and nothing here owns it.
-pub(crate) fn close_inherited() {
+pub fn close_inherited() {
     // Without /proc nothing is known, and the worst is what most programs do anyway.
     let Ok(entries) = fs::read_dir("/proc/self/fd") else { return };
     let numbers: Vec<RawFd> =

@@ -1,11 +1,28 @@
-//! Programs, run with a limit on time and memory.
+//! Runs programs with limits on time and output, and terminates them with every process that they started.
 //!
-//! Everything that ccm runs is run here: a guard, a command, `systemctl`, a package manager. A command ends by itself,
-//! or is ended together with all it started when its time is up or the program is asked to stop. What it left running on
-//! purpose when it ended by itself lives on, but nobody reads its output any more: writing to it is SIGPIPE.
+//! `std::process` starts a program. It does not answer what happens when the program hangs, prints without end, or leaves a
+//! daemon behind that keeps the output pipe open. A [`Command`] always comes to an end:
 //!
-//! What a command started is known by its cgroup (`cgroup`), and where it cannot have one, by who descends from it
-//! (`process_tree`).
+//! - **By itself.** Processes that it deliberately left running live on. Nobody reads their output: writing to it fails with
+//!   SIGPIPE. [`Command::run`] returns as soon as the program has ended, even if such a process holds the pipes open.
+//! - **By its time limit**, by a signal to the calling program ([`interrupt::Interrupt`]), or by too much output. Then every process that
+//!   it started is terminated: SIGTERM, a grace period, SIGKILL. [`Stopped`] names the processes and whether any survived.
+//! - **By the next run.** If the calling program is killed, its [`Journal`] has the command, and [`end_abandoned`] terminates it.
+//!   Commands that must never be cut short, such as package managers, are exempt ([`Command::uninterrupted`]).
+//!
+//! Process groups and sessions do not contain a program that calls `setsid`. So each command runs in a cgroup of its own, and
+//! `cgroup.kill` terminates all of it at one instant. If the kernel does not permit that (cgroup v1, no delegation), the command's
+//! descendants are followed through `/proc`: this process adopts orphans as a child subreaper and stops what it finds before it kills.
+//! Only one such command runs at a time.
+//!
+//! A command gets no descriptor of this process except its three standard streams. It can run as another user
+//! ([`Identity`]), with the environment of a login, with a umask, and with a private view of one file ([`View`]).
+//! A [`Filter`] sees its output before any of it is kept or shown.
+//!
+//! Messages name programs, never arguments, environment or input, because these can contain secrets. Linux only.
+
+#![allow(clippy::disallowed_methods, reason = "running programs is the purpose of this crate")]
+#![warn(missing_docs)]
 
 mod cgroup;
 mod ending;
@@ -13,12 +30,19 @@ mod environment;
 mod error;
 mod family;
 mod inherited;
+pub mod interrupt;
 mod launch;
 mod output;
 mod process_tree;
 mod program;
 mod recovery;
 mod runner;
+#[cfg(test)]
+#[path = "../../../tests/support/signals.rs"]
+mod signals;
+#[cfg(test)]
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 mod streams;
 mod table;
 #[cfg(test)]
@@ -37,13 +61,13 @@ use rustix::process::{
     waitid, waitpid,
 };
 
-pub(crate) use self::error::{Cause, ProcessError, Remains, Stopped};
-pub(crate) use self::inherited::close_inherited;
-pub(crate) use self::output::{Keep, Output, Stream};
-pub(crate) use self::runner::{Head, Journal, Runner};
-pub(crate) use self::table::{Running, is_run_by, run_by_user, running_now};
-pub(crate) use self::view::View;
-pub(crate) use self::{
+pub use self::error::{Cause, Process, ProcessError, Remains, Stopped};
+pub use self::inherited::close_inherited;
+pub use self::output::{Filter, Keep, Output, Stream};
+pub use self::runner::{Head, Journal, Runner};
+pub use self::table::{Running, is_run_by, run_by_user, running_now};
+pub use self::view::View;
+pub use self::{
     cgroup::boot_id,
     recovery::{Abandoned, Recovered, end_abandoned},
 };
@@ -51,11 +75,10 @@ pub(crate) use self::{
 use self::cgroup::Leaf;
 use self::environment::Base;
 use self::family::{Family, Members};
+use self::interrupt::Interrupt;
 use self::launch::Started;
 use self::process_tree::{Adoption, ProcessTree};
 use self::streams::Streams;
-use super::interrupt::Interrupt;
-use crate::redaction::Redactor;
 
 /// How much of each output is kept when the caller does not say.
 const DEFAULT_TAIL: usize = 64 * 1024;
@@ -70,14 +93,17 @@ const LINGER: Duration = Duration::from_millis(100);
 const CGROUP_ATTEMPTS: u32 = 3;
 
 /// Sees each line of output when it comes. It must not run another command.
-pub(crate) type Watcher<'w> = dyn FnMut(Stream, &str) + 'w;
+pub type Watcher<'w> = dyn FnMut(Stream, &str) + 'w;
+
+/// Makes the filter of one output.
+type MakeFilter<'f> = dyn Fn() -> Box<dyn Filter> + Send + Sync + 'f;
 
 /// A program with all it needs to run.
 ///
 /// Of the descriptors that ccm opens it gets none but its three standard streams; signals are as they were when ccm was
 /// started. Arguments can be seen by every user of the machine; secrets belong into the environment or the input. There is no
 /// `Debug`, because it would show them.
-pub(crate) struct Command<'a> {
+pub struct Command<'a> {
     program: OsString,
     arguments: Vec<OsString>,
     directory: PathBuf,
@@ -90,7 +116,7 @@ pub(crate) struct Command<'a> {
     timeout: Option<Duration>,
     grace: Duration,
     keep: Keep,
-    redactor: Redactor,
+    filter: Option<Box<MakeFilter<'a>>>,
     endurance: Endurance,
     /// What it sees that nobody else does.
     view: Option<View<'a>>,
@@ -107,35 +133,42 @@ enum Endurance {
 
 /// Who a command runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
+pub struct Identity {
+    /// Effective, real and saved UID.
+    pub uid: u32,
+    /// Effective, real and saved GID.
+    pub gid: u32,
     /// The supplementary groups, all of them.
-    pub(crate) groups: Vec<u32>,
+    pub groups: Vec<u32>,
 }
 
 /// What a command would find if it were started now.
-pub(crate) struct Prospect {
+pub struct Prospect {
     /// The directory that it would run in.
-    pub(crate) directory: Result<PathBuf, ProcessError>,
+    pub directory: Result<PathBuf, ProcessError>,
     /// The file that would be executed.
-    pub(crate) program: Result<PathBuf, ProcessError>,
+    pub program: Result<PathBuf, ProcessError>,
 }
 
 /// A command that ended by itself.
 #[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) exit: Exit,
-    pub(crate) stdout: Output,
-    pub(crate) stderr: Output,
+pub struct Finished {
+    /// Its exit status or signal.
+    pub exit: Exit,
+    /// What it wrote to standard output.
+    pub stdout: Output,
+    /// What it wrote to standard error.
+    pub stderr: Output,
     /// Why it would have been ended, were it not for [`Command::uninterrupted`].
-    pub(crate) overdue: Option<Cause>,
+    pub overdue: Option<Cause>,
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
+    /// It exited with this status.
     Code(i32),
+    /// This signal terminated it.
     Signal(i32),
 }
 
@@ -160,13 +193,13 @@ impl fmt::Display for Exit {
 }
 
 /// The file that a program's name stands for in the search path that ccm was started with.
-pub(crate) fn locate(program: &str) -> Result<PathBuf, ProcessError> {
+pub fn locate(program: &str) -> Result<PathBuf, ProcessError> {
     program::find(OsStr::new(program), Path::new("/"), &program::inherited_directories())
 }
 
 impl<'a> Command<'a> {
     /// A program by its path, or by its name to be looked up in the search path.
-    pub(crate) fn new(program: impl Into<OsString>) -> Self {
+    pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
             arguments: Vec::new(),
@@ -180,117 +213,117 @@ impl<'a> Command<'a> {
             timeout: None,
             grace: DEFAULT_GRACE,
             keep: Keep::Tail(DEFAULT_TAIL),
-            redactor: Redactor::default(),
+            filter: None,
             endurance: Endurance::Mortal,
             view: None,
         }
     }
 
     /// A text for the shell.
-    pub(crate) fn shell(text: impl Into<OsString>) -> Self {
+    pub fn shell(text: impl Into<OsString>) -> Self {
         // Without the dashes, a text that begins with one would be an option.
         Self::new("/bin/sh").arguments(["-c".into(), "--".into(), text.into()])
     }
 
     /// Adds arguments.
-    pub(crate) fn arguments<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+    pub fn arguments<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
     /// Runs in this directory instead of `/`.
-    pub(crate) fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = directory.into();
         self
     }
 
     /// Starts from what somebody has who just logged in, instead of the environment that ccm itself has: where programs
     /// are, the language, the time zone and the proxies are ccm's; who it is comes with [`Command::variable`].
-    pub(crate) fn login_environment(mut self) -> Self {
+    pub fn login_environment(mut self) -> Self {
         self.base = Base::Login;
         self
     }
 
     /// Adds a variable to the environment.
-    pub(crate) fn variable(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+    pub fn variable(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((key.into(), value.into()));
         self
     }
 
     /// Where the program is looked up, and its `PATH`: absolute directories with colons between them.
-    pub(crate) fn search_path(mut self, path: impl Into<OsString>) -> Self {
+    pub fn search_path(mut self, path: impl Into<OsString>) -> Self {
         self.search_path = Some(path.into());
         self
     }
 
     /// Runs as somebody else. Not for the user ccm already is: changing groups takes privileges.
-    pub(crate) fn identity(mut self, identity: Identity) -> Self {
+    pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
     }
 
     /// Runs with this umask instead of ccm's.
-    pub(crate) fn umask(mut self, mask: u32) -> Self {
+    pub fn umask(mut self, mask: u32) -> Self {
         self.umask = Some(mask);
         self
     }
 
     /// Gives this to read, instead of nothing.
-    pub(crate) fn input(mut self, input: &'a [u8]) -> Self {
+    pub fn input(mut self, input: &'a [u8]) -> Self {
         self.input = input;
         self
     }
 
     /// Ends the command when it takes longer.
-    pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
+    pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
     /// Lets the command end by itself, whatever happens: neither its time limit nor a signal to the program ends it, and
     /// the next run does not either. For what leaves a machine broken when it is cut short, such as a package manager.
-    pub(crate) fn uninterrupted(mut self) -> Self {
+    pub fn uninterrupted(mut self) -> Self {
         self.endurance = Endurance::ToItsEnd;
         self
     }
 
     /// How long the command may take to end once it was asked to.
     #[cfg(test)]
-    pub(crate) fn grace(mut self, grace: Duration) -> Self {
+    pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
     /// How much of each output is kept.
-    pub(crate) fn keep(mut self, keep: Keep) -> Self {
+    pub fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
         self
     }
 
     /// Lets the command see a file at another place, where nobody else sees it. Takes privileges.
-    pub(crate) fn view(mut self, view: View<'a>) -> Self {
+    pub fn view(mut self, view: View<'a>) -> Self {
         self.view = Some(view);
         self
     }
 
-    /// Masks secrets where the command writes them, before its output is cut anywhere.
-    pub(crate) fn redactor(mut self, redactor: &Redactor) -> Self {
-        self.redactor = redactor.clone();
+    /// Passes each output through a filter of its own before any of it is kept, shown or cut, for example to mask secrets.
+    pub fn filter(mut self, filter: impl Fn() -> Box<dyn Filter> + Send + Sync + 'a) -> Self {
+        self.filter = Some(Box::new(filter));
         self
     }
 
     /// What the command would find if it were started now. Starts nothing.
-    pub(crate) fn prospect(&self) -> Result<Prospect, ProcessError> {
+    pub fn prospect(&self) -> Result<Prospect, ProcessError> {
         launch::prospect(self)
     }
 
     /// Runs the command to its end.
-    pub(crate) fn run(&self, runner: &Runner, interrupt: &Interrupt) -> Result<Finished, ProcessError> {
+    pub fn run(&self, runner: &Runner, interrupt: &Interrupt) -> Result<Finished, ProcessError> {
         self.follow(runner, interrupt, None)
     }
 
     /// Like [`Command::run`], with every line shown to `watcher`.
-    pub(crate) fn run_watched(
+    pub fn run_watched(
         &self,
         runner: &Runner,
         interrupt: &Interrupt,
@@ -516,3 +549,8 @@ impl<'r> Follow<'r> {
         Ok(waitid(WaitId::PidFd(self.process.as_fd()), options)?.is_some())
     }
 }
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

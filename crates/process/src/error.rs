@@ -9,11 +9,12 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::output::{Output, Stream};
-use crate::host::interrupt::Signal;
+use crate::interrupt::Signal;
 
 /// Why a program could not be run to its end.
 #[derive(Debug, Error)]
-pub(crate) enum ProcessError {
+#[expect(missing_docs, reason = "the message of each error names all of its fields")]
+pub enum ProcessError {
     #[error("{program:?} was not found in any directory of the search path {searched:?}")]
     NotFound { program: String, searched: String },
 
@@ -51,20 +52,24 @@ pub(crate) enum ProcessError {
 /// A program that was ended before it was done, with everything it had started.
 #[derive(Debug, Error)]
 #[error("{program:?} {cause}{}", Names { running, remains })]
-pub(crate) struct Stopped {
-    pub(crate) program: String,
-    pub(crate) cause: Cause,
+pub struct Stopped {
+    /// The program, as the caller named it.
+    pub program: String,
+    /// Why it was terminated.
+    pub cause: Cause,
     /// What was running when the end was decided; empty when the program was not even started.
-    pub(crate) running: Vec<Process>,
+    pub running: Vec<Process>,
     /// What is left of it.
-    pub(crate) remains: Remains,
-    pub(crate) stdout: Output,
-    pub(crate) stderr: Output,
+    pub remains: Remains,
+    /// What it wrote to standard output.
+    pub stdout: Output,
+    /// What it wrote to standard error.
+    pub stderr: Output,
 }
 
 /// What is left of a program that was ended, and of what it had started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Remains {
+pub enum Remains {
     /// All of it was ended.
     Nothing,
     /// These could not be ended, because another user owns them or the kernel holds them.
@@ -81,7 +86,8 @@ impl Remains {
 
 /// Why a program was ended.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+#[expect(missing_docs, reason = "the message of each cause names all of its fields")]
+pub enum Cause {
     #[error("timed out after {0:?}")]
     Timeout(Duration),
     #[error("was interrupted by {0}")]
@@ -93,12 +99,13 @@ pub(crate) enum Cause {
     TooMuchOutput { stream: Stream, limit: usize },
 }
 
-/// A process as people know it.
+/// A process in a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Process {
-    pub(crate) pid: i32,
+pub struct Process {
+    /// Its process ID.
+    pub pid: i32,
     /// The kernel's short name of it: the arguments may hold secrets.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 struct Names<'a> {

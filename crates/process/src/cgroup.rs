@@ -167,7 +167,7 @@ fn own_path(text: &str) -> Option<&str> {
 }
 
 /// What the kernel calls the time since it was started: what an earlier one left is gone.
-pub(crate) fn boot_id() -> Option<String> {
+pub fn boot_id() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 

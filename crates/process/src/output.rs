@@ -2,16 +2,26 @@
 
 use std::borrow::Cow;
 
+/// Rewrites an output while it arrives, before any of it is kept or shown.
+pub trait Filter {
+    /// Returns the bytes that can be shown now that `bytes` have arrived. A filter can hold bytes back.
+    fn pass<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]>;
+    /// Returns the bytes that were held back, at the end of the output.
+    fn finish(&mut self) -> Vec<u8>;
+}
+
 /// Which of its two outputs a program wrote to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
+pub enum Stream {
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
 }
 
 /// How much of each output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub enum Keep {
     /// The last whole lines that fit into this many bytes.
     Tail(usize),
     /// Everything. More than this many bytes end the program: its output is useless in part.
@@ -22,20 +32,21 @@ pub(crate) enum Keep {
 
 /// What was kept of one output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Output {
-    pub(crate) bytes: Vec<u8>,
+pub struct Output {
+    /// The bytes that were kept.
+    pub bytes: Vec<u8>,
     /// How many bytes were written before those that were kept; with [`Keep::Head`], after them.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
 }
 
 impl Output {
     /// Whether nothing was written.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.dropped == 0
     }
 
     /// The output as text, with what is not UTF-8 replaced.
-    pub(crate) fn text(&self) -> Cow<'_, str> {
+    pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 }

@@ -16,7 +16,7 @@ use super::table::{self, Record};
 const ATTEMPTS: usize = 8;
 
 /// Remembers the commands that are running, so that the next run can end them if this one is killed.
-pub(crate) trait Journal: Send + Sync {
+pub trait Journal: Send + Sync {
     /// Notes that a command is about to be started in this cgroup.
     fn begun(&self, cgroup: &Path);
     /// Notes which process the command is.
@@ -27,15 +27,16 @@ pub(crate) trait Journal: Send + Sync {
 
 /// The process that a command is, unlike any other since the machine was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) pid: i32,
+pub struct Head {
+    /// Its process ID.
+    pub pid: i32,
     /// When it was started, in the kernel's ticks.
-    pub(crate) started: u64,
+    pub started: u64,
 }
 
 /// What all commands of a program share.
 #[derive(Default)]
-pub(crate) struct Runner {
+pub struct Runner {
     home: OnceLock<Option<Home>>,
     /// Whether the kernel does not start commands in cgroups.
     is_refused: AtomicBool,
@@ -46,14 +47,14 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// Writes down from now on which commands run.
-    pub(crate) fn record_in(&self, journal: impl Journal + 'static) {
+    pub fn record_in(&self, journal: impl Journal + 'static) {
         // Once is enough: all journals of a program are the same.
         let _ = self.journal.set(Box::new(journal));
     }
 
     /// One that never uses cgroups.
     #[cfg(test)]
-    pub(crate) fn without_cgroups() -> Self {
+    pub fn without_cgroups() -> Self {
         Self { home: OnceLock::from(None), ..Self::default() }
     }
 

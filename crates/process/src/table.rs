@@ -47,7 +47,7 @@ pub(super) fn one(pid: Pid) -> Option<Record> {
 
 /// Whether this process is a command that `runner` is running, or was started by one. What a command left in the
 /// background, so that `runner` does not wait for it, is neither: the leader of its session is gone.
-pub(crate) fn is_run_by(runner: i32) -> bool {
+pub fn is_run_by(runner: i32) -> bool {
     let parent = |record: &Record| one(Pid::from_raw(record.parent)?);
     std::iter::successors(one(getpid()), parent)
         .find(|record| record.parent == runner)
@@ -55,15 +55,16 @@ pub(crate) fn is_run_by(runner: i32) -> bool {
 }
 
 /// A process that is alive.
-pub(crate) struct Running {
-    pub(crate) pid: i32,
+pub struct Running {
+    /// Its process ID.
+    pub pid: i32,
     /// The kernel's short name of it.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 impl Running {
     /// Returns what it was started with; nothing of one that is gone or belongs to the kernel.
-    pub(crate) fn arguments(&self) -> Vec<String> {
+    pub fn arguments(&self) -> Vec<String> {
         let text = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let words = text.split(|byte| *byte == 0).filter(|word| !word.is_empty());
         words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
@@ -71,13 +72,13 @@ impl Running {
 }
 
 /// Returns all processes that are alive; those that only wait to be collected are not.
-pub(crate) fn running_now() -> io::Result<Vec<Running>> {
+pub fn running_now() -> io::Result<Vec<Running>> {
     let alive = all()?.into_iter().filter(|record| record.alive);
     Ok(alive.map(|record| Running { pid: record.pid.as_raw_pid(), name: record.name }).collect())
 }
 
 /// Returns the pid and the name of a living process that runs as a user, if there is one.
-pub(crate) fn run_by_user(uid: u32) -> Option<(i32, String)> {
+pub fn run_by_user(uid: u32) -> Option<(i32, String)> {
     let owner = |pid: Pid| fs::metadata(format!("/proc/{pid}")).ok().map(|entry| entry.uid());
     let found = all().ok()?.into_iter().find(|record| record.alive && owner(record.pid) == Some(uid))?;
     Some((found.pid.as_raw_pid(), found.name))

@@ -6,7 +6,7 @@ use rustix::process::{Signal, kill_process};
 
 use super::ending::{GRACE, interrupted_with};
 use super::*;
-use crate::host::interrupt;
+use crate::interrupt;
 
 /// Leaves a daemon that holds the output, and one that does not, both with their pids in files.
 const TWO_DAEMONS: &str = "
@@ -129,12 +129,12 @@ fn a_command_that_must_not_be_cut_short_ends_by_itself() {
     let finished = overdue(&never, Some(limit), || begun.get_or_insert_with(Instant::now).elapsed() > limit);
     assert_eq!(finished.overdue, Some(Cause::Timeout(limit)));
 
-    let _turn = interrupt::tests::turn();
+    let _turn = crate::signals::turn();
     let interrupt = Interrupt::install().unwrap();
     let mut sent = false;
     let finished = overdue(&interrupt, None, || {
         if !std::mem::replace(&mut sent, true) {
-            interrupt::tests::send(interrupt::Signal::Terminate);
+            crate::signals::send(interrupt::Signal::Terminate.number());
         }
         interrupt.requested().is_some()
     });
@@ -226,9 +226,9 @@ fn who_does_not_end_when_a_later_run_asks_is_killed() {
     end_stubborn(&patient, Duration::ZERO, &Interrupt::never().unwrap());
     // A run that is asked to stop does not wait for them to end by themselves, but does see them end.
     let Some(hurried) = leaf(&tested) else { return };
-    let _turn = interrupt::tests::turn();
+    let _turn = crate::signals::turn();
     let interrupt = Interrupt::install().unwrap();
-    interrupt::tests::send(interrupt::Signal::Terminate);
+    crate::signals::send(interrupt::Signal::Terminate.number());
     wait_until("the signal arrives", || interrupt.requested().is_some());
     end_stubborn(&hurried, LONG, &interrupt);
 }
