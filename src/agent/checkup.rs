@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     checks::CheckState,
-    engine::{Observer, OnFailure, Report, Site, Task},
+    engine::{Observer, Report, Task},
 };
 
 /// What came of a check.
@@ -49,10 +49,14 @@ impl Round<'_> {
     fn check_one(&self, intake: &Intake, ready: &Ready) -> Checkup {
         let number = ready.number;
         let source = intake.address_of(number);
-        let site = Site { on_failure: OnFailure::Continue, ..ready.site() };
         let started = Instant::now();
         let mut listener = Listener { round: self, source: &source, checks: Vec::new() };
-        self.engine(self.settings(Task::Monitor)).apply(site, None, &mut listener);
+        self.engine(self.settings(Task::Monitor)).apply(
+            &ready.manifest,
+            &ready.selected,
+            None,
+            &mut listener,
+        );
         let (checks, took) = (listener.checks, started.elapsed());
         self.metrics.observe(&metrics::HEALTH_CHECKS, &[&source], took);
         Checkup { manifest: number, source, checks, took }

@@ -12,8 +12,7 @@ use super::{
 };
 use crate::{
     engine::{
-        Detail, Diffs, Engine, Exclusion, Observer, OnFailure, ReadAhead, Report, RunMode, Selected,
-        Settings, Site, Task,
+        Detail, Diffs, Engine, Exclusion, Observer, ReadAhead, Report, RunMode, Selected, Settings, Task,
     },
     host::input::Limits,
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
@@ -66,15 +65,6 @@ pub(super) struct Ready {
     pub(super) manifest: Manifest,
     pub(super) selected: Selected,
     is_whole: bool,
-}
-
-impl Ready {
-    /// Returns what a run applies of it.
-    pub(super) fn site(&self) -> Site<'_> {
-        let Manifest { resources, source, working_directory, scope, settings, .. } = &self.manifest;
-        let on_failure = if settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue };
-        Site { resources, source, working_directory, scope, on_failure, selected: &self.selected }
-    }
 }
 
 impl Round<'_> {
@@ -130,7 +120,6 @@ impl Round<'_> {
         let Ready { number, manifest, selected, .. } = ready;
         let source = intake.address_of(*number);
         let before = run.session().events().len();
-        let site = ready.site();
         let started = Instant::now();
         let mut witness = Witness {
             round: self,
@@ -143,11 +132,11 @@ impl Round<'_> {
             looked_at: 0,
             repaired: Vec::new(),
         };
-        let finished = run.apply(&[site], &mut witness);
+        let finished = run.apply(&[(manifest, selected)], &mut witness);
         let is_watched = witness.watching.is_some();
         let (looked_at, repaired) = (witness.looked_at, witness.repaired);
         let took = started.elapsed();
-        let disturbed = if is_watched { self.look_again(site, *number, &repaired) } else { Vec::new() };
+        let disturbed = if is_watched { self.look_again(manifest, *number, &repaired) } else { Vec::new() };
         let summary = &finished.summary;
         let resources = flattened(&manifest.resources);
         if ready.is_whole {
@@ -187,22 +176,21 @@ impl Round<'_> {
 
     /// Returns which of the resources that were just changed are not as they should be. The stamps of what the agent wrote
     /// are taken after it was written: whoever came in between would be taken for the agent.
-    fn look_again(&self, site: Site, manifest: usize, repaired: &[Repair]) -> Vec<Subject> {
+    fn look_again(&self, manifest: &Manifest, number: usize, repaired: &[Repair]) -> Vec<Subject> {
         let repaired: HashSet<&Reference> = repaired.iter().map(|repair| &repair.subject.resource).collect();
         // What a command is for, it does once: that it would run again tells nothing.
         let states =
-            flattened(site.resources).into_iter().filter(|resource| !resource.kind.behavior().refreshes);
+            flattened(&manifest.resources).into_iter().filter(|resource| !resource.kind.behavior().refreshes);
         let names: HashSet<Reference> =
             states.map(Resource::reference).filter(|name| repaired.contains(name)).collect();
         if names.is_empty() {
             return Vec::new();
         }
-        let selected = Selected::just(names.clone(), site.resources);
-        let settings = Settings { mode: RunMode::Noop, ..self.settings(Task::Apply) };
-        let mut second_look = SecondLook { manifest, repaired: &names, disturbed: Vec::new() };
-        let site = Site { selected: &selected, on_failure: OnFailure::Continue, ..site };
+        let selected = Selected::just(names.clone(), &manifest.resources);
+        let settings = Settings { mode: RunMode::Noop, ignores_failures: true, ..self.settings(Task::Apply) };
+        let mut second_look = SecondLook { manifest: number, repaired: &names, disturbed: Vec::new() };
         // A pending refresh is no drift.
-        self.engine(settings).apply(site, None, &mut second_look);
+        self.engine(settings).apply(manifest, &selected, None, &mut second_look);
         second_look.disturbed
     }
 
@@ -219,6 +207,7 @@ impl Round<'_> {
             read_ahead: ReadAhead::USUAL,
             registrations: self.fleet.registrations(),
             task,
+            ignores_failures: task == Task::Monitor,
         }
     }
 

@@ -6,7 +6,6 @@ mod response;
 use std::{
     env,
     io::{self, BufRead, BufReader, Read},
-    path::PathBuf,
     sync::Arc,
 };
 
@@ -30,18 +29,17 @@ use super::{
 use crate::{
     document::Source,
     engine::{
-        Detail, Diffs, Engine, Exclusion, Observer, OnFailure, ReadAhead, Registrations, Report, RunMode,
-        Selected, Settings, Site, Task,
+        Detail, Diffs, Engine, Exclusion, Observer, ReadAhead, Registrations, Report, RunMode, Selected,
+        Settings, Task,
     },
     host::{
         input::{self, InputError},
         interrupt::Stdin,
     },
-    resource::Resource,
+    resource::{Manifest, Resource},
     run::{Machine, Run},
     session::Event,
     state::{Patience, Recall},
-    template::Scope,
 };
 
 /// A longer request is refused.
@@ -167,8 +165,8 @@ struct ApiServer<'m> {
     machine: &'m Machine,
     progress: Arc<Progress>,
     engine: Engine<'m>,
-    scope: Scope,
-    folder: PathBuf,
+    /// The resource of a request, with what all requests have in common.
+    manifest: Manifest,
     texts: Texts,
 }
 
@@ -189,23 +187,25 @@ impl<'m> ApiServer<'m> {
             read_ahead: ReadAhead::None,
             registrations: Registrations::Unwanted,
             task: Task::Apply,
+            ignores_failures: false,
         };
+        let scope = heed(inputs.read(machine)?.without_manifest(&folder, host, state)?);
+        let source = Source { name: "request".to_owned(), text: String::new() };
         Ok(Self {
-            scope: heed(inputs.read(machine)?.without_manifest(&folder, host, state)?),
+            manifest: Manifest::of(Vec::new(), source, folder, scope),
             machine,
             progress: Arc::clone(&output.progress),
             engine: Engine::new(host, state, settings, session.resume()?),
-            folder,
             texts,
         })
     }
 
     fn answer(&mut self, request: Vec<u8>) -> Response {
-        let Request { id, asked, warnings } = Request::read(request, self.texts, &self.scope);
+        let Request { id, asked, warnings } = Request::read(request, self.texts, &self.manifest.scope);
         for text in &warnings {
             warn(text);
         }
-        let event = asked.and_then(|(source, resource)| self.ensure(&source, resource));
+        let event = asked.and_then(|(source, resource)| self.ensure(source, resource));
         let (state, error) = match event.and_then(|event| state_of(&event)) {
             Ok(state) => (Some(state), None),
             Err(error) => (None, Some(error)),
@@ -213,19 +213,13 @@ impl<'m> ApiServer<'m> {
         Response { protocol: RESPONSE, id, state, error, warnings }
     }
 
-    fn ensure(&mut self, source: &Source, resource: Resource) -> Result<Event, String> {
-        let site = Site {
-            resources: &[resource],
-            source,
-            working_directory: &self.folder,
-            scope: &self.scope,
-            on_failure: OnFailure::Continue,
-            selected: &Selected::default(),
-        };
+    fn ensure(&mut self, source: Source, resource: Resource) -> Result<Event, String> {
+        self.manifest.resources = vec![resource];
+        self.manifest.source = source;
         let mut witness = Witness { event: None, aside: Aside(&self.progress) };
         let mut run = Run::begin(self.machine, &mut self.engine, "ccm ensure api")
             .map_err(|refused| refused.to_string())?;
-        let finished = run.apply(&[site], &mut witness);
+        let finished = run.apply(&[(&self.manifest, &Selected::default())], &mut witness);
         run.finish();
         if let (Some(event), Some(error)) = (&mut witness.event, finished.unrecorded) {
             event.error.push(error.to_string());

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     checks::CheckState,
-    engine::{Exclusion, OnFailure, Selected, Selection, Selector, Site, Task},
+    engine::{Exclusion, Selected, Selection, Selector, Task},
     manifest::{self, LoadError, Loaded, Location, Manifest},
     resource::{Elements, HIDDEN, Resource, flattened},
     run::Run,
@@ -156,10 +156,9 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
             output.flush();
         }
     }
-    let sites: Vec<Site> =
-        manifests.iter().zip(&selected).map(|(manifest, selected)| site(manifest, selected)).collect();
+    let manifests_to_apply: Vec<_> = manifests.iter().zip(&selected).collect();
     let unchanged = if arguments.as_plugin { Unchanged::Unsaid } else { Unchanged::Counted };
-    let (finished, mut printer) = flags.perform(run, &sites, unchanged, output);
+    let (finished, mut printer) = flags.perform(run, &manifests_to_apply, unchanged, output);
     if arguments.as_plugin {
         return Ok(Exit::Plugin(printer.plugin_line()));
     }
@@ -206,17 +205,6 @@ fn select(selection: &Selection, manifests: &[Manifest]) -> Result<Vec<Selected>
         warn(&format!("{problem}; an included manifest that `control` switches off might declare it"));
     }
     Ok(manifests.iter().map(|manifest| selection.select(&manifest.resources)).collect())
-}
-
-fn site<'a>(manifest: &'a Manifest, selected: &'a Selected) -> Site<'a> {
-    Site {
-        resources: &manifest.resources,
-        source: &manifest.source,
-        working_directory: &manifest.working_directory,
-        scope: &manifest.scope,
-        on_failure: if manifest.settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue },
-        selected,
-    }
 }
 
 fn selectors(matches: &ArgMatches, name: &str) -> Result<Vec<Selector>, Failure> {

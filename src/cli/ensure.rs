@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     document::{Diagnostics, Review, Source},
-    engine::{Exclusion, OnFailure, Selected, Site},
+    engine::{Exclusion, Selected},
     manifest::RuleFiles,
-    resource::{AnyType, Expansion, FieldKind, Resource, fields},
+    resource::{AnyType, Expansion, FieldKind, Manifest, Resource, fields},
     run::Run,
     state::Recall,
     types,
@@ -170,21 +170,13 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     };
     refuse_bad_rules(&resource, &source, &folder)?;
     show(diagnostics.review(&source).as_slice());
-    let on_failure = OnFailure::Continue;
     let session = arguments.session.resume()?;
     // The report of a session counts them.
     let unchanged = if session.is_kept() { Unchanged::Counted } else { Unchanged::Shown };
-    let site = Site {
-        resources: &[resource],
-        source: &source,
-        working_directory: &folder,
-        scope: &scope,
-        on_failure,
-        selected: &Selected::default(),
-    };
+    let manifest = Manifest::of(vec![resource], source, folder, scope);
     let mut engine = flags.engine(&machine, Exclusion::WhileChanging(flags.patience), session);
     let run = Run::begin(&machine, &mut engine, "ccm ensure")?;
-    let (finished, mut printer) = flags.perform(run, &[site], unchanged, output);
+    let (finished, mut printer) = flags.perform(run, &[(&manifest, &Selected::default())], unchanged, output);
     // People see all there is to one resource in its line.
     if flags.format == Format::Json {
         printer.summary(&finished);

@@ -16,9 +16,9 @@ use super::{
     switch,
 };
 use crate::{
-    engine::{Detail, Diffs, Engine, Exclusion, Finished, Registrations, RunMode, Settings, Site, Task},
+    engine::{Detail, Diffs, Engine, Exclusion, Finished, Registrations, RunMode, Selected, Settings, Task},
     host::files::{self, Attributes},
-    resource::flattened,
+    resource::{Manifest, flattened},
     run::{Machine, Notices, Run},
     session::{Event, Session, metrics},
     state::Patience,
@@ -119,6 +119,7 @@ impl RunFlags {
             read_ahead: machine.environment.read_ahead(),
             registrations: Registrations::Unwanted,
             task: self.task,
+            ignores_failures: false,
         };
         Engine::new(&machine.host, &machine.state, settings, session)
     }
@@ -127,16 +128,16 @@ impl RunFlags {
     pub(super) fn perform<'o>(
         &self,
         mut run: Run,
-        sites: &[Site],
+        manifests: &[(&Manifest, &Selected)],
         unchanged: Unchanged,
         output: &'o mut Output,
     ) -> (Finished, Printer<'o>) {
         let progress = Arc::clone(&output.progress);
         let manner = Manner { format: self.format, verbosity: self.verbosity, unchanged, mode: self.mode };
-        let total = sites.iter().map(|site| flattened(site.resources).len()).sum();
+        let total = manifests.iter().map(|(manifest, _)| flattened(&manifest.resources).len()).sum();
         let mut printer = Printer::new(output, manner, total);
         let before = run.session().events().len();
-        let finished = run.apply(sites, &mut printer);
+        let finished = run.apply(manifests, &mut printer);
         progress.end();
         if let Some(file) = &self.metrics_file {
             write_metrics(file, &run.session().events()[before..]);

@@ -1,23 +1,16 @@
 //! Inspect, compare, enact, and compare again.
 
-use std::{
-    cell::{OnceCell, RefCell},
-    path::Path,
-};
+use std::cell::OnceCell;
 
-use super::{
-    Diffs, Observer, PendingRefreshes, RunMode, Selected, Settings, group::Grouped, look_ahead::Sight,
-};
+use super::{Diffs, Observer, PendingRefreshes, RunMode, group::Grouped, included::Place, look_ahead::Sight};
 use crate::{
-    document::Source,
     host::Host,
     redaction::Redactor,
     resource::{
         AnyProperties, AnyState, Common, Context, Difference, Effects, Error, ErrorKind, History,
-        PlannedChange, Prediction, Properties, Provider, Resource, Retry, Trigger,
+        PlannedChange, Properties, Provider, Resource, Retry, Trigger,
     },
     state::{LocalState, RunLock},
-    template::Scope,
     vocabulary::{Duration, Reference, TimeLimit},
 };
 
@@ -77,22 +70,16 @@ pub(super) struct Attempts<'a> {
     pub(super) provider: &'a Provider,
     /// The changes on account of which it is to be refreshed.
     pub(super) causes: &'a [&'a Reference],
-    pub(super) settings: &'a Settings,
-    pub(super) source: &'a Source,
-    pub(super) working_directory: &'a Path,
-    pub(super) scope: &'a Scope,
+    /// The manifest that the resource is in.
+    pub(super) place: &'a Place<'a>,
     pub(super) host: &'a Host,
     pub(super) state: &'a LocalState,
     /// What the run has done before.
     pub(super) history: &'a History,
     /// The resources whose turns come next.
-    pub(super) selected: &'a Selected,
-    /// The resources that this one is part of.
-    pub(super) within: &'a [&'a Resource],
     pub(super) next: &'a [Resource],
-    /// All resources of the manifest.
+    /// All resources of the outermost manifest.
     pub(super) resources: &'a [Resource],
-    pub(super) prediction: &'a RefCell<Prediction>,
 }
 
 /// What outlives a resource: the refreshes that are owed, and what was already done to those that follow.
@@ -122,7 +109,7 @@ impl Attempts<'_> {
         let shared = &mut Shared { refreshes, grouped };
         let tries = common.tries.map_or(self.resource.kind.behavior().tries, Into::into);
         // In a dry run nothing changes between two attempts.
-        let tries = if self.settings.mode == RunMode::Noop { 1 } else { tries };
+        let tries = if self.place.settings.mode == RunMode::Noop { 1 } else { tries };
         for left in (0..tries).rev() {
             let mut result = self.attempt(seen.take(), &mut outcome, shared, observer);
             if let Ok(Step::Blocked) = result {
@@ -157,17 +144,17 @@ impl Attempts<'_> {
     ) -> Result<Step, Error> {
         let common = &self.resource.common;
         let mut listener = |line: &str| observer.output(self.resource, line);
-        let own = self.resource.own_scope(self.scope);
-        let scope = own.as_ref().unwrap_or(self.scope);
+        let own = self.resource.own_scope(&self.place.scope);
+        let scope = own.as_ref().unwrap_or(&self.place.scope);
         let mut cx = Context::new(
             self.host,
             self.state,
-            self.prediction,
-            self.working_directory,
+            &self.place.prediction,
+            &self.place.manifest.working_directory,
             common.timeout.map(TimeLimit::as_std),
             &mut listener,
         )
-        .within(self.settings.mode, self.history)
+        .within(self.place.settings.mode, self.history)
         .among(self.resources)
         .seeing(scope)
         .triggered_by(self.trigger());
@@ -206,19 +193,20 @@ impl Attempts<'_> {
         let have = outcome.observed.insert(have);
         outcome.before.get_or_insert_with(|| have.ensure());
         if let Some(pending) = wanted.compare(have, self.trigger())? {
-            if self.settings.diffs == Diffs::Wanted && !self.resource.common.sensitive {
+            if self.place.settings.diffs == Diffs::Wanted && !self.resource.common.sensitive {
                 outcome.diff = wanted.preview(have, &pending, on, cx)?;
             }
             outcome.differences.clone_from(&pending.differences);
             let (summary, refreshes) = (pending.summary.clone(), pending.refreshes);
-            if self.settings.mode == RunMode::Noop {
+            if self.place.settings.mode == RunMode::Noop {
                 wanted.simulate(have, &pending, on, cx)?;
                 let effects = wanted.effects(have, &pending, cx);
-                let predicted = self.prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning));
+                let predicted =
+                    self.place.prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning));
                 predicted.map_err(|error| error.naming(|uid| self.host.users.known_name(uid)))?;
             } else {
                 cx.tick()?;
-                if !self.is_alone(outcome)? {
+                if !self.try_lock(outcome)? {
                     return Ok(Step::Blocked);
                 }
                 self.enact(pending, cx, outcome, shared)?;
@@ -229,7 +217,7 @@ impl Attempts<'_> {
             // What an attempt that failed had changed, this one found done.
             outcome.summary = Some("changed in an earlier attempt".to_owned());
         }
-        if self.settings.mode == RunMode::Real
+        if self.place.settings.mode == RunMode::Real
             && self.trigger() == Trigger::Refresh
             && let Err(error) = shared.refreshes.complete(self.resource)
         {
@@ -247,7 +235,7 @@ impl Attempts<'_> {
         shared: &mut Shared,
     ) -> Result<(), Error> {
         let wanted = self.wanted;
-        let recorded = shared.refreshes.record(self.resource, self.causes, self.within)?;
+        let recorded = shared.refreshes.record(self.resource, self.causes, &self.place.within)?;
         let Some(before) = outcome.observed.take() else { return Ok(()) };
         let effects = outcome.effects.insert(wanted.effects(&before, &pending, cx));
         let together = self.enact_group(&before, &pending, cx, shared.refreshes, shared.grouped);
@@ -302,7 +290,7 @@ impl Attempts<'_> {
     pub(super) fn is_certain(&self, next: &Resource) -> bool {
         let Common { control, require, subscribe, timeout, provider, .. } = &*next.common;
         let alone = control.is_none() && require.is_empty() && subscribe.is_empty() && timeout.is_none();
-        alone && *provider == self.resource.common.provider && self.selected.contains(next)
+        alone && *provider == self.resource.common.provider && self.place.selected.contains(next)
     }
 
     fn wanted_early<'n>(
@@ -310,7 +298,7 @@ impl Attempts<'_> {
         next: &'n Resource,
         expanded: &'n OnceCell<Box<dyn AnyProperties>>,
     ) -> Option<&'n dyn Properties> {
-        match next.wanted_now(self.scope, self.source).ok()? {
+        match next.wanted_now(&self.place.scope, &self.place.manifest.source).ok()? {
             Some(late) => Some(&**expanded.get_or_init(|| late).as_ref()),
             None => Some(&**next.wanted.as_ref()),
         }

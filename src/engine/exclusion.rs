@@ -21,7 +21,7 @@ pub(crate) enum Exclusion {
 impl Attempts<'_> {
     /// Waits for the end of another run, or gives up if that is wanted.
     pub(super) fn wait(&self, outcome: &mut Outcome, observer: &mut dyn Observer) -> Result<(), Error> {
-        let patience = match self.settings.exclusion {
+        let patience = match self.place.settings.exclusion {
             Exclusion::WholeRun(_) => return Ok(()),
             Exclusion::WhileChanging(patience) => patience,
         };
@@ -34,9 +34,10 @@ impl Attempts<'_> {
         Ok(())
     }
 
-    /// Whether no other run can interfere, from now on until the resource is done with.
-    pub(super) fn is_alone(&self, outcome: &mut Outcome) -> Result<bool, Error> {
-        if matches!(self.settings.exclusion, Exclusion::WholeRun(_)) || outcome.lock.is_some() {
+    /// Takes the run lock if it is free, until the resource is done with. Returns whether the resource can be changed: the
+    /// lock is held, or its holder waits for this process.
+    pub(super) fn try_lock(&self, outcome: &mut Outcome) -> Result<bool, Error> {
+        if matches!(self.place.settings.exclusion, Exclusion::WholeRun(_)) || outcome.lock.is_some() {
             return Ok(true);
         }
         match self.lock(Patience::GiveUp, |_| {})? {

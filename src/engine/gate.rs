@@ -27,20 +27,20 @@ pub(super) fn check<'a>(
     resource: &'a Resource,
     session: &Session,
     refreshes: &PendingRefreshes,
-    foreseen: &HashSet<Reference>,
+    dry_run_only: &HashSet<Reference>,
     mode: RunMode,
     scope: &Scope,
 ) -> Gate<'a> {
     // What is only looked at within this run is neither missing nor changed; a dry run foretells the same.
     let is_foreseen = |event: &Event| {
         let name = Reference { kind: event.kind.clone(), name: event.name.clone() };
-        foreseen.contains(&name)
+        dry_run_only.contains(&name)
     };
     let find = |reference: &Reference| {
         let foreseen = || session.find(reference, RunMode::Noop).filter(|event| is_foreseen(event));
         session.find(reference, mode).or_else(foreseen)
     };
-    let is_looked_at = foreseen.contains(&resource.reference());
+    let is_looked_at = dry_run_only.contains(&resource.reference());
     let counts = |event: &Event| event.counts(mode) && (is_looked_at || !event.noop || !is_foreseen(event));
     let common = &resource.common;
     let own = resource.own_scope(scope);

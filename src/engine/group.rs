@@ -84,7 +84,7 @@ impl Attempts<'_> {
         }
         let mut followers = self.followers(grouping.most() - 1, cx);
         for follower in &mut followers {
-            follower.recorded = refreshes.record(follower.resource, &[], self.within).ok()?;
+            follower.recorded = refreshes.record(follower.resource, &[], &self.place.within).ok()?;
         }
         let first = AnyMember { wanted: &**self.wanted, have, change: pending };
         let rest = followers.iter().map(|follower| AnyMember {
@@ -124,7 +124,7 @@ impl Attempts<'_> {
             if followers.len() == most || is_other || resource.is_checked() {
                 break;
             }
-            let Ok(late) = resource.wanted_now(self.scope, self.source) else { break };
+            let Ok(late) = resource.wanted_now(&self.place.scope, &self.place.manifest.source) else { break };
             let wanted = late.as_deref().unwrap_or(resource.wanted.as_ref());
             let planned = wanted.inspect(self.provider, cx).and_then(|have| {
                 let pending = wanted.compare(&have, Trigger::Turn)?;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-use super::{Observer, Outcome, Run, children::Place};
+use super::{Observer, Outcome, Run, included::Place};
 use crate::{
     checks::{CheckState, HealthCheck},
     health::{self, Occasion, Surroundings},
@@ -26,7 +26,7 @@ impl<'a> Run<'a, '_> {
         if !resource.is_checked() || !outcome.errors.is_empty() || is_predicted {
             return;
         }
-        let checks = match resource.checks_now(&place.scope, place.site.source) {
+        let checks = match resource.checks_now(&place.scope, &place.manifest.source) {
             Ok(checks) => checks,
             Err(errors) => return outcome.errors.extend(errors),
         };
@@ -37,7 +37,7 @@ impl<'a> Run<'a, '_> {
         };
         let own = resource.redactor(resource.wanted.as_ref());
         let redactor = match &checks {
-            Cow::Borrowed(_) if !event.health_check_only && resource.child.is_none() => {
+            Cow::Borrowed(_) if !event.health_check_only && resource.included.is_none() => {
                 outcome.redactor.clone()
             }
             Cow::Borrowed(_) => own,
@@ -48,7 +48,7 @@ impl<'a> Run<'a, '_> {
         };
         let on = Surroundings {
             host: self.engine.host,
-            folder: place.site.working_directory,
+            folder: &place.manifest.working_directory,
             redactor: &redactor,
             occasion,
         };

@@ -152,23 +152,22 @@ pub(super) struct LookAhead<'s, 'e, 'a> {
 impl<'s, 'a: 's> LookAhead<'s, '_, 'a> {
     pub(super) fn new<'e>(
         threads: &'s Scope<'s, 'e>,
-        read_ahead: ReadAhead,
         place: &Place<'a>,
         host: &'a Host,
         state: &'a LocalState,
         now: Moment,
     ) -> LookAhead<'s, 'e, 'a> {
-        let windows = match read_ahead {
+        let windows = match place.settings.read_ahead {
             // What a dry run would find depends on what it would have done.
-            ReadAhead::Windows(windows) if place.mode == RunMode::Real => Some(windows),
+            ReadAhead::Windows(windows) if place.settings.may_change() => Some(windows),
             _ => None,
         };
         LookAhead {
             threads,
             windows,
-            lookout: Lookout { host, state, working_directory: place.site.working_directory },
-            resources: place.site.resources,
-            selected: place.site.selected,
+            lookout: Lookout { host, state, working_directory: &place.manifest.working_directory },
+            resources: &place.manifest.resources,
+            selected: place.selected,
             current: None,
             next: None,
             size: windows.map_or(0, |windows| windows.first),
@@ -209,7 +208,7 @@ impl<'s, 'a: 's> LookAhead<'s, '_, 'a> {
         let resources = self.resources.get(first..)?.iter().take(self.size);
         let wanted: Vec<Option<&'a dyn Ahead>> = resources
             .map_while(|resource| {
-                let ahead = resource.wanted.read_ahead().filter(|_| resource.child.is_none())?;
+                let ahead = resource.wanted.read_ahead().filter(|_| resource.included.is_none())?;
                 Some(self.may_come(resource).then_some(ahead))
             })
             .collect();
@@ -264,8 +263,8 @@ mod tests {
     use super::*;
     use crate::{
         document::{Diagnostics, Source, Span, Value},
-        engine::{OnFailure, Site, Task, tests},
-        resource::{Completeness, Declaration, Effects},
+        engine::{Settings, tests},
+        resource::{Completeness, Declaration, Effects, Manifest},
         state::StateDirectory,
         types,
     };
@@ -290,24 +289,22 @@ mod tests {
             return;
         }
         let (host, state) = (tests::host(), LocalState::at(StateDirectory::nowhere()));
-        let (resources, selected, scope) = (files(6), Selected::default(), tests::scope());
         let source = Source { name: String::new(), text: String::new() };
-        let prediction = Rc::new(RefCell::<Prediction>::default());
-        let (mode, within) = (RunMode::Real, Vec::new());
-        let site = Site {
-            resources: &resources,
-            source: &source,
-            working_directory: Path::new("/"),
-            scope: &scope,
-            on_failure: OnFailure::Continue,
-            selected: &selected,
+        let manifest = Manifest::of(files(6), source, PathBuf::from("/"), tests::scope());
+        let place = Place {
+            manifest: &manifest,
+            selected: &Selected::default(),
+            scope: tests::scope(),
+            settings: Settings {
+                read_ahead: ReadAhead::Windows(Windows { least: 1, first: 2, most: 4, calm: 2 }),
+                ..tests::settings(RunMode::Real)
+            },
+            prediction: Rc::new(RefCell::<Prediction>::default()),
+            within: Vec::new(),
         };
-        let scope = tests::scope();
-        let place = Place { site, scope, mode, task: Task::Apply, prediction, within };
-        let windows = ReadAhead::Windows(Windows { least: 1, first: 2, most: 4, calm: 2 });
         let mut history = History::default();
         thread::scope(|threads| {
-            let mut ahead = LookAhead::new(threads, windows, &place, &host, &state, history.now());
+            let mut ahead = LookAhead::new(threads, &place, &host, &state, history.now());
             for index in 0..3 {
                 let sight = ahead.take(index, history.now());
                 assert_eq!(sight.map(|sight| sight.state.ensure()).as_deref(), Some("absent"), "{index}");

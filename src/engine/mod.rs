@@ -5,12 +5,12 @@
 //! which refreshes are pending. The engine is silent: what happens goes to an [`Observer`] as it happens and into the
 //! session as events.
 
-mod children;
 mod converge;
 mod exclusion;
 mod gate;
 mod group;
 mod health_checks;
+mod included;
 mod look_ahead;
 mod pending_refreshes;
 mod providers;
@@ -19,24 +19,26 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
-use std::{cell::RefCell, collections::HashSet, path::Path, rc::Rc, thread, time::Instant};
+use std::{cell::RefCell, collections::HashSet, rc::Rc, thread, time::Instant};
 
-pub(crate) use crate::vocabulary::RunMode;
 use crate::{
     document::Source,
     host::{Host, interrupt::Signal},
     registration::Registration,
-    resource::{Difference, Error, ErrorKind, History, Prediction, Resource, flattened},
+    resource::{Difference, Error, ErrorKind, History, Manifest, Prediction, Resource, flattened},
     session::{Event, Session, StoreError, Summary},
     state::{LocalState, RefreshStore},
-    template::Scope,
     vocabulary::Reference,
 };
-use children::{PassedOver, Place, stronger, task_of};
+pub(crate) use crate::{
+    resource::{OnFailure, Task},
+    vocabulary::RunMode,
+};
 use converge::{Attempts, Outcome};
 pub(crate) use exclusion::Exclusion;
 use gate::Gate;
 use group::Grouped;
+use included::{PassedOver, Place, dry_run_only};
 pub(crate) use look_ahead::ReadAhead;
 use look_ahead::{LookAhead, Sight};
 use pending_refreshes::PendingRefreshes;
@@ -53,12 +55,21 @@ pub(crate) struct Settings {
     pub(crate) read_ahead: ReadAhead,
     pub(crate) registrations: Registrations,
     pub(crate) task: Task,
+    /// Whether a failure stops nothing, whatever the manifest wants.
+    pub(crate) ignores_failures: bool,
 }
 
 impl Settings {
     /// Returns whether runs may change something on the machine.
     pub(crate) fn may_change(&self) -> bool {
         self.mode == RunMode::Real && self.task == Task::Apply
+    }
+
+    /// Returns the settings for a manifest, which can only restrict them.
+    fn within(&self, manifest: &Manifest) -> Self {
+        let mode = if manifest.mode == RunMode::Noop { RunMode::Noop } else { self.mode };
+        let task = if manifest.task == Task::Monitor { Task::Monitor } else { self.task };
+        Self { mode, task, ..*self }
     }
 }
 
@@ -67,31 +78,6 @@ impl Settings {
 pub(crate) enum Registrations {
     Wanted,
     Unwanted,
-}
-
-/// What is done with resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Task {
-    /// They are brought to their desired states, and then checked.
-    Apply,
-    /// They are only checked: nothing is inspected or changed.
-    Monitor,
-}
-
-/// What one run applies, and all that is read with it. None of it changes while the run lasts.
-#[derive(Clone, Copy)]
-pub(crate) struct Site<'a> {
-    pub(crate) resources: &'a [Resource],
-    /// What the resources were written in.
-    pub(crate) source: &'a Source,
-    /// Where relative paths start.
-    pub(crate) working_directory: &'a Path,
-    /// What late templates and conditions can see.
-    pub(crate) scope: &'a Scope,
-    /// What to do after a resource failed.
-    pub(crate) on_failure: OnFailure,
-    /// Which of the resources are to be applied.
-    pub(crate) selected: &'a Selected,
 }
 
 /// Whether changes of content are recorded line by line.
@@ -107,13 +93,6 @@ pub(crate) enum Detail {
     Whole,
     /// Properties and state are left out: nobody will read them.
     Outline,
-}
-
-/// What to do after a resource failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnFailure {
-    Continue,
-    Stop,
 }
 
 /// Is told what happens while it happens.
@@ -202,39 +181,41 @@ impl<'h> Engine<'h> {
         self.settings
     }
 
-    /// Applies the resources one after the other.
+    /// Applies the selected resources of a manifest one after the other.
     pub(crate) fn apply(
         &mut self,
-        site: Site,
+        manifest: &Manifest,
+        selected: &Selected,
         refresh_store: Option<RefreshStore>,
         observer: &mut dyn Observer,
     ) -> Finished {
         let before = self.session.events().len();
-        let (mut run, place) = self.begin(site, refresh_store);
+        let (mut run, place) = self.begin(manifest, selected, refresh_store);
+        let remaining = |first| flattened(&manifest.resources[first..]).len();
         let stopped = run
             .take_turns(&place, observer)
-            .map(|(reason, first)| Stopped { reason, remaining: flattened(&site.resources[first..]).len() });
+            .map(|(reason, first)| Stopped { reason, remaining: remaining(first) });
         let (unrecorded, is_kept_out) = (run.unrecorded.take(), run.is_kept_out);
         Finished { summary: self.session.summary_since(before), stopped, unrecorded, is_kept_out }
     }
 
-    /// Applies several sets of resources, one after the other, and returns what came of all of them. A failure ends the
-    /// set that asks for it, a signal all of them.
+    /// Applies several manifests one after the other, and returns the result of all of them. A failure stops its manifest if
+    /// the manifest wants that; a signal stops all of them.
     pub(crate) fn apply_all(
         &mut self,
-        sites: &[Site],
-        refresh_store: impl Fn(&Site) -> Option<RefreshStore>,
+        manifests: &[(&Manifest, &Selected)],
+        refresh_store: impl Fn(&Manifest) -> Option<RefreshStore>,
         observer: &mut dyn Observer,
     ) -> Finished {
         let before = self.session.events().len();
         let (mut stopped, mut unrecorded, mut is_kept_out) = (None::<Stopped>, None, false);
-        for site in sites {
+        for (manifest, selected) in manifests {
             match &mut stopped {
                 Some(Stopped { reason: Reason::Signal(_), remaining }) => {
-                    *remaining += flattened(site.resources).len();
+                    *remaining += flattened(&manifest.resources).len();
                 }
                 _ => {
-                    let finished = self.apply(*site, refresh_store(site), observer);
+                    let finished = self.apply(manifest, selected, refresh_store(manifest), observer);
                     let earlier = stopped.take().map_or(0, |stopped| stopped.remaining);
                     stopped = match finished.stopped {
                         Some(Stopped { reason, remaining }) => {
@@ -255,27 +236,25 @@ impl<'h> Engine<'h> {
     /// Begins a run. What providers learn is good for as long as it lasts.
     fn begin<'a>(
         &'a mut self,
-        site: Site<'a>,
+        manifest: &'a Manifest,
+        selected: &'a Selected,
         refresh_store: Option<RefreshStore>,
     ) -> (Run<'a, 'h>, Place<'a>) {
         let prediction = Rc::clone(&self.prediction);
-        site.scope.forget_learned();
-        let resources = flattened(site.resources);
+        manifest.scope.forget_learned();
+        let resources = flattened(&manifest.resources);
         self.session.expect(resources.len());
-        let mode = self.settings.mode;
         let place = Place {
-            site,
-            scope: site.scope.with_prediction(Rc::clone(&prediction) as Rc<_>),
-            mode,
-            task: self.settings.task,
+            manifest,
+            selected,
+            scope: manifest.scope.with_prediction(Rc::clone(&prediction) as Rc<_>),
+            settings: self.settings.within(manifest),
             prediction,
             within: Vec::new(),
         };
-        let mut foreseen = HashSet::new();
-        foresee(site.resources, RunMode::Real, &mut foreseen);
         let run = Run {
-            foreseen,
-            resources: site.resources,
+            dry_run_only: dry_run_only(&manifest.resources),
+            resources: &manifest.resources,
             history: History::default(),
             refreshes: PendingRefreshes::of(&resources, refresh_store, &self.session),
             providers: Providers::new(resources),
@@ -291,8 +270,8 @@ impl<'h> Engine<'h> {
 /// A run in progress.
 pub(crate) struct Run<'a, 'h> {
     engine: &'a mut Engine<'h>,
-    /// What is only looked at even in a real run.
-    foreseen: HashSet<Reference>,
+    /// The resources that even a real run does not change.
+    dry_run_only: HashSet<Reference>,
     /// The resources of the outermost manifest.
     resources: &'a [Resource],
     providers: Providers<'a>,
@@ -308,13 +287,13 @@ pub(crate) struct Run<'a, 'h> {
 impl<'a, 'h: 'a> Run<'a, 'h> {
     /// Lets the resources take their turns. Returns why it ended early, and which would have been next.
     fn take_turns(&mut self, place: &Place<'a>, observer: &mut dyn Observer) -> Option<(Reason, usize)> {
-        let Engine { host, state, settings, .. } = &*self.engine;
-        let read_ahead = if place.task == Task::Monitor { ReadAhead::None } else { settings.read_ahead };
-        let (host, state) = (*host, *state);
+        let Engine { host, state, .. } = *self.engine;
+        let (manifest, settings) = (place.manifest, place.settings);
+        let stops = manifest.on_failure == OnFailure::Stop && !settings.ignores_failures;
         thread::scope(|threads| {
             let now = self.history.now();
-            let mut ahead = LookAhead::new(threads, read_ahead, place, host, state, now);
-            let resources = place.site.resources;
+            let mut ahead = LookAhead::new(threads, place, host, state, now);
+            let resources = &manifest.resources;
             for (done, resource) in resources.iter().enumerate() {
                 if let Some(signal) = host.interrupt.requested() {
                     return Some((Reason::Signal(signal), done));
@@ -325,7 +304,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 let report = self.turn(place, resource, beforehand, observer);
                 observer.finished(&report);
                 let is_last = done + 1 == resources.len();
-                if report.event.failed && place.site.on_failure == OnFailure::Stop && !is_last {
+                if report.event.failed && stops && !is_last {
                     return Some((Reason::Failure, done + 1));
                 }
             }
@@ -342,14 +321,22 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         observer: &mut dyn Observer,
     ) -> Report<'a> {
         let started = Instant::now();
-        let Engine { session, settings: Settings { detail, .. }, .. } = &mut *self.engine;
-        let (detail, task) = (*detail, task_of(place, resource.child.as_deref()));
-        let mode = resource.child.as_ref().map_or(place.mode, |child| stronger(place.mode, child.mode));
+        let session = &mut self.engine.session;
+        let settings =
+            resource.included.as_ref().map_or(place.settings, |included| place.settings.within(included));
+        let Settings { mode, detail, task, .. } = settings;
         let mut event = Event::of(resource, mode, detail, session);
         let mut outcome = Outcome::default();
         let (mut excluded, mut because_of) = (None, Vec::new());
-        let gate = if place.site.selected.contains(resource) {
-            gate::check(resource, session, &self.refreshes, &self.foreseen, place.mode, &place.scope)
+        let gate = if place.selected.contains(resource) {
+            gate::check(
+                resource,
+                session,
+                &self.refreshes,
+                &self.dry_run_only,
+                place.settings.mode,
+                &place.scope,
+            )
         } else {
             Gate::Excluded("not selected")
         };
@@ -360,13 +347,13 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 event.skipped = true;
                 event.skip_reason = Some(reason.to_owned());
                 excluded = Some(reason);
-                self.pass_over_child(place, resource, &PassedOver::Excluded(reason), observer);
+                self.pass_over_included(place, resource, &PassedOver::Excluded(reason), observer);
             }
             Gate::Unmet(unmet) => {
                 event.skipped = true;
                 event.unmet_requirements = unmet.iter().map(ToString::to_string).collect();
                 let why = PassedOver::Unmet(event.unmet_requirements.clone());
-                self.pass_over_child(place, resource, &why, observer);
+                self.pass_over_included(place, resource, &why, observer);
             }
             // What a condition was given may be quoted in what is wrong with it.
             Gate::Faulty(error) if resource.common.sensitive && error.kind == ErrorKind::Expression => {
@@ -377,15 +364,15 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 outcome.errors.push(error.redacted(&redactor));
                 outcome.redactor = redactor;
             }
-            Gate::Open(causes) => match resource.child.as_deref() {
-                Some(child) => {
+            Gate::Open(causes) => match resource.included.as_deref() {
+                Some(included) => {
                     event.provider = resource
                         .kind
                         .providers()
                         .first()
                         .map(|(name, _)| (*name).to_owned())
                         .unwrap_or_default();
-                    outcome = self.apply_child(place, resource, child, observer);
+                    outcome = self.apply_included(place, resource, included, observer);
                 }
                 None if task == Task::Monitor => {}
                 None => {
@@ -395,7 +382,12 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             },
         }
         if is_faulty {
-            self.pass_over_child(place, resource, &PassedOver::Unmet(vec![resource.to_string()]), observer);
+            self.pass_over_included(
+                place,
+                resource,
+                &PassedOver::Unmet(vec![resource.to_string()]),
+                observer,
+            );
         }
         if let Some(effects) = outcome.effects.take() {
             self.history.record(effects);
@@ -416,7 +408,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         Report {
             registrations,
             resource,
-            source: place.site.source,
+            source: &place.manifest.source,
             depth: place.within.len(),
             event,
             summary,
@@ -442,7 +434,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         if !is_wanted || event.failed || event.skipped || event.noop {
             return Vec::new();
         }
-        resource.registrations_now(&place.scope, place.site.source).unwrap_or_else(|errors| {
+        resource.registrations_now(&place.scope, &place.manifest.source).unwrap_or_else(|errors| {
             warnings.extend(errors.iter().map(|error| format!("it is not registered: {error}")));
             Vec::new()
         })
@@ -460,13 +452,12 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     ) -> Outcome {
         let failed = |errors| Outcome { errors, ..Outcome::default() };
         let Beforehand { seen, next } = beforehand;
-        let Engine { host, state, settings, .. } = &*self.engine;
-        let settings = &Settings { mode: place.mode, ..*settings };
-        let late = match resource.wanted_now(&place.scope, place.site.source) {
+        let Engine { host, state, .. } = *self.engine;
+        let late = match resource.wanted_now(&place.scope, &place.manifest.source) {
             Ok(late) => late,
             Err(errors) => return failed(errors),
         };
-        if let Some(late) = late.as_ref().filter(|_| settings.detail == Detail::Whole) {
+        if let Some(late) = late.as_ref().filter(|_| place.settings.detail == Detail::Whole) {
             event.properties = resource.to_json(late.as_ref());
         }
         let provider = match self.providers.provide(resource, host) {
@@ -480,18 +471,12 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             wanted,
             provider,
             causes,
-            settings,
-            source: place.site.source,
-            working_directory: place.site.working_directory,
-            scope: &place.scope,
+            place,
             host,
             state,
             history: &self.history,
             next,
             resources: self.resources,
-            selected: place.site.selected,
-            within: &place.within,
-            prediction: &place.prediction,
         };
         let outcome = attempts.make(seen, &mut self.refreshes, &mut self.grouped, observer);
         self.is_kept_out |=
@@ -510,17 +495,4 @@ struct Beforehand<'n> {
     seen: Option<Sight>,
     /// Those whose turns follow.
     next: &'n [Resource],
-}
-
-/// Collects what is only looked at even in a real run: the children that say so.
-fn foresee(resources: &[Resource], outer: RunMode, foreseen: &mut HashSet<Reference>) {
-    for resource in resources {
-        let mode = resource.child.as_ref().map_or(outer, |child| stronger(outer, child.mode));
-        if mode == RunMode::Noop {
-            foreseen.insert(resource.reference());
-        }
-        if let Some(child) = &resource.child {
-            foresee(&child.resources, mode, foreseen);
-        }
-    }
 }

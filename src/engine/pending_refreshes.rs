@@ -26,7 +26,7 @@ pub(crate) struct PendingRefreshes {
 /// What was written down before a change.
 #[derive(Default, PartialEq, Eq)]
 pub(super) struct Recorded {
-    refresh_store: Vec<PendingRefresh>,
+    refreshes: Vec<PendingRefresh>,
     changes: Vec<(String, Option<Change>)>,
 }
 
@@ -79,24 +79,24 @@ impl PendingRefreshes {
         };
         // Under the name by which they know it: so they can be asked later whether they still do.
         let names: Vec<Reference> = names_of(resource).collect();
-        let mut refresh_store = Vec::new();
+        let mut refreshes = Vec::new();
         let around: Vec<Reference> = within.iter().flat_map(|outer| names_of(outer)).collect();
         for because in names.iter().chain(&around) {
             let subscribers = self.subscribers.get(because).into_iter().flatten();
-            refresh_store
+            refreshes
                 .extend(subscribers.map(|to| PendingRefresh { to: to.clone(), because: because.clone() }));
         }
         let session = self.session.clone();
         // The alias of a sensitive resource is stored only where another that is not sensitive names it.
         let known = if resource.common.sensitive { &names[..1] } else { &names };
-        if own.is_empty() && refresh_store.is_empty() && session.is_none() {
+        if own.is_empty() && refreshes.is_empty() && session.is_none() {
             return Ok(Recorded::default());
         }
         let now = Timestamp::now().as_second();
         let forget = session.is_some() && !std::mem::replace(&mut self.swept, true);
         let recorded = self.edit(|owed| {
-            let mut entries = owed.owe(&[&own[..], &refresh_store].concat());
-            let mut recorded = Recorded { refresh_store: owed.lacking(&refresh_store), changes: Vec::new() };
+            let mut entries = owed.owe(&[&own[..], &refreshes].concat());
+            let mut recorded = Recorded { refreshes: owed.lacking(&refreshes), changes: Vec::new() };
             if forget {
                 entries.extend(owed.forget_abandoned(now, Store::last_touched));
             }
@@ -115,7 +115,7 @@ impl PendingRefreshes {
             return Ok(());
         }
         self.edit(|owed| {
-            let mut entries = owed.strike(&recorded.refresh_store);
+            let mut entries = owed.strike(&recorded.refreshes);
             entries.extend(owed.restore(&recorded.changes));
             (entries, ())
         })
@@ -123,8 +123,8 @@ impl PendingRefreshes {
 
     /// Strikes out what was owed to a resource that has now been refreshed, after whatever it subscribes to.
     pub(super) fn complete(&mut self, resource: &Resource) -> Result<(), StateError> {
-        let refresh_store = all(resource, &resource.common.subscribe);
-        self.edit(|owed| (owed.complete(&refresh_store), ()))
+        let refreshes = all(resource, &resource.common.subscribe);
+        self.edit(|owed| (owed.complete(&refreshes), ()))
     }
 
     fn edit<T: Default>(

@@ -76,11 +76,11 @@ fn names(resource: &Resource) -> impl Iterator<Item = Reference> {
     [name].into_iter().chain(alias)
 }
 
-/// What each resource of a child is part of.
+/// Returns the resource that each resource of an included manifest is part of.
 fn parents(resources: &[&Resource]) -> HashMap<Reference, Reference> {
     let mut parents = HashMap::new();
     for resource in resources {
-        for inner in resource.child.iter().flat_map(|child| &child.resources) {
+        for inner in resource.included.iter().flat_map(|included| &included.resources) {
             parents.insert(inner.reference(), resource.reference());
         }
     }
@@ -182,7 +182,7 @@ impl Selection {
         while let Some(resource) = wanted.pop() {
             if selected.insert(resource.reference()) {
                 wanted.extend(resource.common.require.iter().filter_map(|required| by_name.get(required)));
-                wanted.extend(resource.child.iter().flat_map(|child| &child.resources));
+                wanted.extend(resource.included.iter().flat_map(|included| &included.resources));
             }
         }
         selected.extend(facts(resources));

@@ -33,6 +33,7 @@ use crate::{
         Example, Grouping, Provider, ResourceType, Survey, Trigger, TypeOf, Watches,
     },
     state::{LocalState, Patience, PendingRefresh, StateDirectory},
+    template::Scope,
     types,
     vocabulary::Url,
 };
@@ -257,7 +258,7 @@ pub(super) fn scope() -> Scope {
     Scope::new(nothing.clone(), nothing, PathBuf::from("/"))
 }
 
-fn settings(mode: RunMode) -> Settings {
+pub(super) fn settings(mode: RunMode) -> Settings {
     Settings {
         mode,
         diffs: Diffs::Wanted,
@@ -266,12 +267,13 @@ fn settings(mode: RunMode) -> Settings {
         read_ahead: ReadAhead::None,
         registrations: Registrations::Wanted,
         task: Task::Apply,
+        ignores_failures: false,
     }
 }
 
 /// Applies the parts of several manifests, and returns how that ended and what was recorded.
 fn apply_all(
-    manifests: &[&[Resource]],
+    manifests: Vec<Vec<Resource>>,
     mode: RunMode,
     on_failure: OnFailure,
     host: &Host,
@@ -279,39 +281,37 @@ fn apply_all(
     apply_watched(manifests, settings(mode), on_failure, host, &mut Nobody)
 }
 
+fn manifest(resources: Vec<Resource>, working_directory: &Path) -> Manifest {
+    let source = Source { name: String::new(), text: String::new() };
+    Manifest::of(resources, source, working_directory.to_owned(), scope())
+}
+
 fn apply_watched(
-    manifests: &[&[Resource]],
+    manifests: Vec<Vec<Resource>>,
     settings: Settings,
     on_failure: OnFailure,
     host: &Host,
     observer: &mut dyn Observer,
 ) -> (Finished, Vec<Event>) {
     let state = LocalState::at(StateDirectory::nowhere());
-    let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
     let mut engine = Engine::new(host, &state, settings, Session::begin());
+    let manifest = |resources| Manifest { on_failure, ..manifest(resources, Path::new("/")) };
+    let manifests: Vec<Manifest> = manifests.into_iter().map(manifest).collect();
     let selected = Selected::default();
-    let site = |resources| Site {
-        resources,
-        source: &source,
-        working_directory: Path::new("/"),
-        scope: &scope,
-        on_failure,
-        selected: &selected,
-    };
-    let sites: Vec<Site> = manifests.iter().map(|resources| site(resources)).collect();
-    let finished = engine.apply_all(&sites, |_| None, observer);
+    let all: Vec<_> = manifests.iter().map(|manifest| (manifest, &selected)).collect();
+    let finished = engine.apply_all(&all, |_| None, observer);
     (finished, engine.session().events().to_vec())
 }
 
 /// Applies parts, and returns for each whether it changed and whether it failed.
-fn apply(resources: &[Resource], mode: RunMode) -> Vec<(bool, bool)> {
-    let (_, events) = apply_all(&[resources], mode, OnFailure::Continue, &host());
+fn apply(resources: impl IntoIterator<Item = Resource>, mode: RunMode) -> Vec<(bool, bool)> {
+    let (_, events) = apply_all(vec![resources.into_iter().collect()], mode, OnFailure::Continue, &host());
     events.iter().map(|event| (event.changed, event.failed)).collect()
 }
 
 /// Applies a part, and returns what is wrong with it.
 fn errors(resource: Resource) -> Vec<String> {
-    let (_, mut events) = apply_all(&[&[resource]], RunMode::Real, OnFailure::Continue, &host());
+    let (_, mut events) = apply_all(vec![vec![resource]], RunMode::Real, OnFailure::Continue, &host());
     events.remove(0).error
 }
 
@@ -321,13 +321,13 @@ fn log() -> Vec<String> {
 
 #[test]
 fn consecutive_resources_are_enacted_together_and_have_their_own_events() {
-    let parts = ["a", "b", "c", "d"].map(|name| part(name, ""));
+    let parts = || ["a", "b", "c", "d"].map(|name| part(name, ""));
     shelf(|shelf| shelf.parts.insert("b".to_owned()));
-    assert_eq!(apply(&parts, RunMode::Noop), [(true, false), (false, false), (true, false), (true, false)]);
+    assert_eq!(apply(parts(), RunMode::Noop), [(true, false), (false, false), (true, false), (true, false)]);
     assert!(log().is_empty(), "a dry run does nothing");
-    assert_eq!(apply(&parts, RunMode::Real), [(true, false), (false, false), (true, false), (true, false)]);
+    assert_eq!(apply(parts(), RunMode::Real), [(true, false), (false, false), (true, false), (true, false)]);
     assert_eq!(log(), ["put together a c d"]);
-    assert_eq!(apply(&parts, RunMode::Real), [(false, false); 4]);
+    assert_eq!(apply(parts(), RunMode::Real), [(false, false); 4]);
 }
 
 #[test]
@@ -340,27 +340,27 @@ fn those_that_may_not_come_or_are_served_by_another_are_not_taken_along() {
         ("provider: right", &["put a", "put b", "put c"]),
     ] {
         shelf(|shelf| *shelf = Shelf::default());
-        apply(&[part("a", ""), part("b", properties), part("c", "")], RunMode::Real);
+        apply([part("a", ""), part("b", properties), part("c", "")], RunMode::Real);
         assert_eq!(log(), expected, "{properties}");
     }
 }
 
 #[test]
 fn a_group_is_no_larger_than_its_type_allows() {
-    apply(&["a", "b", "c", "d", "e"].map(|name| part(name, "")), RunMode::Real);
+    apply(["a", "b", "c", "d", "e"].map(|name| part(name, "")), RunMode::Real);
     assert_eq!(log(), ["put together a b c", "put together d e"]);
 }
 
 #[test]
 fn what_is_checked_is_enacted_alone_and_what_is_of_another_type_ends_a_group() {
     let checked = part("b", "health_checks: [ { file: / } ]");
-    apply(&[part("a", ""), checked, part("c", ""), part("d", "")], RunMode::Real);
+    apply([part("a", ""), checked, part("c", ""), part("d", "")], RunMode::Real);
     assert_eq!(log(), ["put a", "put b", "put together c d"]);
     let (properties, name) = (Vec::new(), "/bin/true".to_owned());
     let other = Declaration::new(types::find("exec").unwrap(), name, Span::default(), properties);
     let other = other.resolve(Completeness::Whole, &mut Diagnostics::default()).unwrap();
     shelf(|shelf| *shelf = Shelf::default());
-    apply(&[part("a", ""), part("b", ""), other, part("c", "")], RunMode::Real);
+    apply([part("a", ""), part("b", ""), other, part("c", "")], RunMode::Real);
     assert_eq!(log(), ["put together a b", "put c"]);
 }
 
@@ -368,7 +368,7 @@ fn what_is_checked_is_enacted_alone_and_what_is_of_another_type_ends_a_group() {
 fn a_group_that_does_not_tell_of_each_counts_as_failed() {
     shelf(|shelf| shelf.is_forgetful = true);
     let parts = ["a", "b", "c"].map(|name| part(name, ""));
-    assert_eq!(apply(&parts, RunMode::Real), [(true, false); 3]);
+    assert_eq!(apply(parts, RunMode::Real), [(true, false); 3]);
     assert_eq!(log(), ["put together a b c", "put a"]);
 }
 
@@ -377,18 +377,18 @@ fn after_a_group_that_failed_each_is_enacted_alone() {
     shelf(|shelf| shelf.jams_at = Some("c".to_owned()));
     let parts = ["a", "b", "c"].map(|name| part(name, ""));
     // The group came as far as the second, which therefore has changed although nothing is left to do for it.
-    assert_eq!(apply(&parts, RunMode::Real), [(true, false), (true, false), (false, true)]);
+    assert_eq!(apply(parts, RunMode::Real), [(true, false), (true, false), (false, true)]);
     assert_eq!(log(), ["put together a b c", "put a", "put c"]);
 }
 
 #[test]
 fn a_resource_that_is_still_different_after_its_change_fails() {
     shelf(|shelf| shelf.slips = Some("b".to_owned()));
-    assert_eq!(apply(&[part("b", "")], RunMode::Real), [(false, true)]);
+    assert_eq!(apply([part("b", "")], RunMode::Real), [(false, true)]);
     assert_eq!(log(), ["put b"]);
     // In a group it fails alone, after another attempt that is its own. What the group did to it counts as a change.
     let parts = ["a", "b", "c"].map(|name| part(name, ""));
-    assert_eq!(apply(&parts, RunMode::Real), [(true, false), (true, true), (true, false)]);
+    assert_eq!(apply(parts, RunMode::Real), [(true, false), (true, true), (true, false)]);
     assert_eq!(log(), ["put together a b c", "put b"]);
 }
 
@@ -420,9 +420,8 @@ fn what_is_wrong_with_the_control_of_a_sensitive_resource_is_not_told() {
 fn a_failure_ends_its_manifest_and_what_none_of_them_came_to_is_counted() {
     shelf(|shelf| shelf.jams_at = Some("jam".to_owned()));
     let parts = |names: &[&str]| names.iter().map(|name| part(name, "")).collect::<Vec<_>>();
-    let manifests = [parts(&["jam", "a", "b"]), parts(&["c"]), parts(&["d", "jam", "e"]), parts(&["f"])];
-    let manifests = manifests.each_ref().map(Vec::as_slice);
-    let (finished, events) = apply_all(&manifests, RunMode::Real, OnFailure::Stop, &host());
+    let manifests = vec![parts(&["jam", "a", "b"]), parts(&["c"]), parts(&["d", "jam", "e"]), parts(&["f"])];
+    let (finished, events) = apply_all(manifests, RunMode::Real, OnFailure::Stop, &host());
     let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
     assert_eq!(names, ["jam", "c", "d", "jam", "f"]);
     let stopped = finished.stopped.unwrap();
@@ -434,7 +433,7 @@ fn a_failure_ends_its_manifest_and_what_none_of_them_came_to_is_counted() {
 fn a_failure_of_the_last_one_ends_nothing_early() {
     shelf(|shelf| shelf.jams_at = Some("jam".to_owned()));
     let (finished, events) =
-        apply_all(&[&[part("a", ""), part("jam", "")]], RunMode::Real, OnFailure::Stop, &host());
+        apply_all(vec![vec![part("a", ""), part("jam", "")]], RunMode::Real, OnFailure::Stop, &host());
     assert_eq!(events.iter().map(|event| event.failed).collect::<Vec<_>>(), [false, true]);
     assert!(finished.stopped.is_none());
 }
@@ -446,7 +445,7 @@ const REGISTERS: &str =
 fn only_what_is_as_it_should_be_registers_and_only_where_somebody_publishes_it() {
     let registered = |settings| {
         shelf(|shelf| *shelf = Shelf { jams_at: Some("jam".to_owned()), ..Shelf::default() });
-        let parts = [
+        let parts = vec![
             part("well", REGISTERS),
             part("silent", ""),
             part("jam", REGISTERS),
@@ -454,7 +453,7 @@ fn only_what_is_as_it_should_be_registers_and_only_where_somebody_publishes_it()
             part("unmet", &format!("require: [ part#jam ], {REGISTERS}")),
         ];
         let mut registrar = Registrar::default();
-        apply_watched(&[&parts], settings, OnFailure::Continue, &host(), &mut registrar);
+        apply_watched(vec![parts], settings, OnFailure::Continue, &host(), &mut registrar);
         let who = registrar.0.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name);
         who.collect::<Vec<_>>()
     };
@@ -470,8 +469,8 @@ fn a_signal_ends_all_manifests_also_those_that_are_empty() {
     let host = Host { interrupt: Interrupt::install().unwrap(), ..host() };
     crate::signals::send(Signal::Terminate.number());
     host.interrupt.pause(Duration::MAX);
-    let (first, second) = ([part("a", "")], [part("b", ""), part("c", "")]);
-    let (finished, events) = apply_all(&[&first, &second, &[]], RunMode::Real, OnFailure::Stop, &host);
+    let manifests = vec![vec![part("a", "")], vec![part("b", ""), part("c", "")], Vec::new()];
+    let (finished, events) = apply_all(manifests, RunMode::Real, OnFailure::Stop, &host);
     assert!(events.is_empty());
     let stopped = finished.stopped.unwrap();
     assert!(matches!(stopped.reason, Reason::Signal(Signal::Terminate)));
@@ -517,7 +516,7 @@ fn whoever_subscribes_to_an_alias_is_owed_a_refresh_before_the_change() {
 #[test]
 fn a_provider_is_told_only_of_the_resources_that_it_serves() {
     let parts = [part("a", ""), part("b", "provider: right"), part("c", "provider: left"), part("d", "")];
-    apply(&parts, RunMode::Noop);
+    apply(parts, RunMode::Noop);
     let told = shelf(|shelf| std::mem::take(&mut shelf.log));
     assert_eq!(told, ["left expects a d", "right expects b", "left expects a c d"]);
 }

@@ -99,6 +99,11 @@ impl Bundle {
         Ok(Self(staging))
     }
 
+    /// Returns the directory that it was unpacked to, which is removed when dropped.
+    pub(super) fn into_staging(self) -> Staging {
+        self.0
+    }
+
     /// Returns the folder in it that holds the manifest: its root, or the only folder there.
     #[expect(clippy::disallowed_methods, reason = "it was unpacked into a private folder")]
     pub(crate) fn folder(&self) -> io::Result<Option<PathBuf>> {

@@ -10,6 +10,7 @@ mod schema;
 pub(crate) mod secret;
 mod source;
 
+pub(crate) use crate::resource::{Manifest, ManifestSettings};
 pub(crate) use bundle::Bundle;
 pub(crate) use rule_files::RuleFiles;
 pub(crate) use schema::manifest_schema;
@@ -18,14 +19,7 @@ pub(crate) use source::{IN_A_FOLDER, Location, Unreadable};
 use reading::{Content, File, Reading, Way};
 use source::Origin;
 
-use std::{
-    path::{Path, PathBuf},
-    rc::Rc,
-    sync::Arc,
-};
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::{path::Path, sync::Arc};
 
 use crate::{
     document::{
@@ -36,38 +30,10 @@ use crate::{
     hiera::{self, LayerFile, Resolved, deep, set},
     host::{Host, input::Limits},
     nats::Nats,
-    resource::{Declaration, Resource},
+    resource::Declaration,
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
 };
-
-/// A manifest that is valid as a whole.
-pub(crate) struct Manifest {
-    /// The text, for messages about what is found later.
-    pub(crate) source: Source,
-    /// Where its relative paths start.
-    pub(crate) working_directory: PathBuf,
-    pub(crate) resources: Vec<Resource>,
-    pub(crate) settings: Settings,
-    /// What its late templates and conditions can see.
-    pub(crate) scope: Scope,
-    /// Keeps the files of bundles until the run is over.
-    _bundles: Vec<Bundle>,
-}
-
-/// What a manifest says about the run as a whole.
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub(crate) struct Settings {
-    /// Stop at the first failed resource.
-    pub(crate) fail_on_error: bool,
-    /// Printed before the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pre_message: Option<String>,
-    /// Printed after the run when nothing failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) post_message: Option<String>,
-}
 
 /// Why there is no manifest.
 pub(crate) enum LoadError {
@@ -154,21 +120,11 @@ pub(crate) fn load(
     reading.check_references();
     let resources = reading.resolve(first);
     let mut reviews: Vec<Review> = reading.files.iter_mut().flat_map(File::reviews).collect();
-    let bundles = reading.files.iter_mut().filter_map(|file| file.bundle.take()).collect();
-    let File { source, folder, content, .. } = reading.files.swap_remove(first);
-    let scope = content.as_ref().map(|content: &Content| &content.scope);
+    let scope = reading.files[first].content.as_ref().map(|content: &Content| &content.scope);
     let broken = scope.into_iter().flat_map(|scope| external.iter().map(move |one| one.reviews(scope)));
     reviews.extend(broken.flatten());
     reviews.extend(load_inputs.facts.take_reviews());
-    let manifest = content.map(|content| Manifest {
-        source: Rc::unwrap_or_clone(source),
-        working_directory: folder,
-        resources,
-        settings: content.settings,
-        scope: content.scope.for_turns(),
-        _bundles: bundles,
-    });
-    Loaded::of(manifest, reviews)
+    Loaded::of(reading.files[first].manifest(resources), reviews)
 }
 
 impl LoadInputs {
@@ -379,9 +335,9 @@ fn ccm_section(
     scope: &Scope,
     source: &Source,
     diagnostics: &mut Diagnostics,
-) -> (Option<Node>, Settings) {
+) -> (Option<Node>, ManifestSettings) {
     let ccm = entries.iter_mut().find(|entry| entry.key == "ccm").map(|entry| &mut entry.value.value);
-    let Some(Value::Map(ccm)) = ccm else { return (None, Settings::default()) };
+    let Some(Value::Map(ccm)) = ccm else { return (None, ManifestSettings::default()) };
     let mut rest = Vec::new();
     for entry in ccm.iter_mut().filter(|entry| entry.key != "resources") {
         if entry.key.ends_with("_message") {
@@ -394,8 +350,8 @@ fn ccm_section(
     (resources, settings(rest, diagnostics))
 }
 
-fn settings(entries: Vec<Entry>, diagnostics: &mut Diagnostics) -> Settings {
-    let known = crate::vocabulary::schema::keys::<Settings>();
+fn settings(entries: Vec<Entry>, diagnostics: &mut Diagnostics) -> ManifestSettings {
+    let known = crate::vocabulary::schema::keys::<ManifestSettings>();
     let mut map = Vec::new();
     for entry in entries {
         if known.contains(&entry.key.as_str()) {
@@ -426,7 +382,7 @@ fn settings(entries: Vec<Entry>, diagnostics: &mut Diagnostics) -> Settings {
     for entry in &map {
         let span = entry.value.span;
         let alone = Node { value: Value::Map(vec![entry.clone()]), span };
-        if let Err(error) = from_node::<Settings>(&alone) {
+        if let Err(error) = from_node::<ManifestSettings>(&alone) {
             let message = format!("ccm.{}: {}", entry.key, error.message);
             diagnostics.push(Diagnostic::error("invalid-setting", message).at(error.span.unwrap_or(span)));
         }

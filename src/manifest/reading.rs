@@ -1,4 +1,4 @@
-//! A manifest and those inside it, read together: all problems of all of them are told at once, each in its file.
+//! A manifest and those that it includes, read together: all problems of all of them are told at once, each in its file.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    External, LoadError, LoadInputs, Settings,
+    External, LoadError, LoadInputs,
     bundle::Bundle,
     ccm_section, check_sections, combine,
     entries::{self, Declared, Read, Told},
@@ -25,7 +25,7 @@ use crate::{
         input::{self, InputError},
         look,
     },
-    resource::{Child, Completeness, Declaration, Management, Resource},
+    resource::{Completeness, Declaration, Management, Manifest, ManifestSettings, Resource, Task},
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
     vocabulary::{RunMode, has_scheme},
@@ -73,16 +73,16 @@ enum Syntax {
 /// What a manifest says, as far as it can be told in spite of its problems.
 pub(super) struct Content {
     pub(super) scope: Scope,
-    pub(super) settings: Settings,
+    settings: ManifestSettings,
     items: Vec<Item>,
     told: Vec<Told>,
     findings: Findings,
 }
 
-/// A resource, and the manifest that it stands for.
+/// A resource, and the manifest that it includes.
 struct Item {
     declared: Declared,
-    child: Option<usize>,
+    included: Option<usize>,
 }
 
 /// How a manifest comes to be read.
@@ -141,8 +141,8 @@ impl Reading<'_> {
             Some((scope, settings, Read { declared, told, findings })) => {
                 let mut content = Content { scope, settings, items: Vec::new(), told, findings };
                 for declared in declared {
-                    let child = self.child(&declared, place, &mut content, provenance, way)?;
-                    content.items.push(Item { declared, child });
+                    let included = self.included(&declared, place, &mut content, provenance, way)?;
+                    content.items.push(Item { declared, included });
                 }
                 Some(content)
             }
@@ -162,7 +162,7 @@ impl Reading<'_> {
         scope: &Scope,
         way: &Way,
         diagnostics: &mut Diagnostics,
-    ) -> Result<Option<(Scope, Settings, Read)>, LoadError> {
+    ) -> Result<Option<(Scope, ManifestSettings, Read)>, LoadError> {
         let source = origin.source;
         let for_data = scope.for_data(origin.provenance);
         let own = match root.as_map() {
@@ -187,7 +187,7 @@ impl Reading<'_> {
         let whole = root.span;
         let (list, settings) = match &mut root.value {
             Value::Map(entries) => ccm_section(entries, &scope, source, diagnostics),
-            _ => (Some(std::mem::replace(root, Node::null(whole))), Settings::default()),
+            _ => (Some(std::mem::replace(root, Node::null(whole))), ManifestSettings::default()),
         };
         let read = match list {
             Some(list) => entries::read(list, &scope, source, diagnostics),
@@ -199,8 +199,8 @@ impl Reading<'_> {
         Ok(Some((scope, settings, read)))
     }
 
-    /// Reads the manifest that a resource stands for, if it is one.
-    fn child(
+    /// Reads the manifest that a resource includes, if it includes one.
+    fn included(
         &mut self,
         declared: &Declared,
         parent: usize,
@@ -325,9 +325,9 @@ impl Reading<'_> {
             (std::mem::take(items), std::mem::take(told), std::mem::take(findings));
         let mut resources = Vec::with_capacity(items.len());
         let mut rule_files = RuleFiles::default();
-        for Item { declared, child } in items {
+        for Item { declared, included } in items {
             let resource = entries::resolve(&declared, &told, &mut findings);
-            let child = child.and_then(|child| self.build(child, &declared.declaration));
+            let included = included.and_then(|file| self.build(file, &declared.declaration));
             if let Some(mut resource) = resource {
                 if let (APPLY, Management::Off(reason)) =
                     (resource.kind.name(), declared.declaration.management)
@@ -337,7 +337,7 @@ impl Reading<'_> {
                 findings.extend(&declared, resource.problems_beside(&folder, &scope));
                 let checks = property(&declared.declaration, "health_checks");
                 findings.extend(&declared, rule_files.check(&resource, checks, &folder));
-                resource.child = child.map(Box::new);
+                resource.included = included.map(Box::new);
                 resources.push(resource);
             }
         }
@@ -347,25 +347,31 @@ impl Reading<'_> {
         resources
     }
 
-    fn build(&mut self, file: usize, declaration: &Declaration) -> Option<Child> {
+    /// Returns the manifest that a resource includes.
+    fn build(&mut self, file: usize, declaration: &Declaration) -> Option<Manifest> {
         let resources = self.resolve(file);
         let is_set = |key| property(declaration, key).and_then(|node| from_node(node).ok()).unwrap_or(false);
-        let (noop, health_check_only) = (is_set("noop"), is_set("health_check_only"));
-        let File { source, folder, content, .. } = &mut self.files[file];
-        let content = content.take()?;
-        Some(Child {
-            resources,
-            source: source.as_ref().clone(),
-            working_directory: folder.clone(),
-            scope: content.scope.for_turns(),
-            fail_on_error: content.settings.fail_on_error,
-            mode: if noop { RunMode::Noop } else { RunMode::Real },
-            health_check_only,
-        })
+        let mut manifest = self.files[file].manifest(resources)?;
+        if is_set("noop") {
+            manifest.mode = RunMode::Noop;
+        }
+        if is_set("health_check_only") {
+            manifest.task = Task::Monitor;
+        }
+        Some(manifest)
     }
 }
 
 impl File {
+    /// Returns the manifest with these resources, unless the file is none.
+    pub(super) fn manifest(&mut self, resources: Vec<Resource>) -> Option<Manifest> {
+        let content = self.content.take()?;
+        let (source, scope) = (self.source.as_ref().clone(), content.scope.for_turns());
+        let manifest = Manifest::of(resources, source, self.folder.clone(), scope);
+        let bundles = self.bundle.take().map(Bundle::into_staging).into_iter().collect();
+        Some(Manifest { _bundles: bundles, ..manifest.with_settings(content.settings) })
+    }
+
     /// Returns what was found in it, in the written order, and in the files that it names.
     pub(super) fn reviews(&mut self) -> Vec<Review> {
         let is_well = self.syntax == Syntax::Clean && self.diagnostics.is_empty();
@@ -390,8 +396,8 @@ fn order_of(files: &[File], file: usize, within: &[usize], order: &mut Vec<(usiz
     for (place, item) in items.enumerate() {
         let index = order.len();
         order.push((file, place, within.to_vec()));
-        if let Some(child) = item.child {
-            order_of(files, child, &[within, &[index]].concat(), order);
+        if let Some(included) = item.included {
+            order_of(files, included, &[within, &[index]].concat(), order);
         }
     }
 }

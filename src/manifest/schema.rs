@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Settings, repetition::KEY as FOR_EACH};
+use super::{ManifestSettings, repetition::KEY as FOR_EACH};
 use crate::{
     document::{Source, parse, to_value},
     resource::{AnyType, declaration_schema},
@@ -105,7 +105,7 @@ fn for_each() -> Value {
 }
 
 fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<String, Value> {
-    let mut ccm = inlined::<Settings>().clone().to_value();
+    let mut ccm = inlined::<ManifestSettings>().clone().to_value();
     properties_of(&mut ccm).for_each(|(_, setting)| allow_templates(setting));
     ccm["properties"]["resources"] = resources.clone();
     let maps = json!({ "type": "object" });

@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     Error, History, Managed, ManagedPaths, Resource, Trigger,
-    child::flattened,
     effects::AccountLeft,
+    manifest::flattened,
     prediction::{AccountKind, Prediction},
 };
 use crate::{

@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Map, Value as Json};
 
 use super::{
-    AnyProperties, AnyType, Child, Common, Error, Warning,
+    AnyProperties, AnyType, Common, Error, Manifest, Warning,
     common::REGISTRATIONS,
     expansion::{Management, Secrecy},
     faults::{Faults, named, unknown_provider},
@@ -58,7 +58,7 @@ pub(crate) struct Resource {
     pub(super) element: Option<Element>,
     pub(super) places: Places,
     /// The manifest that it stands for, where it does.
-    pub(crate) child: Option<Box<Child>>,
+    pub(crate) included: Option<Box<Manifest>>,
     /// Why its included manifest was not loaded, if `control` excludes it.
     pub(crate) switched_off: Option<&'static str>,
 }
@@ -175,7 +175,7 @@ impl Declaration {
             late_checks: late_checks.map(Box::new),
             element,
             places,
-            child: None,
+            included: None,
             switched_off: None,
         })
     }

@@ -7,7 +7,6 @@
 //! is its help text, its schema description and its entry in the manual.
 
 mod abilities;
-mod child;
 mod common;
 mod context;
 mod declaration;
@@ -20,6 +19,7 @@ mod faults;
 mod file_help;
 mod health_checks;
 mod managed;
+mod manifest;
 #[cfg(test)]
 mod manual;
 mod prediction;
@@ -38,7 +38,6 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 pub(crate) use abilities::{Grouping, Preparation, ReadAhead, Survey};
-pub(crate) use child::{Child, ChildCounts, ChildState, flattened};
 pub(crate) use common::Common;
 pub(crate) use context::Context;
 pub(crate) use declaration::{Completeness, Declaration, Resource};
@@ -53,6 +52,7 @@ pub(crate) use expansion::{Expansion, Management};
 pub(crate) use file_help::file_help;
 pub(crate) use health_checks::SECRET as SECRET_IN_CHECKS;
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
+pub(crate) use manifest::{ChildCounts, ChildState, Manifest, ManifestSettings, OnFailure, Task, flattened};
 #[cfg(test)]
 pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};

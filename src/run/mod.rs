@@ -25,9 +25,9 @@ pub(crate) use environment::Environment;
 pub(crate) use machine::{Machine, Notices};
 
 use crate::{
-    engine::{Engine, Exclusion, Finished, Observer, Site, Task},
+    engine::{Engine, Exclusion, Finished, Observer, Selected, Task},
     host::process::{Recovered, close_inherited},
-    resource::flattened,
+    resource::{Manifest, flattened},
     session::Session,
     state::{Held, Patience, RefreshStore, RunLock, StateDirectory, StateError},
 };
@@ -73,20 +73,25 @@ impl<'r, 'm> Run<'r, 'm> {
         Ok(Self { machine, engine, _lock: lock })
     }
 
-    /// Applies manifests, one after the other.
-    pub(crate) fn apply(&mut self, sites: &[Site], observer: &mut dyn Observer) -> Finished {
+    /// Applies the selected resources of manifests, one manifest after the other.
+    pub(crate) fn apply(
+        &mut self,
+        manifests: &[(&Manifest, &Selected)],
+        observer: &mut dyn Observer,
+    ) -> Finished {
         let Machine { state, notices, .. } = self.machine;
         let settings = self.engine.settings();
         let is_whole = matches!(settings.exclusion, Exclusion::WholeRun(_));
         let is_scripted = self.engine.session().name().is_some();
-        let refresh_store = |site: &Site| {
-            let subscribes =
-                || flattened(site.resources).iter().any(|resource| !resource.common.subscribe.is_empty());
+        let refresh_store = |manifest: &Manifest| {
+            let subscribes = || {
+                flattened(&manifest.resources).iter().any(|resource| !resource.common.subscribe.is_empty())
+            };
             // One resource on its own that subscribes to nothing does not read the journal.
             let is_needed = settings.task == Task::Apply && (is_whole || is_scripted || subscribes());
             is_needed.then(|| refresh_store(&state.directory, &**notices))
         };
-        self.engine.apply_all(sites, refresh_store, observer)
+        self.engine.apply_all(manifests, refresh_store, observer)
     }
 
     pub(crate) fn session(&self) -> &Session {

@@ -112,32 +112,13 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-/// Applies the resources, and returns what is told of them.
-fn events(resources: &[Resource], folder: &Path, read_ahead: ReadAhead) -> Vec<Value> {
+/// Applies a manifest, and returns what is told of them.
+fn events(manifest: &Manifest, read_ahead: ReadAhead) -> Vec<Value> {
     let (host, state) = (host(), LocalState::at(StateDirectory::nowhere()));
-    let (source, scope) = (Source { name: String::new(), text: String::new() }, scope());
-    let (mode, exclusion) = (RunMode::Real, Exclusion::WholeRun(Patience::Wait));
-    let task = Task::Apply;
     let registrations = Registrations::Unwanted;
-    let settings = Settings {
-        mode,
-        diffs: Diffs::Wanted,
-        detail: Detail::Whole,
-        exclusion,
-        read_ahead,
-        registrations,
-        task,
-    };
+    let settings = Settings { read_ahead, registrations, ..settings(RunMode::Real) };
     let mut engine = Engine::new(&host, &state, settings, Session::begin());
-    let site = Site {
-        resources,
-        source: &source,
-        working_directory: folder,
-        scope: &scope,
-        on_failure: OnFailure::Continue,
-        selected: &Selected::default(),
-    };
-    engine.apply(site, None, &mut Nobody);
+    engine.apply(manifest, &Selected::default(), None, &mut Nobody);
     engine.session().events().iter().map(told).collect()
 }
 
@@ -182,12 +163,13 @@ fn gives_the_same(case: u64, folder: &Path) {
     let mut wishes = Dice(dice().0 ^ 0x5DEE_CE66);
     let count = 4 + wishes.roll(14);
     let kinds = if case.is_multiple_of(8) { 16 } else { 15 };
-    let resources: Vec<Resource> = (0..count).filter_map(|_| resource(folder, kinds, &mut wishes)).collect();
+    let resources = (0..count).filter_map(|_| resource(folder, kinds, &mut wishes)).collect();
+    let manifest = manifest(resources, folder);
     let read_ahead = if case.is_multiple_of(3) { WARY } else { EAGER };
     let [in_turn, ahead] = [ReadAhead::None, read_ahead].map(|read_ahead| {
         prepare(folder, &mut dice());
         // Twice: most of the second run is as it should be.
-        let events = [(); 2].map(|()| events(&resources, folder, read_ahead));
+        let events = [(); 2].map(|()| events(&manifest, read_ahead));
         (events, tree(folder))
     });
     assert_eq!(ahead, in_turn, "CCM_CASE={case}");

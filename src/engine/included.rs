@@ -1,26 +1,29 @@
-//! Manifests inside manifests: their resources take their turns in the place of one resource.
+//! Included manifests: their resources take their turns in the place of one resource.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, collections::HashSet, rc::Rc, slice};
 
-use super::{Observer, OnFailure, Outcome, Reason, Report, Run, RunMode, Site, Task};
+use super::{Observer, Outcome, Reason, Report, Run, RunMode, Selected, Settings};
 use crate::{
-    resource::{AnyState, Child, ChildCounts, ChildState, Error, Prediction, Resource},
+    resource::{AnyState, ChildCounts, ChildState, Error, Manifest, Prediction, Resource, flattened},
     session::Event,
     template::Scope,
+    vocabulary::Reference,
 };
 
 /// A manifest whose resources take their turns.
 pub(super) struct Place<'a> {
-    pub(super) site: Site<'a>,
+    pub(super) manifest: &'a Manifest,
+    pub(super) selected: &'a Selected,
+    /// The manifest's scope, with the prediction.
     pub(super) scope: Scope,
-    pub(super) mode: RunMode,
-    pub(super) task: Task,
+    /// The settings of the run, as far as the manifest and those around it do not restrict them.
+    pub(super) settings: Settings,
     pub(super) prediction: Rc<RefCell<Prediction>>,
     /// The resources that it is part of, from the outside in.
     pub(super) within: Vec<&'a Resource>,
 }
 
-/// Why the resources of a child were passed over.
+/// Why the resources of an included manifest were passed over.
 pub(super) enum PassedOver {
     Excluded(&'static str),
     /// These failed or were skipped.
@@ -28,15 +31,15 @@ pub(super) enum PassedOver {
 }
 
 impl<'a, 'h: 'a> Run<'a, 'h> {
-    /// Lets the resources of a child take their turns, and returns what became of them.
-    pub(super) fn apply_child(
+    /// Lets the resources of an included manifest take their turns, and returns the result.
+    pub(super) fn apply_included(
         &mut self,
         place: &Place<'a>,
         resource: &'a Resource,
-        child: &'a Child,
+        included: &'a Manifest,
         observer: &mut dyn Observer,
     ) -> Outcome {
-        let inner = inside(place, resource, child);
+        let inner = inside(place, resource, included);
         let before = self.engine.session.events().len();
         let stopped = self.take_turns(&inner, observer);
         let mut errors = Vec::new();
@@ -53,7 +56,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                     PassedOver::Unmet(vec![resource.to_string()])
                 }
             };
-            self.pass_over(&inner, &child.resources[first..], &why, observer);
+            self.pass_over(&inner, &included.resources[first..], &why, observer);
         }
         let counts = counts(&self.engine.session.events()[before..], resource.kind.name());
         let ChildCounts { resources, changed, failed } = counts;
@@ -68,16 +71,16 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         }
     }
 
-    /// Records of the resources of a child that none of them had a turn.
-    pub(super) fn pass_over_child(
+    /// Records that no resource of an included manifest had a turn.
+    pub(super) fn pass_over_included(
         &mut self,
         place: &Place<'a>,
         resource: &'a Resource,
         why: &PassedOver,
         observer: &mut dyn Observer,
     ) {
-        if let Some(child) = resource.child.as_deref() {
-            self.pass_over(&inside(place, resource, child), &child.resources, why, observer);
+        if let Some(included) = resource.included.as_deref() {
+            self.pass_over(&inside(place, resource, included), &included.resources, why, observer);
         }
     }
 
@@ -89,9 +92,9 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         observer: &mut dyn Observer,
     ) {
         for resource in resources {
-            self.pass_over_child(place, resource, why, observer);
-            let detail = self.engine.settings.detail;
-            let mut event = Event::of(resource, place.mode, detail, &mut self.engine.session);
+            self.pass_over_included(place, resource, why, observer);
+            let Settings { mode, detail, .. } = place.settings;
+            let mut event = Event::of(resource, mode, detail, &mut self.engine.session);
             event.skipped = true;
             let excluded = match why {
                 PassedOver::Excluded(reason) => {
@@ -109,7 +112,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             observer.begun(resource);
             observer.finished(&Report {
                 resource,
-                source: place.site.source,
+                source: &place.manifest.source,
                 depth: place.within.len(),
                 event,
                 summary: None,
@@ -125,47 +128,47 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     }
 }
 
-fn inside<'a>(place: &Place<'a>, resource: &'a Resource, child: &'a Child) -> Place<'a> {
-    let mode = stronger(place.mode, child.mode);
-    // What is only looked at will not happen, in a real run or in a dry one: nobody outside of it builds on that.
-    let is_apart =
-        only_looks(child) && !place.within.iter().any(|outer| outer.child.as_deref().is_some_and(only_looks));
+fn inside<'a>(place: &Place<'a>, resource: &'a Resource, manifest: &'a Manifest) -> Place<'a> {
+    // What is only predicted in it will not happen, in a real run or in a dry one: nothing outside of it builds on that.
+    let is_apart = only_predicts(manifest)
+        && !place.within.iter().any(|outer| outer.included.as_deref().is_some_and(only_predicts));
     let prediction = if is_apart {
         Rc::new(RefCell::new(place.prediction.borrow().clone()))
     } else {
         Rc::clone(&place.prediction)
     };
-    let on_failure = if child.fail_on_error { OnFailure::Stop } else { OnFailure::Continue };
-    let site = Site {
-        resources: &child.resources,
-        source: &child.source,
-        working_directory: &child.working_directory,
-        scope: &child.scope,
-        on_failure,
-        selected: place.site.selected,
-    };
     let mut within = place.within.clone();
     within.push(resource);
-    let scope = child.scope.with_prediction(Rc::clone(&prediction) as Rc<_>);
-    Place { site, scope, mode, task: task_of(place, Some(child)), prediction, within }
+    Place {
+        manifest,
+        selected: place.selected,
+        scope: manifest.scope.with_prediction(Rc::clone(&prediction) as Rc<_>),
+        settings: place.settings.within(manifest),
+        prediction,
+        within,
+    }
 }
 
-/// What is done with a resource, and with what is inside it.
-pub(super) fn task_of(place: &Place, child: Option<&Child>) -> Task {
-    if child.is_some_and(|child| child.health_check_only) { Task::Monitor } else { place.task }
+/// Returns whether a real run does not change anything in a manifest either.
+fn only_predicts(manifest: &Manifest) -> bool {
+    manifest.mode == RunMode::Noop
 }
 
-/// Whether a real run changes nothing in it either.
-fn only_looks(child: &Child) -> bool {
-    child.mode == RunMode::Noop
+/// Returns the resources that even a real run does not change: the manifests included with `noop`, and what is in them.
+pub(super) fn dry_run_only(resources: &[Resource]) -> HashSet<Reference> {
+    let mut found = HashSet::new();
+    for resource in resources {
+        let Some(included) = resource.included.as_deref() else { continue };
+        if only_predicts(included) {
+            found.extend(flattened(slice::from_ref(resource)).into_iter().map(Resource::reference));
+        } else {
+            found.extend(dry_run_only(&included.resources));
+        }
+    }
+    found
 }
 
-/// The mode that changes less.
-pub(super) fn stronger(one: RunMode, other: RunMode) -> RunMode {
-    if one == RunMode::Noop { one } else { other }
-}
-
-/// What became of the resources of a child; those that are children themselves count by their own.
+/// Returns the result of the resources of an included manifest. Manifests that it includes count by their resources.
 fn counts(events: &[Event], kind: &str) -> ChildCounts {
     let mut counts = ChildCounts::default();
     for event in events.iter().filter(|event| event.kind != kind) {
