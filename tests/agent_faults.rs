@@ -4,7 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -298,4 +298,49 @@ fn an_object_whose_parts_are_gone_is_told_and_the_next_one_is_taken() {
         busy() - before < 10
     });
     assert_eq!(agent.end().0, Some(0));
+}
+
+#[test]
+fn content_that_crashes_the_agent_twice_is_set_aside_and_everything_else_is_applied() {
+    // The agent can use this much address space: the second version of the bundle needs more when it is loaded.
+    const SPACE: &str = "--as=1500000000";
+    let world = World::new();
+    let bundle = |content: &str, rest: &str| {
+        let folder = world.base().join("site");
+        fs::create_dir_all(&folder).unwrap();
+        let text = format!("{}{rest}", manifest(&world, content).trim_start());
+        fs::write(folder.join("manifest.yaml"), text).unwrap();
+        world.ccm(["bundle", "build", "site", "-o", "site.tar.gz"]).run().exits(0);
+        fs::read(world.base().join("site.tar.gz")).unwrap()
+    };
+    let served = Arc::new(Mutex::new(bundle("one", "")));
+    let current = Arc::clone(&served);
+    let server = Server::start(move |_| Reply::body(current.lock().unwrap().clone()));
+    let local = world.fill("- file:\n    - $W/local: { content: kept, $OWN, mode: '0644' }\n");
+    fs::write(world.base().join("local.yaml"), local).unwrap();
+    let config = format!(
+        "manifests: ['{}', local.yaml]\ninterval: 1h\npoll: 200ms\nsplay: 0s\n",
+        server.url("/site.tar.gz")
+    );
+    fs::write(world.base().join("agent.yaml"), config).unwrap();
+    let start = || Agent::start_under(&world, &["prlimit", SPACE]);
+    let agent = start();
+    agent.makes("a", "one");
+    // A list of 20 million items: small as a bundle, and as a document below the limit.
+    *served.lock().unwrap() = bundle("two", &format!("- x: [{}]\n", "1,".repeat(20_000_000)));
+    agent.dies();
+    start().dies();
+    fs::write(world.path("a"), "drift").unwrap();
+    fs::write(world.path("local"), "drift").unwrap();
+    let agent = start();
+    agent.makes("a", "one");
+    agent.makes("local", "kept");
+    agent.until("the reason", || {
+        let manifest = &agent.status()["manifests"][0];
+        let problem = manifest["problem"].as_str().unwrap_or_default();
+        manifest["stale"] == true && problem == "the agent crashed 2 times while it loaded this content"
+    });
+    *served.lock().unwrap() = bundle("three", "");
+    agent.makes("a", "three");
+    agent.tells("/manifests/0/stale", false);
 }

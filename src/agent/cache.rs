@@ -21,6 +21,12 @@ use crate::{
 
 const RECORD: &str = "record.json";
 const CONTENT: &str = "content-";
+const LOADING: &str = "loading.json";
+
+/// After so many loads that ended the agent, content is not loaded again.
+const MOST_CRASHES: u32 = 2;
+/// How many contents of a source have their crashes recorded.
+const MOST_RECORDED: usize = 16;
 
 /// The folder of one source.
 pub(crate) struct Shelf {
@@ -38,6 +44,29 @@ pub(crate) struct Record {
     pub(crate) good: Option<Good>,
     /// What was refused last.
     pub(crate) refused: Option<Refused>,
+}
+
+/// The loads that began and did not end, by the digest of the content.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Begun {
+    /// The version of ccm: another one might load the content.
+    version: String,
+    loads: Vec<(String, u32)>,
+}
+
+/// Content that is being loaded. If the agent aborts, the record of it stays.
+#[must_use]
+pub(crate) struct Loading<'s> {
+    shelf: &'s Shelf,
+    digest: String,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.shelf.record_load(&self.digest, |_| 0);
+        }
+    }
 }
 
 /// Content that passed.
@@ -148,6 +177,47 @@ impl Shelf {
             return Ok(());
         }
         self.write(Record { refused: None, ..self.record.clone() })
+    }
+
+    /// Records that loading content begins, until the returned value is dropped.
+    pub(crate) fn begin_loading(&self, digest: &str) -> Loading<'_> {
+        self.record_load(digest, |crashes| crashes + 1);
+        Loading { shelf: self, digest: digest.to_owned() }
+    }
+
+    /// Returns why content must not be loaded: it has ended the agent again and again.
+    pub(crate) fn crashes(&self, digest: &str) -> Option<String> {
+        let begun = self.begun();
+        let (_, crashes) = begun.loads.iter().find(|(known, _)| known == digest)?;
+        (*crashes >= MOST_CRASHES)
+            .then(|| format!("the agent crashed {crashes} times while it loaded this content"))
+    }
+
+    fn begun(&self) -> Begun {
+        let file = self.folder.open_file(LOADING).ok().flatten();
+        let begun: Option<Begun> = file.and_then(|file| serde_json::from_reader(file).ok());
+        let version = env!("CARGO_PKG_VERSION");
+        begun
+            .filter(|begun| begun.version == version)
+            .unwrap_or_else(|| Begun { version: version.to_owned(), loads: Vec::new() })
+    }
+
+    /// Changes the number of loads that did not end. An abort does not lose what the kernel has, so nothing is synced; if the
+    /// record cannot be written, only this protection is missing.
+    fn record_load(&self, digest: &str, change: impl FnOnce(u32) -> u32) {
+        let mut begun = self.begun();
+        let known = begun.loads.iter().position(|(known, _)| known == digest);
+        let crashes = change(known.map_or(0, |at| begun.loads.remove(at).1));
+        if crashes > 0 {
+            begun.loads.push((digest.to_owned(), crashes));
+        }
+        let oldest = begun.loads.len().saturating_sub(MOST_RECORDED);
+        begun.loads.drain(..oldest);
+        let _ = if begun.loads.is_empty() {
+            self.folder.remove(LOADING.as_ref())
+        } else {
+            self.folder.replace_unsynced(LOADING, &serde_json::to_vec(&begun).unwrap_or_default())
+        };
     }
 
     /// Removes content that is neither in force nor among `kept`.

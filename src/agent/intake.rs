@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Display,
     io,
     path::{Path, PathBuf},
 };
@@ -13,7 +14,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    cache::{Refused, Shelf, Stored},
+    cache::{Loading, Refused, Shelf, Stored},
     config::Config,
     content::{Content, archive_format},
     log::Log,
@@ -71,6 +72,8 @@ pub(crate) struct Slot {
     pub(crate) refused: Option<String>,
     /// Why the last good content is not used: its signature is missing or no longer valid.
     unverified: Option<String>,
+    /// Why the last good content is not loaded: it crashed the agent.
+    set_aside: Option<String>,
 }
 
 /// Content that is not in force yet, or was refused.
@@ -123,8 +126,15 @@ impl Intake {
                 away: None,
                 refused: shelf.record().refused.as_ref().map(|refused| refused.reason.clone()),
                 unverified: None,
+                set_aside: shelf.record().good.as_ref().and_then(|good| shelf.crashes(&good.digest)),
                 shelf,
             };
+            if let Some(reason) = &slot.set_aside {
+                let effect = "nothing of this source is applied until its content changes";
+                let fields: [(&str, &dyn Display); 3] =
+                    [("source", &slot.address), ("error", reason), ("effect", &effect)];
+                workshop.log.error("cached content is set aside", &fields);
+            }
             match signers.as_ref().filter(|_| !address.is_local()) {
                 Some(signers) => drop(slot.verify_again(&signers.path, workshop)),
                 None => slot.restore(workshop),
@@ -265,16 +275,22 @@ impl Intake {
     /// Checks that data can be loaded, and that every manifest which loads with the old data loads with the new, in its
     /// old form or its new one.
     fn fits(&self, new: &Location, old: Option<&Location>, judge: &dyn Judge) -> Result<(), String> {
+        let data = &self.slots[0];
+        let loading = data.loading_candidate();
         judge.data(new)?;
+        drop(loading);
         if old.is_none() {
             return Ok(());
         }
         for (_, slot) in self.manifests() {
             let Some(in_force) = slot.location(judge.limit()) else { continue };
-            let waiting = slot.candidate_location(judge.limit());
-            if waiting.is_some_and(|waiting| judge.manifest(&waiting, Some(new)).is_ok()) {
-                continue;
+            if let Some(waiting) = slot.candidate_location(judge.limit()) {
+                let _loading = slot.loading_candidate();
+                if judge.manifest(&waiting, Some(new)).is_ok() {
+                    continue;
+                }
             }
+            let _loading = data.loading_candidate();
             if let Err(reason) = judge.manifest(&in_force, Some(new))
                 && judge.manifest(&in_force, old).is_ok()
             {
@@ -294,7 +310,10 @@ impl Intake {
         let manifests = self.slots.iter_mut().filter(|slot| slot.purpose == Purpose::Manifest);
         for (number, slot) in manifests.enumerate() {
             let Some(waiting) = slot.candidate_location(judge.limit()) else { continue };
-            match judge.manifest(&waiting, data) {
+            let loading = slot.loading_candidate();
+            let judged = judge.manifest(&waiting, data);
+            drop(loading);
+            match judged {
                 Ok(()) => {
                     if slot.accept(log) {
                         taken.insert(number);
@@ -374,6 +393,9 @@ impl Slot {
 
     /// Takes in force what the cache holds.
     fn restore(&mut self, workshop: Workshop) {
+        if self.set_aside.is_some() {
+            return;
+        }
         let Some((file, _)) = self.shelf.good() else { return };
         match Content::open(&self.address, self.purpose, &file, workshop.machine) {
             Ok(content) => self.in_force = Some(content),
@@ -397,7 +419,7 @@ impl Slot {
 
     /// Returns why the source is stale.
     pub(crate) fn problem(&self) -> Option<&String> {
-        self.unverified.as_ref().or(self.refused.as_ref()).or(self.away.as_ref())
+        self.set_aside.as_ref().or(self.unverified.as_ref()).or(self.refused.as_ref()).or(self.away.as_ref())
     }
 
     pub(crate) fn digest(&self) -> Option<&str> {
@@ -406,6 +428,16 @@ impl Slot {
 
     pub(crate) fn fetched(&self) -> Option<Timestamp> {
         self.shelf.record().good.as_ref().map(|good| good.fetched)
+    }
+
+    /// Records that the current content is being loaded.
+    pub(crate) fn loading(&self) -> Option<Loading<'_>> {
+        self.digest().map(|digest| self.shelf.begin_loading(digest))
+    }
+
+    /// Records that the content that waits is being loaded.
+    fn loading_candidate(&self) -> Option<Loading<'_>> {
+        self.candidate.as_ref().map(|candidate| self.shelf.begin_loading(&candidate.stored.digest))
     }
 
     /// Returns where the content in force can be loaded from.
@@ -449,6 +481,11 @@ impl Slot {
                     return;
                 }
                 let (digest, version) = (arrival.digest.clone(), arrival.version.clone());
+                if let Some(reason) = self.shelf.crashes(&digest) {
+                    self.candidate = None;
+                    self.remember_refused(Refused { digest, version, reason }, log);
+                    return;
+                }
                 match self.prepare(*arrival, signers, workshop) {
                     Ok(candidate) => self.candidate = Some(candidate),
                     Err(Unusable::Bad(reason)) => {
@@ -538,6 +575,7 @@ impl Slot {
                 self.in_force = Some(content);
                 self.refused = None;
                 self.unverified = None;
+                self.set_aside = None;
                 true
             }
             Err(error) => {

@@ -233,7 +233,10 @@ impl Round<'_> {
                 continue;
             };
             let started = Instant::now();
-            match self.load_one(&location, &inputs) {
+            let loading = slot.loading();
+            let loaded = self.load_one(&location, &inputs);
+            drop(loading);
+            match loaded {
                 Ok(Loaded { value: manifest, warnings }) => {
                     for problem in warnings.iter().flat_map(told) {
                         self.log.debug("warning", &[("source", &slot.address), ("problem", &problem)]);

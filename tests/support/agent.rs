@@ -137,6 +137,20 @@ impl<'w> Agent<'w> {
         self.until(&format!("{pointer} = {expected}"), || self.status().pointer(pointer) == Some(&expected));
     }
 
+    /// Waits until it has crashed.
+    #[track_caller]
+    pub(crate) fn dies(mut self) {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                assert_eq!(status.code(), None, "a crash is no exit\n{}", self.log());
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "the agent does not crash\n{}", self.log());
+            pause(begun);
+        }
+    }
+
     /// Asks it to end, and gives its exit code and what it logged.
     #[track_caller]
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
