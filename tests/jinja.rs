@@ -128,3 +128,99 @@ ccm: { resources: [] }
     );
     world.validate().exits(2).complains("cannot be used in data");
 }
+
+/// Templates that took gigabytes or overflowed the stack, and the reason of the refusal.
+#[test]
+fn templates_that_need_too_much_memory_or_stack_fail_with_a_reason() {
+    let double = |grow: &str| {
+        format!(
+            "{{% set ns = namespace(x='xxxxxxxxxxxxxxxx') %}}{{% for i in range(40) %}}{{% set ns.x = {grow} %}}{{% endfor %}}done"
+        )
+    };
+    let deep = |grow: &str| {
+        format!(
+            "{{% set ns = namespace(x=[1]) %}}{{% for i in range(90000) %}}{{% set ns.x = {grow} %}}{{% endfor %}}done"
+        )
+    };
+    let lines = "'x\n'*100000";
+    let mut wrong = Vec::new();
+    let (text, list, depth, operators) =
+        ("a text of more than", "a list of more than", "deep", "operators in a row");
+    for (template, expected) in [
+        (format!("{{{{ 1{} }}}}", "+1".repeat(40_000)), operators),
+        (format!("{{{{ Data.port{} }}}}", "|abs".repeat(40_000)), operators),
+        (format!("{{{{ Data{} }}}}", ".x".repeat(40_000)), operators),
+        (format!("{{% if {} 1 %}}{{% endif %}}", "not ".repeat(40_000)), operators),
+        (format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(40_000)), "`elif`"),
+        (double("ns.x ~ ns.x"), text),
+        (double("ns.x + ns.x"), text),
+        (double("ns.x * 2"), text),
+        (double("ns.x|replace('x', 'xx')"), text),
+        (double("[ns.x, ns.x]"), list),
+        (double("(ns.x, ns.x)|join"), text),
+        (double("{'a': ns.x, 'b': ns.x}"), list),
+        (format!("{{{{ ({lines})|indent(1000000) }}}}"), text),
+        ("{{ [1]|batch(900000000, 0) }}".to_owned(), list),
+        ("{{ [1]|slice(900000000, 0) }}".to_owned(), list),
+        ("{{ 'x'|format }}{{ '%900000000d'|format(1) }}".to_owned(), "a width of more than"),
+        ("{{ ([0]*90000000)|list }}".to_owned(), list),
+        (deep("[ns.x]"), depth),
+        (deep("ns.x|batch(1)"), depth),
+        (deep("namespace(x=ns.x)"), depth),
+        (
+            "{% for i in range(100000) %}{{ 'x'*1000 }}{% endfor %}".to_owned(),
+            "the text is longer than",
+        ),
+        (
+            format!(
+                "{{% set page %}}{{% for i in range(90000) %}}{}{{% endfor %}}{{% endset %}}done",
+                "x".repeat(100_000)
+            ),
+            "bytes of memory",
+        ),
+        (
+            "{% set ns = namespace(all=[]) %}{% for i in range(90000) %}{% set ns.all = [('x' ~ i)*1000000, ns.all] %}{% endfor %}"
+                .to_owned(),
+            text,
+        ),
+        (
+            "{% macro m(x, n) %}{% if n %}{{ m(x ~ x, n - 1) }}{% endif %}{% endmacro %}{{ m('xxxxxxxx', 90) }}".to_owned(),
+            text,
+        ),
+        (format!("{{% raw %}}{{{{{{% endraw %}}{}", double("ns.x ~ ns.x")), text),
+        (format!("{{# {{{{ ' #}}{}", double("ns.x ~ ns.x")), text),
+    ] {
+        let (page, outcome) = render(&template);
+        let shown: String = template.chars().take(100).collect();
+        assert_eq!(page, None, "{shown}");
+        if !outcome.stderr.contains(expected) || ![1, 2].contains(&outcome.code) {
+            wrong.push(format!("{shown}: exit status {}: {}", outcome.code, outcome.stderr));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn measuring_values_changes_neither_the_output_nor_the_position_of_an_error() {
+    for (template, expected) in [
+        ("{% for a in [1, 2] -%}\n  {{ a }};\n{%- endfor %}", "1;2;"),
+        ("{% for a in [1, 2] %}\n{{ a }}\n{% endfor %}", "\n1\n\n2\n"),
+        ("{% for a, (b, c) in [(1, (2, 3))] %}{{ a }}{{ b }}{{ c }}{% endfor %}", "123"),
+        ("{% set a, b = 1, 2 %}{{ a + b * 2 }}{{ -a + 2 }}{{ 2 ** 3 }}", "518"),
+        ("{% set x = 'a' if Data.on else 'b' %}{{ x ~ 1 ~ 'c' }}", "a1c"),
+        ("{% set x | upper %}a{% endset %}{{ x }}", "A"),
+        ("{{ {'a': [1, 2]}['a'][1] }}{{ [3, 4][0] }}{{ ('a', 'b')[1] }}{{ 'ab'[0] }}", "23ba"),
+        ("{{ 1 in [1] and 2 not in [1] }}{{ 3 is odd and (4 is even) }}", "truetrue"),
+        ("{{ [1, 2, 3][1:]|join('-') }}{{ 'x-y'|split('-')|join }}{{ 'a'|indent(2, true) }}", "2-3xy  a"),
+        ("{% macro m(a, b=[1]) %}{{ a }}{{ b[0] }}{% endmacro %}{{ m(1) }}", "11"),
+        ("{% raw %}{{ [1 ~ }}{% endraw %}", "{{ [1 ~ }}"),
+        ("{% with a = [1], b = 2 %}{{ a[0] + b }}{% endwith %}", "3"),
+        ("{% filter upper|replace('A', 'B') %}a{% endfilter %}", "B"),
+        ("{% macro m() %}{{ caller(1) }}{% endmacro %}{% call(x) m() %}({{ x }}){% endcall %}", "(1)"),
+    ] {
+        let (page, outcome) = render(template);
+        assert_eq!(page.as_deref(), Some(expected), "{template}\n{}", outcome.stderr);
+    }
+    let (_, outcome) = render("{% for a in [1] %}{{ 1 ~ 2 }}\n{{ [1] ~ Data.gone }}{% endfor %}");
+    outcome.complains("page.j2:2:4: `Data.gone` has no value");
+}

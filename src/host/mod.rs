@@ -7,6 +7,7 @@ pub(crate) mod http;
 pub(crate) mod inotify;
 pub(crate) mod input;
 pub(crate) mod look;
+pub(crate) mod memory;
 pub(crate) mod native_bytes;
 pub(crate) mod platform;
 pub(crate) mod remote_file_system;

@@ -196,6 +196,11 @@ impl Scope {
         Ok(value)
     }
 
+    /// Returns how many bytes expressions and templates can still use.
+    pub(super) fn memory_left(&self) -> u64 {
+        self.memory.left()
+    }
+
     /// Returns whether there was no memory for a value that was to be kept, so that nothing more needs to be tried.
     pub(super) fn is_exhausted(&self) -> bool {
         self.lifetime == Lifetime::Run && self.memory.is_exhausted()

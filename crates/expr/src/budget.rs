@@ -82,6 +82,12 @@ impl Memory {
         self.take(size(value))
     }
 
+    /// Returns how many bytes are left.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.0.limit.saturating_sub(self.0.used.get())
+    }
+
     /// Returns whether something was asked for that there was no room for.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {

@@ -4,7 +4,14 @@
 //! do in expressions: `true` and `false`, lists and maps as JSON; none does not print at all.
 
 mod functions;
+mod guard;
 mod values;
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use ccm_expr::Value;
 use minijinja::{
@@ -15,11 +22,14 @@ use minijinja::{
 
 use self::{
     functions::{Answers, Question, failed},
+    guard::{Guarded, Meter, Refused},
     values::Spellings,
 };
 use super::{Scope, functions::place_in};
 use crate::document::closest;
 
+/// How long the text of one template can become.
+const LONGEST: usize = 32 << 20;
 /// How many steps one template may take.
 const MOST_STEPS: u64 = 50_000_000;
 /// How many files one template may read, and how often it may ask the fleet, together.
@@ -75,24 +85,27 @@ impl JinjaTemplate<'_> {
     /// Returns what is wrong with it that can be told without rendering it: what cannot be read, and variables that no
     /// template has.
     pub(crate) fn check(&self, scope: &Scope) -> Vec<JinjaError> {
-        let find = |environment: &Environment| {
-            let template = environment.template_from_named_str(self.name, self.text)?;
+        let find = |engine: &Engine| {
+            let environment = &engine.environment;
+            let template = environment.template_from_named_str(self.name, &engine.text)?;
             let known: Vec<&str> = environment.globals().map(|(name, _)| name).collect();
             let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
             unknown.retain(|name| !known.contains(&name.as_str()));
             unknown.sort_unstable();
             Ok(unknown.iter().map(|name| self.unknown(name, &known)).collect())
         };
-        let found = self.environment(scope, &Answers::default()).and_then(|environment| find(&environment));
-        found.unwrap_or_else(|error: Error| vec![self.explain(&error, scope)])
+        let engine = match self.engine(scope, &Answers::default()) {
+            Ok(engine) => engine,
+            Err(error) => return vec![error],
+        };
+        find(&engine).unwrap_or_else(|error: Error| vec![self.explain(&error, scope, &engine)])
     }
 
     /// Fails if it cannot be read.
     pub(crate) fn parse(&self, scope: &Scope) -> Result<(), JinjaError> {
-        let environment = self.environment(scope, &Answers::default());
-        let parsed = environment
-            .and_then(|environment| environment.template_from_named_str(self.name, self.text).map(drop));
-        parsed.map_err(|error| self.explain(&error, scope))
+        let engine = self.engine(scope, &Answers::default())?;
+        let parsed = engine.environment.template_from_named_str(self.name, &engine.text).map(drop);
+        parsed.map_err(|error| self.explain(&error, scope, &engine))
     }
 
     /// Returns the text that it comes to. `read` gives the files that it needs.
@@ -103,20 +116,59 @@ impl JinjaTemplate<'_> {
     ) -> Result<String, JinjaError> {
         let answers = Answers::default();
         for _ in 0..MOST_ANSWERS {
-            let rendered = self.environment(scope, &answers).and_then(|environment| {
-                environment.template_from_named_str(self.name, self.text)?.render(())
-            });
+            let engine = self.engine(scope, &answers)?;
+            let mut page = Page::default();
+            let rendered = engine
+                .environment
+                .template_from_named_str(self.name, &engine.text)
+                .and_then(|template| template.render_captured_to((), &mut page).map(drop));
             match rendered {
-                Ok(text) => return Ok(text),
+                Ok(()) => return Ok(String::from_utf8_lossy(&page.bytes).into_owned()),
+                Err(_) if page.is_full => {
+                    let message = format!("the text is longer than {LONGEST} bytes");
+                    return Err(JinjaError { place: self.name.to_owned(), message, help: None });
+                }
                 Err(_) if answers.answer_next(|question| answer(question, scope, &read)) => {}
-                Err(error) => return Err(self.explain(&error, scope)),
+                Err(error) => return Err(self.explain(&error, scope, &engine)),
             }
         }
         let message = format!("it reads more than {MOST_ANSWERS} files");
         Err(JinjaError { place: self.name.to_owned(), message, help: None })
     }
 
-    fn environment(&self, scope: &Scope, answers: &Answers) -> Result<Environment<'static>, Error> {
+    /// Returns the engine and the text that it reads, in which all values are measured.
+    fn engine(&self, scope: &Scope, answers: &Answers) -> Result<Engine, JinjaError> {
+        let guarded: Originals = Arc::default();
+        let text = match guard(self.text, self.delimiters, self.name, &guarded) {
+            Ok(text) => text,
+            Err(Refused { at, message }) => {
+                let place = place_in(self.name, self.text, at);
+                return Err(JinjaError { place, message, help: None });
+            }
+        };
+        let environment = self.environment(scope, answers, &guarded);
+        let environment = environment.map_err(|error| JinjaError {
+            place: self.name.to_owned(),
+            message: error.to_string(),
+            help: None,
+        })?;
+        let engine =
+            Engine { environment, text: text.unwrap_or_else(|| self.text.to_owned()), originals: guarded };
+        // A text that could not be guarded is one that the engine cannot read, and this is why.
+        if !engine.originals.lock().unwrap_or_else(PoisonError::into_inner).contains_key(self.name) {
+            let parsed = engine.environment.template_from_named_str(self.name, self.text).map(drop);
+            let error = parsed.map_or_else(|error| error, |()| unreadable());
+            return Err(self.explain(&error, scope, &engine));
+        }
+        Ok(engine)
+    }
+
+    fn environment(
+        &self,
+        scope: &Scope,
+        answers: &Answers,
+        originals: &Originals,
+    ) -> Result<Environment<'static>, Error> {
         let mut environment = Environment::new();
         environment.set_debug(true);
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -134,8 +186,19 @@ impl JinjaTemplate<'_> {
         }
         let roots = scope.roots();
         functions::add(&mut environment, move |path| roots.of(path), answers, &spellings);
-        let included = answers.clone();
-        environment.set_loader(move |path| included.file(NeededFile::Included(path.to_owned())).map(Some));
+        Meter::new(scope.memory_left(), MOST_STEPS).add(&mut environment);
+        let (included, originals) = (answers.clone(), Arc::clone(originals));
+        let (left, right) = (left.to_owned(), right.to_owned());
+        environment.set_loader(move |path| {
+            let text = included.file(NeededFile::Included(path.to_owned()))?;
+            let delimiters = Delimiters { left: &left, right: &right };
+            match guard(&text, delimiters, path, &originals) {
+                Ok(guarded) => Ok(Some(guarded.unwrap_or(text))),
+                Err(Refused { at, message }) => {
+                    Err(failed(format!("{}: {message}", place_in(path, &text, at))))
+                }
+            }
+        });
         Ok(environment)
     }
 
@@ -148,7 +211,7 @@ impl JinjaTemplate<'_> {
     }
 
     /// An error of the engine in our words.
-    fn explain(&self, error: &Error, scope: &Scope) -> JinjaError {
+    fn explain(&self, error: &Error, scope: &Scope, engine: &Engine) -> JinjaError {
         // What an included template did wrong stands at the end of the chain.
         let mut innermost = error;
         while let Some(inner) =
@@ -159,7 +222,7 @@ impl JinjaTemplate<'_> {
         let name = innermost.name().or(error.name()).unwrap_or(self.name);
         let place =
             match (innermost.template_source().zip(innermost.range()), innermost.line().or(error.line())) {
-                (Some((text, range)), _) => place_in(name, text, range.start),
+                (Some((text, range)), _) => engine.place(name, text, range.start),
                 (None, Some(line)) => format!("{name}:{line}"),
                 (None, None) => name.to_owned(),
             };
@@ -169,6 +232,67 @@ impl JinjaTemplate<'_> {
         }
         let message = innermost.detail().map_or_else(|| innermost.kind().to_string(), str::to_owned);
         JinjaError { place, message, help: None }
+    }
+}
+
+/// The engine, ready to render a text.
+struct Engine {
+    environment: Environment<'static>,
+    text: String,
+    originals: Originals,
+}
+
+/// The texts of templates by their names, before calls of the meter were inserted.
+type Originals = Arc<Mutex<HashMap<String, (String, Guarded)>>>;
+
+impl Engine {
+    /// Returns a position in the text that the user wrote.
+    fn place(&self, name: &str, text: &str, at: usize) -> String {
+        let originals = self.originals.lock().unwrap_or_else(PoisonError::into_inner);
+        match originals.get(name) {
+            Some((original, guarded)) => place_in(name, original, guarded.original(at)),
+            None => place_in(name, text, at),
+        }
+    }
+}
+
+/// Inserts calls of the meter into a text, and remembers the text. Returns `None` if the engine cannot read it.
+fn guard(
+    text: &str,
+    delimiters: Delimiters,
+    name: &str,
+    originals: &Originals,
+) -> Result<Option<String>, Refused> {
+    let Some(guarded) = guard::guarded(text, delimiters)? else { return Ok(None) };
+    let ready = guarded.text.clone();
+    let mut originals = originals.lock().unwrap_or_else(PoisonError::into_inner);
+    originals.insert(name.to_owned(), (text.to_owned(), guarded));
+    Ok(Some(ready))
+}
+
+fn unreadable() -> Error {
+    Error::new(ErrorKind::SyntaxError, "the end of a tag was not found")
+}
+
+/// The text that a template prints, up to a limit.
+#[derive(Default)]
+struct Page {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > LONGEST {
+            self.is_full = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -76,6 +76,11 @@ impl Spellings {
     }
 }
 
+/// Whether a value is a map of the scope, which is not a template's own and is read only where a template does.
+pub(super) fn is_lazy(value: &JinjaValue) -> bool {
+    value.downcast_object_ref::<Members>().is_some()
+}
+
 /// A map.
 #[derive(Debug)]
 struct Members {
