@@ -502,6 +502,8 @@ error: file#etc/motd: owner: expected a string, found a list
   |
 6 |         - etc/motd: { mode: \"0999\", owner: [root] }
   |                                            ^^^^^^
+  |
+  = help: put the value in quotes if it is meant as text
 
 error: file#/a: file#/b is not declared
  --> site.yaml:7:43

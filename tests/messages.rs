@@ -94,3 +94,176 @@ fn expressions_that_never_end_are_reported() {
         || World::new().beside("torn.tmpl", "a\nb ${ Data.port\n"),
     );
 }
+
+/// Names that hold more than a name: one error each, with the property that the rest belongs to.
+#[test]
+fn names_with_a_version_an_instance_or_a_directory_are_reported_once() {
+    check(
+        &[
+            (
+                "- package:\n    - bash=5.2:",
+                &[
+                    "error 2:7 package#bash=5.2: package name contains dangerous characters: \"bash=5.2\"; the name \"bash=5.2\" contains '=': only letters, digits and . _ + : ~ - are allowed | write `bash` as the name, with `ensure: \"5.2\"`",
+                ],
+            ),
+            (
+                "- service:\n    - wg-quick@wg0:",
+                &[
+                    "error 2:7 service#wg-quick@wg0: service name contains dangerous characters: \"wg-quick@wg0\"; the name \"wg-quick@wg0\" contains '@': only letters, digits and . _ + : ~ - are allowed | choose a name without `@`, such as `wg-quick`, and add `unit: wg-quick@wg0`",
+                ],
+            ),
+            (
+                "- service:\n    - /etc/systemd/system/app.service:",
+                &[
+                    "error 2:7 service#/etc/systemd/system/app.service: service name contains dangerous characters: \"/etc/systemd/system/app.service\"; the name \"/etc/systemd/system/app.service\" contains '/': only letters, digits and . _ + : ~ - are allowed | write the name without the directory: `app.service`",
+                ],
+            ),
+            (
+                "- group:\n    - \"%ops\": { gid: 5 }",
+                &[
+                    "error 2:7 group#%ops: \"%ops\" cannot be the name of an account: it contains '%'; use letters, digits, _ . -",
+                ],
+            ),
+        ],
+        World::new,
+    );
+}
+
+#[test]
+fn types_of_other_tools_are_named_with_their_replacement() {
+    let expected = |name: &str, instead: &str| format!("error 1:3 unknown type `{name}` | use {instead}");
+    for (name, instead) in [
+        ("template", "`file` with `content: \"${ template('FILE') }\"`"),
+        ("include", "`apply`, which runs another manifest"),
+        ("copy", "`file` with `source: FILE`"),
+        ("apt_repository", "`file` for the definition of the repository, before the `package`"),
+        ("lineinfile", "`file` with `edit`"),
+        ("shell", "`exec` with `provider: shell`"),
+        ("systemd", "`service`, with a `file` for the unit"),
+    ] {
+        let world = World::new().manifest(&format!("- {name}: [{{ x: {{}} }}]\n"));
+        let outcome = world.ccm(["validate", "--json", "site.yaml"]).run();
+        outcome.exits(2);
+        let lines = outcome.json_lines();
+        let text = |key: &str| lines[0][key].as_str().unwrap().to_owned();
+        let found = format!(
+            "error {}:{} {} | {}",
+            lines[0]["line"],
+            lines[0]["column"],
+            text("message"),
+            text("help")
+        );
+        assert_eq!(found, expected(name, instead));
+    }
+}
+
+#[test]
+fn values_of_the_wrong_kind_are_reported_with_the_way_to_write_them() {
+    check(
+        &[
+            (
+                "- user: [{ a: { comment: [a, b] } }]",
+                &[
+                    "error 1:26 user#a: comment: expected a string, found a list | put the value in quotes if it is meant as text",
+                ],
+            ),
+            (
+                "- user: [{ a: { comment: { a: b } } }]",
+                &[
+                    "error 1:26 user#a: comment: expected a string, found a map | put the value in quotes if it is meant as text",
+                ],
+            ),
+            (
+                "- group:\n    - %ops: {}\n",
+                &[
+                    "error 2:7 no text begins with this character unless it is in quotes | put the whole value in quotes",
+                ],
+            ),
+            (
+                "- user: [{ a: { uid: 0100 } }]",
+                &[
+                    "error 1:22 user#a: uid: a number cannot begin with a zero: 0100 | write 100, or 64 if it is meant as octal",
+                ],
+            ),
+            (
+                "- user: [{ a: { uid: 0180 } }]",
+                &["error 1:22 user#a: uid: a number cannot begin with a zero: 0180 | write 180"],
+            ),
+            (
+                "- exec: [{ a: { sensitive: true, timeout: [1] } }]",
+                &[
+                    "error 1:43 exec#a: timeout: expected a string, found a list | put the value in quotes if it is meant as text",
+                ],
+            ),
+            (
+                "- file:\n    - $W/a:\n        content: |\n        one\n        two\n",
+                &[
+                    "error 4:9 the text of `content` is not indented | indent each line of the text deeper than `content`",
+                ],
+            ),
+        ],
+        World::new,
+    );
+}
+
+#[test]
+fn conditions_references_and_loops_are_explained() {
+    check(
+        &[
+            (
+                "- exec:\n    - /bin/a: { require: exec#/bin/b }\n    - /bin/b: { subscribe: exec#/bin/c }\n    - /bin/c: { require: [exec#/bin/a] }\n",
+                &[
+                    "error 2:26 exec#/bin/a: requires itself: exec#/bin/a -> exec#/bin/b -> exec#/bin/c -> exec#/bin/a | remove one of these references",
+                ],
+            ),
+            (
+                "- exec: [{ /bin/a: { control: 'Facts.os == \"linux\"' } }]",
+                &[
+                    "error 1:31 exec#/bin/a: control: expected a map, found the string \"Facts.os == \\\"linux\\\"\" | write `control: { if: EXPRESSION }`",
+                ],
+            ),
+            (
+                "data: { on: 'false' }\nccm:\n  resources:\n    - exec: [{ /bin/a: { control: { if: Data.on } } }]",
+                &[
+                    "error 4:41 exec#/bin/a: control.if must give a boolean, not string: `Data.on` | \"false\" is a string: write true or false without quotes, or compare with `==`",
+                ],
+            ),
+            (
+                "- exec: [{ '/bin/a {{ item }}': {} }]",
+                &[
+                    "error 1:23 exec#/bin/a {{ item }}: unknown variable `item` | `each` is the element of a `for_each`, and `index` its position: only a resource with `for_each` has them",
+                ],
+            ),
+            (
+                "- exec: [{ /bin/a: { control: { if: each.on } } }]",
+                &[
+                    "error 1:37 exec#/bin/a: unknown variable `each` | `each` is the element of a `for_each`, and `index` its position: only a resource with `for_each` has them",
+                ],
+            ),
+            (
+                "- exec: [{ for_each: [1], '/bin/a {{ item }}': {} }]",
+                &[
+                    "error 1:38 exec#/bin/a {{ item }}: unknown variable `item` (element 0, 1) | did you mean `each`?",
+                ],
+            ),
+            (
+                "- exec: [{ a: { command: \"echo ${ template('a.tmpl') }\" } }]",
+                &[
+                    "error 1:35 exec#a: template: a.tmpl:1:4: template: b.tmpl:1:13: template: the template includes itself: a.tmpl -> b.tmpl -> a.tmpl | templates have no blocks that could end this; write it for `jinja('FILE')`",
+                ],
+            ),
+            (
+                "- exec: [{ a: { command: \"echo ${ jinja('a.j2') }\" } }]",
+                &[
+                    "error 1:35 exec#a: jinja: a.j2:1:4: templates or macros use each other without end, or too deeply | does a.j2 include itself?",
+                ],
+            ),
+        ],
+        || {
+            World::new()
+                .beside("a.tmpl", "${ template('b.tmpl') }")
+                .beside("b.tmpl", "${ template('a.tmpl') }")
+                .beside("a.j2", "{% include 'a.j2' %}")
+        },
+    );
+}

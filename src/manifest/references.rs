@@ -1,6 +1,9 @@
 //! Names that resources are known by, and whether they fit together.
 
-use std::{collections::HashMap, fmt::Write};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write,
+};
 
 use super::{entries::Declared, reading::APPLY, repetition};
 use crate::{
@@ -188,14 +191,67 @@ fn problem(
             let message = format!("{who} refers to {what}, which it is a part of");
             Some(Diagnostic::error("self-reference", message).at(span))
         }
-        Some(other) if other.index > index => {
-            let message = format!("{who}: {what} is declared only later");
-            let problem = Diagnostic::error("late-reference", message).at(span);
-            let problem = with_place(problem, one, other, stated, "declared here");
-            Some(problem.with_help("resources run in the written order: move it up"))
+        Some(other) if other.index > index && !is_sensitive => {
+            if let Some(path) = path_back(other.index, index, known, stated) {
+                // The first resource of a cycle reports it.
+                if path.iter().any(|at| *at < index) {
+                    return None;
+                }
+                let names = path.iter().map(|at| self::who(&stated[*at].declared.declaration));
+                let cycle = [who.clone()].into_iter().chain(names).collect::<Vec<_>>().join(" -> ");
+                let problem =
+                    Diagnostic::error("reference-cycle", format!("{who}: requires itself: {cycle}"));
+                let problem = with_place(problem.at(span), one, other, stated, "declared here");
+                return Some(problem.with_help("remove one of these references"));
+            }
+            Some(declared_later(&who, &what, span, one, other, stated))
         }
+        Some(other) if other.index > index => Some(declared_later(&who, &what, span, one, other, stated)),
         Some(_) => None,
     }
+}
+
+/// Returns the resources through which `from` refers to `to`, both included; none if one of them is sensitive.
+fn path_back(
+    from: usize,
+    to: usize,
+    known: &HashMap<Reference, Known>,
+    stated: &[Stated],
+) -> Option<Vec<usize>> {
+    let mut paths = vec![vec![from]];
+    let mut seen = HashSet::from([from]);
+    while let Some(path) = paths.pop() {
+        let last = *path.last()?;
+        if last == to {
+            return Some(path);
+        }
+        let declaration = &stated[last].declared.declaration;
+        if declaration.is_sensitive() {
+            continue;
+        }
+        for (reference, _) in references(declaration) {
+            if let Some(next) =
+                known.get(&reference).map(|known| known.index).filter(|next| seen.insert(*next))
+            {
+                paths.push([path.as_slice(), &[next]].concat());
+            }
+        }
+    }
+    None
+}
+
+fn declared_later(
+    who: &str,
+    what: &str,
+    span: Span,
+    one: &Stated,
+    other: &Known,
+    stated: &[Stated],
+) -> Diagnostic {
+    let problem =
+        Diagnostic::error("late-reference", format!("{who}: {what} is declared only later")).at(span);
+    let problem = with_place(problem, one, other, stated, "declared here");
+    problem.with_help("resources run in the written order: move it up")
 }
 
 fn who(declaration: &Declaration) -> String {

@@ -116,6 +116,14 @@ impl Control {
     }
 }
 
+/// Returns the advice for a condition that evaluates to the text of a boolean.
+pub(super) fn text_as_boolean(text: &str) -> Option<String> {
+    let is_boolean =
+        ["true", "false", "yes", "no", "on", "off"].contains(&text.to_ascii_lowercase().as_str());
+    is_boolean
+        .then(|| format!("\"{text}\" is a string: write true or false without quotes, or compare with `==`"))
+}
+
 impl Condition {
     fn holds(&self, name: &str, scope: &Scope) -> Result<bool, Error> {
         let text = match self {
@@ -127,8 +135,9 @@ impl Condition {
             help: error.help,
             ..Error::new(format!("{name}: {}", error.kind)).of_kind(ErrorKind::Expression).on("control")
         })?;
-        value.as_bool().ok_or_else(|| {
-            Error::new(format!("{name} must give a boolean, not {}: `{text}`", value.type_name()))
+        value.as_bool().ok_or_else(|| Error {
+            help: value.as_str().and_then(text_as_boolean),
+            ..Error::new(format!("{name} must give a boolean, not {}: `{text}`", value.type_name()))
                 .of_kind(ErrorKind::Expression)
                 .on("control")
         })

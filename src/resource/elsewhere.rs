@@ -76,6 +76,23 @@ pub(super) fn property(written: &str, known: &[&str]) -> Option<String> {
     Some(format!("write {instead} here instead{more}"))
 }
 
+/// Returns where to write a part of a name that does not belong there.
+pub(super) fn name(written: &str, kind: &'static dyn AnyType) -> Option<String> {
+    let has = |property: &str| fields(kind).iter().any(|field| field.name == property);
+    if let Some((name, version)) = written.split_once('=').filter(|_| has("hold")) {
+        let version = version.trim_start_matches('=');
+        return Some(format!("write `{name}` as the name, with `ensure: \"{version}\"`"));
+    }
+    if !has("unit") {
+        return None;
+    }
+    if let Some((_, unit)) = written.rsplit_once('/') {
+        return Some(format!("write the name without the directory: `{unit}`"));
+    }
+    let (template, _) = written.split_once('@')?;
+    Some(format!("choose a name without `@`, such as `{template}`, and add `unit: {written}`"))
+}
+
 /// Desired states in the words of other tools, and what they are called here.
 const STATES: &[(&str, &str)] = &[
     ("started", "running"),

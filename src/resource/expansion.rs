@@ -7,13 +7,14 @@ use std::{
 
 use super::{
     AnyProperties, AnyType, Completeness, Declaration, Error, ErrorKind, FieldKind, Makes, Resource,
+    common::text_as_boolean,
     common::{IF_IS_FALSE, UNLESS_IS_TRUE},
     health_checks, schema,
 };
 use crate::{
     document::{
         Diagnostic, Diagnostics, Entry, Excerpt, Node, NodeError, Scalar, Severity, Source, Span, Style,
-        Value, closest, from_node,
+        Typed, Value, closest, from_node,
     },
     host::look,
     registration::Registration,
@@ -298,7 +299,11 @@ impl<'a> Expansion<'a> {
                     let found = value.type_name();
                     let message =
                         format!("control.{key} must give a boolean, not {found}: `{}`", scalar.text);
-                    diagnostics.push(Diagnostic::error("invalid-condition", message).at(span));
+                    let help = value.as_str().and_then(text_as_boolean);
+                    diagnostics.push(Diagnostic {
+                        help,
+                        ..Diagnostic::error("invalid-condition", message).at(span)
+                    });
                 }
                 value.as_bool().map(|holds| (holds, basis))
             }
@@ -316,6 +321,29 @@ impl<'a> Expansion<'a> {
                 None
             }
         }
+    }
+}
+
+/// Returns the kind of the value at a position, without quoting it.
+fn kind_of(value: &Node, span: Option<Span>) -> &'static str {
+    let inner = match &value.value {
+        Value::Map(entries) => entries.iter().map(|entry| &entry.value).collect(),
+        Value::Seq(items) => items.iter().collect(),
+        Value::Scalar(_) => Vec::new(),
+    };
+    let within = |node: &&&Node| span.is_some_and(|span| node.span.contains(span) && value.span != span);
+    if let Some(inner) = inner.iter().find(within) {
+        return kind_of(inner, span);
+    }
+    match &value.value {
+        Value::Map(_) => "a map",
+        Value::Seq(_) => "a list",
+        Value::Scalar(scalar) => match scalar.typed() {
+            Typed::Null => "nothing",
+            Typed::Bool(_) => "a boolean",
+            Typed::Int(_) | Typed::UInt(_) | Typed::Float(_) => "a number",
+            Typed::Str(_) => "a string",
+        },
     }
 }
 
@@ -408,7 +436,7 @@ impl Secrecy {
             return error;
         }
         let message = match &error.wanted {
-            Some(wanted) => format!("expected {wanted}, found something else"),
+            Some(wanted) => format!("expected {wanted}, found {}", kind_of(&entry.value, error.span)),
             // Words that may be secret quote nothing of it, and the redactor sees to the rest.
             None if self == Self::Open => error.message,
             None => "not a value it can have".to_owned(),

@@ -150,6 +150,7 @@ impl Faults {
             let at = key.and_then(|key| entries.iter().position(|entry| entry.key == *key));
             let may_go_on = shortened.len() < MOST_FAULTS;
             let item = at.filter(|_| may_go_on).and_then(|at| without_item(&mut entries[at], &error));
+            let is_shortened = item.is_some();
             let entry = item.or_else(|| at.map(|at| entries.remove(at)));
             let Some(entry) = entry else {
                 if !self.is_known(Some("name")) {
@@ -168,23 +169,35 @@ impl Faults {
                     error = self.secrecy.of_value(self.kind, &entry, error);
                     error.message = format!("{}: {}", entry.key, error.message);
                 }
-                error.help = self.advice(&entry).or(error.help);
+                error.help = self.advice(&entry, &error).or(error.help);
                 self.diagnostics.push(error.into());
             }
             self.properties.push(entry.key.clone());
-            shortened.push(entry.key.clone());
+            if is_shortened {
+                shortened.push(entry.key.clone());
+            }
             self.removed.push(entry);
         }
     }
 
     /// Returns what to write instead of a value that is not one of its property, where it is known what was meant.
-    fn advice(&self, Entry { key, value, .. }: &Entry) -> Option<String> {
+    fn advice(&self, Entry { key, value, .. }: &Entry, error: &NodeError) -> Option<String> {
+        let wants_text = || matches!(error.wanted.as_deref(), Some("a string" | "text"));
         match key.as_str() {
+            "name" if let Some(advice) = elsewhere::name(value.as_str().unwrap_or_default(), self.kind) => {
+                Some(advice)
+            }
+            "control" if matches!(value.value, Value::Scalar(_)) => {
+                Some("write `control: { if: EXPRESSION }`".to_owned())
+            }
             "environment" if let Some([first, ..]) = value.as_map() => {
                 Some(format!("write a list: `- {}=value`", first.key))
             }
             "engine" if value.as_str() == Some("jet") => {
                 Some(format!("`engine: jinja` replaces it; {}", template::jet::HELP))
+            }
+            _ if wants_text() && !matches!(value.value, Value::Scalar(_)) => {
+                Some("put the value in quotes if it is meant as text".to_owned())
             }
             "ensure" if let Value::Scalar(scalar) = &value.value => elsewhere::state(&scalar.text, self.kind),
             _ if self.secrecy.of_property(self.kind, key) == Secrecy::Secret => None,

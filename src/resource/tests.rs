@@ -161,9 +161,9 @@ fn what_is_wrong_with_a_value_quotes_nothing_of_a_secret() {
         (Secrecy::Open, "cwd", Some("a path"), "hunter2 will not do", true),
         // Its words are chosen so that they quote nothing.
         (Secrecy::Open, "stdin", None, "hunter2 will not do", false),
-        (Secrecy::Open, "stdin", Some("a text"), "expected a text, found something else", false),
+        (Secrecy::Open, "stdin", Some("a text"), "expected a text, found a string", false),
         (Secrecy::Secret, "cwd", None, "not a value it can have", false),
-        (Secrecy::Secret, "cwd", Some("a path"), "expected a path, found something else", false),
+        (Secrecy::Secret, "cwd", Some("a path"), "expected a path, found a string", false),
     ] {
         let entry = map(&format!("{key}: hunter2")).remove(0);
         let told = secrecy.of_value(kind("exec"), &entry, error(wanted));

@@ -15,6 +15,8 @@ const IN_RESOURCES: &str = "use it in the properties of resources, and give them
 /// What only resources can use.
 const READERS: &[&str] = &["file", "readFile", "template", "jinja"];
 
+const NO_ELEMENT: &str = "`each` is the element of a `for_each`, and `index` its position: only a resource with `for_each` has them";
+
 /// What begins and ends blocks in other template languages.
 const BLOCKS: &[&str] = &["range", "end", "with", "define", "endif", "endfor", "for"];
 const NO_BLOCKS: &str = "there are no blocks in these templates: choose with `x ? \"a\" : \"b\"`, join lists with `join`, \
@@ -42,6 +44,12 @@ impl Scope {
             ErrorKind::UnknownVariable { name } => {
                 return match self.owner_of(name) {
                     Some(help) => Error { help: Some(help), ..error },
+                    None if name == "item" && self.element.is_some() => {
+                        Error { help: Some("did you mean `each`?".to_owned()), ..error }
+                    }
+                    None if ["item", "each", "index"].contains(&name.as_str()) => {
+                        Error { help: Some(NO_ELEMENT.to_owned()), ..error }
+                    }
                     None => error,
                 };
             }

@@ -108,6 +108,14 @@ impl Scope {
         if jet::is_named(path) { Err(jet::refusal(path)) } else { self.read(path) }
     }
 
+    /// Returns the files from the first use of a template to the next one, if it is being expanded already.
+    fn cycle(&self, file: &str) -> Option<String> {
+        let open = self.templates.borrow();
+        let first = open.iter().position(|name| name.as_deref() == Some(file))?;
+        let names = open[first..].iter().flatten().map(String::as_str).chain([file]);
+        Some(names.collect::<Vec<_>>().join(" -> "))
+    }
+
     /// `template(file-or-text)`: a file or a text with its expressions expanded.
     ///
     /// Only what is written in the call itself can be a path. Text from elsewhere is text, whatever it looks like: data
@@ -116,17 +124,22 @@ impl Scope {
         let given = text(arguments, "template takes the path of a file, or a text")?;
         let is_text = !(arguments.is_literal(0) && self.names_a_file(given));
         let text = if is_text { given.to_owned() } else { self.template_file(given)? };
-        let depth = self.depth.get();
+        let file = (!is_text).then_some(given);
+        if let Some(cycle) = file.and_then(|file| self.cycle(file)) {
+            return Err(CallError::at(0, format!("the template includes itself: {cycle}"))
+                .with_help("templates have no blocks that could end this; write it for `jinja('FILE')`"));
+        }
+        let depth = self.templates.borrow().len();
         let calls = if depth == 0 { 0 } else { self.calls.get() };
         if depth >= DEEPEST || calls >= MOST {
             return Err(CallError::limit("templates are too deep inside each other")
                 .with_help(format!("at most {DEEPEST} may be inside each other, and {MOST} in one")));
         }
-        self.depth.set(depth + 1);
+        self.templates.borrow_mut().push(file.map(str::to_owned));
         self.calls.set(calls + 1);
         let noted = self.doubts.borrow().len();
         let rendered = Template::parse(&text).and_then(|template| template.render(self));
-        self.depth.set(depth);
+        self.templates.borrow_mut().pop();
         let place = |at: usize| if is_text { line_of(&text, at) } else { place_in(given, &text, at) };
         if !is_text && self.is_before_run() {
             let note = |part: Range<usize>, suspicion| {

@@ -38,8 +38,8 @@ pub(crate) struct Scope {
     prediction: Option<Rc<dyn TextPrediction>>,
     /// Paths that were looked up, read once.
     pub(super) paths: RefCell<HashMap<String, Rc<Path>>>,
-    /// How many calls of `template` are inside each other.
-    pub(super) depth: Cell<usize>,
+    /// The calls of `template` that are in progress, each with its file if it names one.
+    pub(super) templates: RefCell<Vec<Option<String>>>,
     /// How many calls of `template` the outermost of them has led to.
     pub(super) calls: Cell<usize>,
     /// What expressions did that was probably not meant.
@@ -135,7 +135,7 @@ impl Scope {
             nats: None,
             prediction: None,
             paths: RefCell::default(),
-            depth: Cell::new(0),
+            templates: RefCell::default(),
             calls: Cell::new(0),
             doubts: RefCell::default(),
             suspects: RefCell::default(),
@@ -225,7 +225,7 @@ impl Scope {
             element: self.element.clone(),
             nats: self.nats.clone(),
             prediction: self.prediction.clone(),
-            depth: self.depth.clone(),
+            templates: self.templates.clone(),
             calls: self.calls.clone(),
             ..Self::new(self.facts.clone(), Value::Null, self.working_directory.clone())
         }

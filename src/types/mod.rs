@@ -46,12 +46,57 @@ pub(crate) fn find(name: &str) -> Option<&'static dyn AnyType> {
     TYPES.iter().copied().find(|kind| kind.name() == name)
 }
 
+/// Types, modules and resources of other tools, and what to use here.
+const OTHERS: &[(&[&str], &str)] = &[
+    (&["template", "erb", "epp"], "`file` with `content: \"${ template('FILE') }\"`"),
+    (&["copy", "cookbook_file", "remote_directory"], "`file` with `source: FILE`"),
+    (
+        &[
+            "include",
+            "include_role",
+            "include_tasks",
+            "import_role",
+            "import_tasks",
+            "role",
+            "roles",
+            "class",
+        ],
+        "`apply`, which runs another manifest",
+    ),
+    (
+        &["lineinfile", "blockinfile", "replace", "ini_file", "ini_setting", "file_line", "augeas", "concat"],
+        "`file` with `edit`",
+    ),
+    (
+        &["apt_repository", "apt_key", "yum_repository", "yumrepo", "dnf_repository", "zypper_repository"],
+        "`file` for the definition of the repository, before the `package`",
+    ),
+    (&["apt", "apt_package", "yum", "yum_package", "dnf", "dnf_package"], "`package`"),
+    (&["systemd", "systemd_service", "systemd_unit"], "`service`, with a `file` for the unit"),
+    (&["command", "execute", "run"], "`exec`"),
+    (&["shell", "script", "bash"], "`exec` with `provider: shell`"),
+    (&["get_url", "remote_file"], "`file` with `source: URL`"),
+    (&["unarchive", "tar_extract"], "`archive`"),
+    (&["directory"], "`file` with `ensure: directory`"),
+    (&["link", "symlink"], "`file` with `ensure: link`"),
+    (&["git", "vcsrepo"], "`exec` with `creates`, or `archive` for a release"),
+    (&["cron", "cron_d"], "`file` in /etc/cron.d"),
+    (&["authorized_key", "ssh_authorized_key"], "`user` with `authorized_keys`"),
+    (&["set_fact", "setup", "ohai"], "`fact`"),
+];
+
+/// Returns what to use instead of a type that other tools have.
+fn of_other_tools(name: &str) -> Option<&'static str> {
+    OTHERS.iter().find(|(names, _)| names.contains(&name)).map(|(_, instead)| *instead)
+}
+
 /// Returns what to say of a type that does not exist.
 pub(crate) fn unknown(name: &str) -> Diagnostic {
-    let help = closest(name, names()).map_or_else(
-        || format!("known types: {}", names().collect::<Vec<_>>().join(", ")),
-        |near| format!("did you mean `{near}`?"),
-    );
+    let help = match (of_other_tools(name), closest(name, names())) {
+        (Some(instead), _) => format!("use {instead}"),
+        (None, Some(near)) => format!("did you mean `{near}`?"),
+        (None, None) => format!("known types: {}", names().collect::<Vec<_>>().join(", ")),
+    };
     Diagnostic::error("unknown-type", format!("unknown type `{name}`")).with_help(help)
 }
 

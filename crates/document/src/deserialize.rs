@@ -51,6 +51,9 @@ impl<'de> Reader<'de> {
     }
 
     fn integer<V: Visitor<'de>>(self, visitor: V, type_name: &str) -> Result<V::Value, NodeError> {
+        if let Some(error) = self.scalar().and_then(error::leading_zero) {
+            return Err(error.at(self.node.span));
+        }
         match self.typed() {
             Some(Typed::Int(value)) => {
                 visitor.visit_i64(value).map_err(|error: NodeError| error.at(self.node.span))

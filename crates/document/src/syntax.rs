@@ -203,9 +203,10 @@ pub(super) fn problem(text: &str, info: &str, at: usize) -> Diagnostic {
         }
         "recursion limit exceeded" => return super::limits::too_deep(here),
         "found unprintable character" => ("the text contains a NUL character", None),
-        _ if info.starts_with("unexpected character") => {
-            ("no text begins with this character unless it is in quotes", None)
-        }
+        _ if info.starts_with("unexpected character") => (
+            "no text begins with this character unless it is in quotes",
+            Some("put the whole value in quotes"),
+        ),
         _ => return Diagnostic::error("yaml-syntax", other(info)).at(here),
     };
     let problem = Diagnostic::error("yaml-syntax", message).at(here);
@@ -263,7 +264,22 @@ fn missing_colon(text: &str, at: usize) -> Diagnostic {
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = &before[line_start..];
     let start = line_start + line.len() - line.trim_start_matches([' ', '\t', '-']).len();
-    Diagnostic::error("missing-colon", "expected `:` after this key").at(Span::new(start, before.len()))
+    let at = Span::new(start, before.len());
+    if let Some(key) = block_key(&text[..line_start], line) {
+        return Diagnostic::error("block-not-indented", format!("the text of `{key}` is not indented"))
+            .at(at)
+            .with_help(format!("indent each line of the text deeper than `{key}`"));
+    }
+    Diagnostic::error("missing-colon", "expected `:` after this key").at(at)
+}
+
+/// Returns the key of the empty block scalar that ends `before`, if `line` stands where its text was meant to be.
+fn block_key<'t>(before: &'t str, line: &str) -> Option<&'t str> {
+    let header = before.lines().rfind(|line| !line.trim().is_empty())?;
+    let indentation = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let (key, indicator) = header.trim().trim_start_matches("- ").rsplit_once(':')?;
+    let is_block = matches!(indicator.trim(), "|" | ">" | "|-" | ">-" | "|+" | ">+");
+    (is_block && indentation(line) <= indentation(header)).then_some(key)
 }
 
 /// The character at an offset, or the end of the text.

@@ -230,6 +230,10 @@ impl JinjaTemplate<'_> {
             let help = scope.nearest(written);
             return JinjaError { place, message: format!("`{written}` has no value"), help };
         }
+        if innermost.detail() == Some("recursion limit exceeded") {
+            let message = "templates or macros use each other without end, or too deeply".to_owned();
+            return JinjaError { place, message, help: Some(format!("does {name} include itself?")) };
+        }
         let message = innermost.detail().map_or_else(|| innermost.kind().to_string(), str::to_owned);
         JinjaError { place, message, help: None }
     }

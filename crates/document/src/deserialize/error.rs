@@ -1,7 +1,7 @@
 //! What did not fit, where, and under which property.
 
 use super::access::unexpected;
-use crate::{Diagnostic, Scalar, Span, Typed, Value, closest};
+use crate::{Diagnostic, Scalar, Span, Style, Typed, Value, closest};
 use serde::de::{Error, Expected, Unexpected};
 use std::fmt;
 
@@ -118,6 +118,19 @@ pub(super) fn without_digits(scalar: &Scalar) -> NodeError {
         _ => format!("write it as text: \"{}\"", scalar.text),
     };
     NodeError::custom(message).with_help(Some(help))
+}
+
+/// Returns the error of a number such as `0100`, which is octal for some readers of YAML and decimal for others.
+pub(super) fn leading_zero(scalar: &Scalar) -> Option<NodeError> {
+    let digits = scalar.text.strip_prefix('0').filter(|digits| !digits.is_empty())?;
+    let is_decimal = scalar.style == Style::Plain && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let decimal = digits.trim_start_matches('0').to_owned();
+    let help = match i64::from_str_radix(digits, 8) {
+        Ok(octal) if octal > 7 => format!("write {decimal}, or {octal} if it is meant as octal"),
+        _ => format!("write {}", if decimal.is_empty() { "0" } else { &decimal }),
+    };
+    let message = format!("a number cannot begin with a zero: {}", scalar.text);
+    is_decimal.then(|| NodeError::custom(message).with_help(Some(help)))
 }
 
 /// The word that was meant by one that other languages have for a truth.
