@@ -1,5 +1,7 @@
 //! Everything that `ccm validate` reports about a manifest, word for word.
 
+use std::fmt::Write;
+
 use crate::support::World;
 
 /// A manifest, and all diagnostics about it: severity, line, column and message, then the help after ` | `.
@@ -24,7 +26,7 @@ pub(crate) fn check(cases: &[Case], world: impl Fn() -> World) {
         let has_error = found.iter().any(|line| line.starts_with("error"));
         outcome.exits(if has_error { 2 } else { 0 });
         if found != expected {
-            wrong += &format!("{manifest}\n   found: {found:#?}\nexpected: {expected:#?}\n");
+            let _ = write!(wrong, "{manifest}\n   found: {found:#?}\nexpected: {expected:#?}\n");
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
