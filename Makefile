@@ -25,8 +25,8 @@ LINT_PACKAGES := gcc $(if $(filter x86_64,$(OTHER)),gcc-x86-64-linux-gnu libc6-d
 export RUST_TEST_THREADS ?= 8
 
 # What means the same in an emulator: no processes, cgroups, mounts or sockets of the machine.
-EMULATED := vocabulary:: template:: hiera:: redaction:: types:: host::unpack::
-EMULATED_CRATES := ccm-document ccm-expr
+EMULATED := vocabulary:: template:: hiera:: redaction:: types::
+EMULATED_CRATES := ccm-document ccm-expr ccm-unpack
 
 run:
 	cargo run -q -- apply examples/first \
@@ -121,8 +121,8 @@ TESTS_files := tests:: file_rules:: file_states:: file_strangers:: crash:: fault
   session_folders:: prediction:: batching:: state_directory:: validation::
 MUTATED_process := crates/process/src
 TESTS_process := tests:: interrupt:: exec_processes:: exec_running:: exec:: exec_secrets:: standard_streams::
-MUTATED_unpack := src/host/unpack
-TESTS_unpack := host::unpack:: archive:: bad_input:: bundles::
+MUTATED_unpack := crates/unpack/src
+TESTS_unpack := tests:: archive:: bad_input:: bundles::
 MUTATED_template := src/template
 TESTS_template := template:: templates:: jinja:: inputs:: loops:: scaffold:: data:: file_reading:: escapes:: engine:: fact:: facts:: checks:: registration::
 MUTATED_manifest := src/manifest

@@ -2,11 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "fuzzers prepare their own folders")]
 
-mod archives;
-
 use std::{path::PathBuf, sync::Arc};
-
-pub use archives::unpack;
 
 use ccm_expr::{Map, Memory as ExpressionMemory, Value};
 

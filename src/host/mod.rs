@@ -14,11 +14,11 @@ pub(crate) mod remote_file_system;
 pub(crate) mod service_manager;
 pub(crate) mod sockets;
 pub(crate) mod system_file;
-pub(crate) mod unpack;
 pub(crate) mod users;
 
 pub(crate) use ccm_files as files;
 pub(crate) use ccm_process::{self as process, interrupt};
+pub(crate) use ccm_unpack as unpack;
 
 use std::sync::Arc;
 

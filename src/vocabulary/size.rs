@@ -21,10 +21,6 @@ impl Size {
         Self(count << 30)
     }
 
-    pub(crate) const fn mebibytes(count: u64) -> Self {
-        Self(count << 20)
-    }
-
     pub(crate) fn bytes(self) -> u64 {
         self.0
     }

@@ -94,8 +94,30 @@ struct Line {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    sha256: Checksum,
+    sha256: Sha256Sum,
     mode: u32,
+}
+
+/// The SHA-256 of a file, written as in manifests.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(try_from = "Checksum", into = "Checksum")]
+struct Sha256Sum([u8; 32]);
+
+impl TryFrom<Checksum> for Sha256Sum {
+    type Error = &'static str;
+
+    fn try_from(checksum: Checksum) -> Result<Self, Self::Error> {
+        match checksum {
+            Checksum::Sha256(bytes) => Ok(Self(bytes)),
+            Checksum::Sha512(_) => Err("expected a SHA-256"),
+        }
+    }
+}
+
+impl From<Sha256Sum> for Checksum {
+    fn from(Sha256Sum(bytes): Sha256Sum) -> Self {
+        Self::Sha256(bytes)
+    }
 }
 
 /// A path; as bytes where it is not text.
@@ -111,7 +133,7 @@ impl Line {
         let path = Name::of(&extracted.path);
         match &extracted.what {
             What::File { sha256, mode } => {
-                Self { path, file: Some(Content { sha256: sha256.clone(), mode: *mode }), link: None }
+                Self { path, file: Some(Content { sha256: Sha256Sum(*sha256), mode: *mode }), link: None }
             }
             What::Link { target } => Self { path, file: None, link: Some(Name::of(target)) },
             What::Directory => Self { path, file: None, link: None },
@@ -120,7 +142,7 @@ impl Line {
 
     fn into_extracted(self) -> Extracted {
         let what = match (self.file, self.link) {
-            (Some(Content { sha256, mode }), _) => What::File { sha256, mode },
+            (Some(Content { sha256: Sha256Sum(sha256), mode }), _) => What::File { sha256, mode },
             (None, Some(link)) => What::Link { target: link.into_path() },
             (None, None) => What::Directory,
         };

@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use crate::{
-    host::unpack::{ArchiveFormat, UnpackError},
+    host::unpack::{ArchiveFormat, Breach, UnpackError},
     resource::{Error, Retry, file_help},
     state::StateError,
     vocabulary::{AbsolutePath, Url},
@@ -68,8 +68,7 @@ impl ArchiveError {
             Self::UnknownEnding { .. } | Self::UnknownUrlEnding { .. } => {
                 return Some(format!("supported: {}", ArchiveFormat::endings()));
             }
-            Self::Unpack { error: UnpackError::Files(error), .. } => return file_help(error),
-            Self::Unpack { error, .. } => return error.hint(),
+            Self::Unpack { error, .. } => return unpack_help(error),
             Self::OtherEnding { .. } => "give both the same ending",
             Self::TwoChecksums => "keep the one that is to be believed",
             Self::NotAFile { .. } => "remove it first, or name another path",
@@ -99,6 +98,18 @@ impl ArchiveError {
         );
         if is_passing { Retry::Worthwhile } else { Retry::Pointless }
     }
+}
+
+/// Returns what the user can do about an archive that could not be extracted, in terms of properties.
+fn unpack_help(error: &UnpackError) -> Option<String> {
+    let property = match error {
+        UnpackError::Files(error) => return file_help(error),
+        UnpackError::Breach { breach: Breach::Size(_), .. } => "max_size",
+        UnpackError::Breach { breach: Breach::Entries(_), .. } => "max_entries",
+        UnpackError::Breach { breach: Breach::Ratio(_), .. } => "max_ratio",
+        _ => return error.hint(),
+    };
+    Some(format!("if the archive can be trusted, raise `{property}`"))
 }
 
 impl From<ArchiveError> for Error {

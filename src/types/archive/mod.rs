@@ -263,7 +263,7 @@ impl Properties {
     fn limits(&self) -> Limits {
         let standard = Limits::default();
         Limits {
-            size: self.max_size.unwrap_or(standard.size),
+            size: self.max_size.map_or(standard.size, Size::bytes),
             entries: self.max_entries.unwrap_or(standard.entries),
             ratio: self.max_ratio.unwrap_or(standard.ratio),
         }

@@ -82,7 +82,7 @@ fn look(path: &Path, what: &What, cx: &Context) -> Result<Option<Digested>, Erro
 
 fn is_as_unpacked(found: &Digested, what: &What) -> bool {
     match (what, &found.entry.kind) {
-        (What::File { sha256, .. }, FileKind::File) => found.sha256 == Some(sha256.to_string()),
+        (What::File { sha256, .. }, FileKind::File) => found.sha256 == Some(files::hex(sha256)),
         (What::Link { target }, FileKind::Symlink { target: found }) => target == found,
         (What::Directory, FileKind::Directory) => true,
         _ => false,

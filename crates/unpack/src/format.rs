@@ -4,18 +4,25 @@ use std::fmt;
 
 /// A kind of archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ArchiveFormat {
+pub enum ArchiveFormat {
+    /// A tar archive: old, ustar, pax or GNU.
     Tar(Compression),
+    /// A zip archive.
     Zip,
 }
 
 /// How a tar archive is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
+pub enum Compression {
+    /// Not compressed.
     None,
+    /// One or more gzip members.
     Gzip,
+    /// An xz stream.
     Xz,
+    /// One or more bzip2 streams.
     Bzip2,
+    /// One or more zstd frames.
     Zstd,
 }
 
@@ -38,17 +45,17 @@ pub(super) const MAGIC: usize = 512;
 
 impl ArchiveFormat {
     /// Returns the kind that a file name speaks of.
-    pub(crate) fn of(name: &str) -> Option<Self> {
+    pub fn of(name: &str) -> Option<Self> {
         known(name).map(|(_, kind)| kind)
     }
 
     /// Returns the ending by which a file name speaks of an archive.
-    pub(crate) fn ending_of(name: &str) -> Option<&'static str> {
+    pub fn ending_of(name: &str) -> Option<&'static str> {
         known(name).map(|(ending, _)| ending)
     }
 
     /// Returns the endings for a sentence.
-    pub(crate) fn endings() -> String {
+    pub fn endings() -> String {
         ENDINGS.map(|(ending, _)| ending).join(" ")
     }
 

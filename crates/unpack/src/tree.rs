@@ -14,11 +14,9 @@ use std::{
 use rustix::fs::{Mode, Timespec, Timestamps, fchmod, futimens};
 use sha2::{Digest, Sha256};
 
+use ccm_files::{Attributes, CopyInterrupted, Staging};
+
 use super::{Rules, UnpackError, error::Offence, meter::Meter, name::locate};
-use crate::{
-    host::files::{self, Attributes, CopyInterrupted, Staging},
-    vocabulary::Checksum,
-};
 
 const CHUNK: usize = 128 * 1024;
 const PERMISSIONS: u32 = 0o777;
@@ -29,17 +27,29 @@ const MOST_LINKS: usize = 40;
 
 /// Something that was unpacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Extracted {
+pub struct Extracted {
     /// Where it is, relative to the target.
-    pub(crate) path: PathBuf,
-    pub(crate) what: What,
+    pub path: PathBuf,
+    /// What it is.
+    pub what: What,
 }
 
 /// What it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    File { sha256: Checksum, mode: u32 },
-    Link { target: PathBuf },
+pub enum What {
+    /// A regular file.
+    File {
+        /// SHA-256 of its content.
+        sha256: [u8; 32],
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A symbolic link.
+    Link {
+        /// The path that the link contains.
+        target: PathBuf,
+    },
+    /// A directory.
     Directory,
 }
 
@@ -53,7 +63,7 @@ pub(super) struct About {
 
 enum Node {
     File {
-        sha256: Checksum,
+        sha256: [u8; 32],
         mode: u32,
     },
     Link {
@@ -142,7 +152,7 @@ impl<'a> Tree<'a> {
             size += count as u64;
         }
         self.dress(&file, about).map_err(|error| self.staging.explain(&error, &path))?;
-        let sha256 = Checksum::Sha256(hash.finalize().into());
+        let sha256 = hash.finalize().into();
         self.nodes.insert(path, Node::File { sha256, mode: self.attributes(about.mode).mode });
         Ok(size)
     }
@@ -185,7 +195,7 @@ impl<'a> Tree<'a> {
         let Some(Node::File { sha256, mode }) = self.nodes.get(&existing) else {
             return Err(Offence::HardLink { target: shown() }.at(name));
         };
-        let same = Node::File { sha256: sha256.clone(), mode: *mode };
+        let same = Node::File { sha256: *sha256, mode: *mode };
         self.staging.make_hard_link(&path, &existing)?;
         self.nodes.insert(path, same);
         Ok(())
@@ -302,7 +312,7 @@ impl<'a> Tree<'a> {
 }
 
 fn read(content: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, UnpackError> {
-    files::read(content, buffer).map_err(UnpackError::from_read)
+    ccm_files::read(content, buffer).map_err(UnpackError::from_read)
 }
 
 impl From<Node> for What {

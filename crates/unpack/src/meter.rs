@@ -2,26 +2,25 @@
 
 use std::{
     cell::Cell,
+    fmt,
     io::{self, Read},
     rc::Rc,
 };
 
-use crate::vocabulary::Size;
-
 /// How much an archive may unpack to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Bytes in all, headers included.
-    pub(crate) size: Size,
+    pub size: u64,
     /// Files, directories and links.
-    pub(crate) entries: u64,
+    pub entries: u64,
     /// Bytes for each byte of the archive.
-    pub(crate) ratio: u64,
+    pub ratio: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { size: Size::gibibytes(16), entries: 1_000_000, ratio: 250 }
+        Self { size: 16 << 30, entries: 1_000_000, ratio: 250 }
     }
 }
 
@@ -30,29 +29,31 @@ const HARMLESS: u64 = 64 << 20;
 
 /// How much of an archive may be read before something comes out of it: more than any decompressor needs, less than a
 /// stream of empty members could go on for.
-const MOST_WITHOUT_OUTPUT: Size = Size::mebibytes(4);
+const MOST_WITHOUT_OUTPUT: u64 = 4 << 20;
 
 /// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Breach {
-    #[error("it unpacks to more than {0}")]
-    Size(Size),
+#[expect(missing_docs, reason = "the message of each limit names it")]
+pub enum Breach {
+    #[error("it unpacks to more than {}", Size(*.0))]
+    Size(u64),
     #[error("it has more than {0} entries")]
     Entries(u64),
     #[error("it unpacks to more than {0} times its size")]
     Ratio(u64),
-    #[error("more than {0} of it, one after the other, unpack to nothing")]
-    NoOutput(Size),
+    #[error("more than {} of it, one after the other, unpack to nothing", Size(*.0))]
+    NoOutput(u64),
 }
 
-impl Breach {
-    /// Returns the property that raises the limit.
-    pub(super) fn property(self) -> Option<&'static str> {
-        match self {
-            Self::Size(_) => Some("max_size"),
-            Self::Entries(_) => Some("max_entries"),
-            Self::Ratio(_) => Some("max_ratio"),
-            Self::NoOutput(_) => None,
+/// Bytes in a message, in the largest unit that divides them.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match units.iter().find(|(bytes, _)| self.0 >= *bytes && self.0.is_multiple_of(*bytes)) {
+            Some((bytes, unit)) => write!(f, "{}{unit}", self.0 / bytes),
+            None => write!(f, "{}", self.0),
         }
     }
 }
@@ -104,7 +105,7 @@ impl Meter {
         self.consume(count);
         self.consumed_in_vain.set(self.consumed_in_vain.get() + count);
         let limit = MOST_WITHOUT_OUTPUT;
-        if self.consumed_in_vain.get() > limit.bytes() { Err(Breach::NoOutput(limit)) } else { Ok(()) }
+        if self.consumed_in_vain.get() > limit { Err(Breach::NoOutput(limit)) } else { Ok(()) }
     }
 
     fn produce(&self, count: u64) -> Result<(), Breach> {
@@ -114,7 +115,7 @@ impl Meter {
         let Limits { size, ratio, .. } = self.limits;
         let produced = self.produced.get() + count;
         self.produced.set(produced);
-        if produced > size.bytes() {
+        if produced > size {
             Err(Breach::Size(size))
         } else if produced > HARMLESS && produced / ratio.max(1) > self.consumed.get() {
             Err(Breach::Ratio(ratio))

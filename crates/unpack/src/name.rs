@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::error::Offence;
-use crate::host::files::is_temporary_name;
+use ccm_files::is_temporary_name;
 
 /// As deep as entries may lie: a directory on the way takes a descriptor.
 pub(super) const DEEPEST: usize = 128;

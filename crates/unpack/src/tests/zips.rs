@@ -1,6 +1,6 @@
 //! What the directory of a zip archive may say and may not.
 
-use ::zip::write::FullFileOptions;
+use ::zip::{ZipWriter, write::FullFileOptions};
 
 use super::*;
 
@@ -123,4 +123,106 @@ fn an_archive_in_an_archive_claims_nothing_of_the_outer_one() {
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(fs::read(scratch.target().join(name)).unwrap(), inner);
     }
+}
+
+#[test]
+fn read_member_reads_a_file_at_the_top() {
+    let plain = tar([file("deep/down/label", "no"), file("app/label", "yes")]);
+    let zipped = zip(|writer| {
+        zip_file(writer, "deep/down/label", b"no");
+        zip_file(writer, "app/label", b"yes");
+    });
+    for (kind, bytes) in [(PLAIN, plain.clone()), (GZIP, gzip(&plain)), (ArchiveFormat::Zip, zipped)] {
+        let scratch = Scratch::new();
+        let path = scratch.0.join("archive");
+        fs::write(&path, bytes).unwrap();
+        let archive = fs::File::open(&path).unwrap();
+        let read = |name, limit| read_member(&archive, kind, name, limit).unwrap();
+        assert_eq!(read("label", 100).as_deref(), Some(b"yes".as_slice()), "{kind}");
+        assert_eq!(read("label", 2).as_deref(), Some(b"ye".as_slice()), "{kind}");
+        assert_eq!(read("other", 100), None, "{kind}");
+    }
+}
+
+#[test]
+fn zip_extraction_keeps_modes_and_links() {
+    let bytes = zip(|writer| {
+        writer.add_directory("bin/", options().unix_permissions(0o700)).unwrap();
+        writer.add_directory("tmp/", options()).unwrap();
+        zip_file(writer, "bin/app", b"x");
+        zip_file(writer, "share/doc/readme", b"hello");
+        writer.add_symlink("bin/link", "../share/doc/readme", options()).unwrap();
+    });
+    let bytes = with_mode(with_mode(bytes, "tmp/", 0o47777), "bin/app", 0o104_755);
+    let scratch = Scratch::new();
+    unpack(&scratch, &bytes, ArchiveFormat::Zip, &rules()).unwrap();
+    let target = scratch.target();
+    let mode = |name: &str| fs::symlink_metadata(target.join(name)).unwrap().mode() & 0o7777;
+    assert_eq!((mode("bin"), mode("bin/app"), mode("share/doc/readme")), (0o700, 0o755, 0o644));
+    assert_eq!(mode("tmp"), 0o1777);
+    assert_eq!(fs::read(target.join("bin/link")).unwrap(), b"hello");
+}
+
+#[test]
+fn zip_archive_with_an_invalid_entry_is_rejected() {
+    let one = |name: &str| zip(|writer| zip_file(writer, name, b"content"));
+    refused(&patch(one("aa/evil"), "aa/evil", "../evil"), ArchiveFormat::Zip, "../evil", &Offence::Upwards);
+    refused(
+        &patch(one("aetc/evil"), "aetc/evil", "/etc/evil"),
+        ArchiveFormat::Zip,
+        "/etc/evil",
+        &Offence::Absolute,
+    );
+    refused(
+        &patch(one("aa/evil"), "aa/evil", "..\\evil"),
+        ArchiveFormat::Zip,
+        "..\\evil",
+        &Offence::Backslash,
+    );
+    refused(&patch(one("a/b"), "a/b", "a\\b"), ArchiveFormat::Zip, "a\\b", &Offence::Backslash);
+    let twice = zip(|writer| {
+        zip_file(writer, "same1", b"x");
+        zip_file(writer, "same2", b"y");
+    });
+    refused(&patch(twice, "same2", "same1"), ArchiveFormat::Zip, "same1", &Offence::Duplicate);
+    let link = zip(|writer| writer.add_symlink("link", "/etc", options()).unwrap());
+    refused(&link, ArchiveFormat::Zip, "link", &Offence::LinkOut { target: "/etc".into() });
+    let through = zip(|writer| {
+        writer.add_symlink("link", "real", options()).unwrap();
+        zip_file(writer, "link/file", b"x");
+    });
+    refused(&through, ArchiveFormat::Zip, "link/file", &Offence::BelowOther { above: "link".into() });
+}
+
+#[test]
+fn zip_archive_with_contradictions_is_rejected() {
+    let plain = zip(|writer| {
+        zip_file(writer, "first", &[b'x'; 1000]);
+        zip_file(writer, "other", &[b'y'; 1000]);
+    });
+    // The directory says one name, the header another.
+    let at = plain.windows(5).position(|bytes| bytes == b"first").unwrap();
+    let mut renamed = plain.clone();
+    renamed[at..at + 5].copy_from_slice(b"fixed");
+    refused(&renamed, ArchiveFormat::Zip, "first", &Offence::OtherName { other: "fixed".into() });
+    // Both entries of the directory point to the same bytes.
+    let directory = plain.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    let second =
+        directory + 4 + plain[directory + 4..].windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    let mut overlapping = plain.clone();
+    overlapping[second + 42..second + 46].copy_from_slice(&[0; 4]);
+    let scratch = Scratch::new();
+    match unpack(&scratch, &overlapping, ArchiveFormat::Zip, &rules()) {
+        Err(UnpackError::Entry { offence: Offence::Overlap, .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    for cut in [4, plain.len() / 2, plain.len() - 1] {
+        damaged(&plain[..cut], ArchiveFormat::Zip);
+    }
+    // The content is not what the checksum says.
+    let stored = zip(|writer| {
+        writer.start_file("f", options().compression_method(::zip::CompressionMethod::Stored)).unwrap();
+        writer.write_all(b"hello").unwrap();
+    });
+    damaged_at(&patch(stored, "hello", "jello"), ArchiveFormat::Zip, "f");
 }

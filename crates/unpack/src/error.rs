@@ -7,11 +7,12 @@
 use std::{ffi::OsString, io, os::unix::ffi::OsStringExt, path::PathBuf};
 
 use super::{ArchiveFormat, meter::Breach};
-use crate::host::files::{CopyInterrupted, FileError};
+use ccm_files::{CopyInterrupted, FileError};
 
 /// Why an archive was refused.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UnpackError {
+#[expect(missing_docs, reason = "the message of each error names all of its fields")]
+pub enum UnpackError {
     #[error("it is not a {kind}, although its name says so")]
     OtherKind { kind: ArchiveFormat },
     #[error("entry {entry:?} {offence}")]
@@ -32,7 +33,8 @@ pub(crate) enum UnpackError {
 
 /// What is wrong with an entry; follows its name in a sentence.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Offence {
+#[expect(missing_docs, reason = "the message of each offence names all of its fields")]
+pub enum Offence {
     #[error("has an absolute path")]
     Absolute,
     #[error("leads out of the target with \"..\"")]
@@ -114,11 +116,10 @@ impl UnpackError {
     }
 
     /// Returns what the administrator could do about it.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Breach { breach, .. } => {
-                breach.property().map(|property| format!("if the archive can be trusted, raise `{property}`"))
-            }
+            Self::Breach { breach: Breach::NoOutput(_), .. } => None,
+            Self::Breach { .. } => Some("if the archive can be trusted, raise the limit".to_owned()),
             Self::Files(error) => error.hint(),
             Self::Entry { .. } => {
                 Some("nothing of it was unpacked; ask whoever made it for another".to_owned())

@@ -1,9 +1,28 @@
-//! Unpacks archives that are not trusted.
+//! Extracts tar and zip archives from untrusted sources, completely or not at all.
 //!
-//! Whoever made an archive decides which files are written. It is unpacked into a private directory, entry by
-//! entry through descriptors; the first thing in it that is out of order refuses it whole, and nothing of it was ever
-//! visible. Nothing it holds can name a place outside, lead there by a link, be a device, carry set-id bits, be there
-//! twice, or take more room than it is allowed.
+//! The author of an archive decides which names it contains. Extractors have followed `../`, absolute paths and symbolic links
+//! of the archive itself out of the target, have created devices and setuid programs, and have filled disks from a few
+//! kilobytes. This crate extracts into a private directory first, a [`ccm_files::Staging`], through directory
+//! descriptors. The first entry that violates a rule makes it reject the whole archive with an [`Offence`]. Until the caller publishes
+//! the staging directory, nothing is visible at the target.
+//!
+//! An archive is rejected if
+//!
+//! - a name is absolute, contains `..`, is too long or too deep, is empty, or contains a null byte or a backslash (zip);
+//! - two entries have the same path, or an entry is below a file or link;
+//! - a symbolic link points out of the target, also through other links of the archive, or a hard link points to anything but
+//!   an earlier file;
+//! - an entry is a device, FIFO or socket, is encrypted, or has an unsupported compression method;
+//! - headers contradict each other, checksums are wrong, or the archive ends early;
+//! - it exceeds a limit on size, entries or compression ratio ([`Limits`], [`Breach`]).
+//!
+//! Owner and group of all entries are given by the caller. Setuid and setgid bits are dropped; modification times are kept.
+//! The result lists every path with its SHA-256, mode or link target ([`Extracted`]).
+//!
+//! [`unpack_tar`] reads a tar archive while it arrives; [`unpack_file`] extracts any archive in a file; [`read_member`] reads one
+//! small file of an archive without extracting it. Memory is bounded for every input: decompression windows are limited to 128 MiB.
+
+#![warn(missing_docs)]
 
 mod error;
 mod format;
@@ -24,14 +43,14 @@ use std::{
 use flate2::bufread::GzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-pub(crate) use self::{
-    error::UnpackError,
+pub use self::{
+    error::{Offence, UnpackError},
     format::{ArchiveFormat, Compression},
-    meter::Limits,
+    meter::{Breach, Limits},
     tree::{Extracted, What},
 };
 use self::{format::MAGIC, tree::Tree};
-use super::files::{CopyInterrupted, Staging};
+use ccm_files::{CopyInterrupted, Staging};
 
 const BUFFER: usize = 128 * 1024;
 /// What a decompressor may take: the largest window that the tools make without being asked to.
@@ -39,17 +58,19 @@ const WINDOW_KIB: u32 = 128 * 1024;
 
 /// How to unpack.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
-    /// Whom everything is to belong to.
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
+pub struct Rules {
+    /// UID of the owner of all entries.
+    pub uid: u32,
+    /// GID of the group of all entries.
+    pub gid: u32,
     /// How many components to take away from the front of every name.
-    pub(crate) strip_components: usize,
-    pub(crate) limits: Limits,
+    pub strip_components: usize,
+    /// Limits on the extracted files.
+    pub limits: Limits,
 }
 
 /// Unpacks an archive that lies in a file; gives what was unpacked, in the order of its paths.
-pub(crate) fn unpack_file(
+pub fn unpack_file(
     mut archive: &File,
     kind: ArchiveFormat,
     into: &mut Staging,
@@ -70,7 +91,7 @@ pub(crate) fn unpack_file(
 }
 
 /// Reads one file of an archive, at its top or in its only folder, without unpacking anything; `None` if it is not there.
-pub(crate) fn read_member(
+pub fn read_member(
     mut archive: &File,
     kind: ArchiveFormat,
     name: &str,
@@ -83,7 +104,7 @@ pub(crate) fn read_member(
             let start = confirm(&mut archive, compression)?;
             let archive = BufReader::with_capacity(BUFFER, start.as_slice().chain(archive));
             // Who packs a small file into endless zeros has not packed it where it is looked for.
-            let plain = decompressor(archive, compression).take(Limits::default().size.bytes());
+            let plain = decompressor(archive, compression).take(Limits::default().size);
             tar::member(plain, name, limit)
         }
     }
@@ -96,7 +117,7 @@ fn is_at_the_top(path: &Path, name: &str) -> bool {
 }
 
 /// Unpacks a tar archive while it arrives.
-pub(crate) fn unpack_tar(
+pub fn unpack_tar(
     archive: impl Read,
     compression: Compression,
     into: &mut Staging,
@@ -223,3 +244,8 @@ fn skip_frame(archive: &mut impl BufRead) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
