@@ -111,8 +111,8 @@ TESTS_engine := engine:: session:: exec_refresh:: pending_refreshes:: subsets:: 
   secrets:: exec_secrets:: diffs::
 MUTATED_state := src/state
 TESTS_state := state:: state_directory:: pending_refreshes:: overlap:: archive:: remembered_files:: exec_refresh:: exec_processes:: crash::
-MUTATED_resource := src/resource
-TESTS_resource := resource:: types:: cli:: engine:: diagnostics:: mistakes:: ensure:: templates:: secrets:: prediction:: loops:: checks:: children:: \
+MUTATED_resource := src/resource src/declare
+TESTS_resource := resource:: declare:: types:: cli:: engine:: diagnostics:: mistakes:: ensure:: templates:: secrets:: prediction:: loops:: checks:: children:: \
   golden:: diffs:: fact:: coming_from_go:: registration::
 MUTATED_decisions := src/types/*/decision.rs src/types/package/version
 TESTS_decisions := types:: file_states:: file_rules:: archive:: service_systemctl:: exec:: exec_refresh:: exec_running:: links:: purge:: fact::

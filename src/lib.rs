@@ -11,6 +11,7 @@ mod agent;
 mod bundle;
 mod checks;
 mod cli;
+mod declare;
 mod download;
 mod engine;
 mod facts;

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Edges that do not point downwards yet, each with the move that removes it. The list only shrinks.
@@ -44,6 +44,32 @@ fn every_module_has_a_floor() {
         edges(&graph).map(|(from, to)| (from.clone(), to.clone())).collect();
     let unused: Vec<_> = drawing.sideways.difference(&used).collect();
     assert!(unused.is_empty(), "the drawing allows edges that do not exist: {unused:?}");
+}
+
+#[test]
+fn decisions_do_not_use_the_machine() {
+    let mut decisions = Vec::new();
+    find("decision.rs", &root().join("src"), &mut decisions);
+    assert!(decisions.len() > 3, "{decisions:?}");
+    for path in decisions {
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for machine in ["host::", "rustix", "std::fs", "std::process", "std::env"] {
+            assert!(!code.contains(machine), "{} uses `{machine}`", path.display());
+        }
+    }
+}
+
+/// Adds the files of this name under a directory.
+fn find(name: &str, directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            find(name, &path, found);
+        } else if entry.file_name() == name {
+            found.push(path);
+        }
+    }
 }
 
 #[test]

@@ -17,9 +17,10 @@ use super::{
 };
 use crate::{
     checks::CheckState,
+    declare::{Elements, HIDDEN},
     engine::{Exclusion, Selected, Selection, Selector, Task},
     manifest::{self, LoadError, Loaded, Location, Manifest},
-    resource::{Elements, HIDDEN, Resource, flattened},
+    resource::{Resource, flattened},
     run::Run,
     session::Session,
     state::Recall,

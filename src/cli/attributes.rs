@@ -4,9 +4,9 @@
 use rustix::process::{getegid, geteuid};
 
 use crate::{
+    declare::Declaration,
     document::{Entry, Node, Scalar, Span, Style, Value},
     host::files::{self, Entry as Found, FileKind},
-    resource::Declaration,
     vocabulary::AbsolutePath,
 };
 

@@ -18,10 +18,11 @@ use clap_complete::{
 };
 
 use crate::{
+    declare::Declaration,
     document::{Entry, Value},
     host::{files, input},
     manifest,
-    resource::{AnyType, Declaration},
+    resource::AnyType,
     types,
 };
 

@@ -18,10 +18,11 @@ use super::{
     session::{self, SessionFolder},
 };
 use crate::{
+    declare::Expansion,
     document::{Diagnostics, Review, Source},
     engine::{Exclusion, Selected},
     manifest::RuleFiles,
-    resource::{AnyType, Expansion, FieldKind, Manifest, Resource, fields},
+    resource::{AnyType, FieldKind, Manifest, Resource, fields},
     run::Run,
     state::Recall,
     types,

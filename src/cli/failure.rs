@@ -19,9 +19,9 @@ use super::{
     output::{Loss, Output},
 };
 use crate::{
+    declare::meant_state,
     document::{Colour, Diagnostics, Review, Source, render},
     manifest::{LoadError, Loaded},
-    resource::meant_state,
     run::Refused,
     session::StoreError,
     visible::visible,

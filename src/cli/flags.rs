@@ -6,11 +6,12 @@ use clap::{Arg, ArgAction, ArgMatches, ValueHint, builder::PossibleValuesParser}
 
 use super::{aliases, complete, failure::Failure, required, words::Words};
 use crate::{
+    declare::Declaration,
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node, parse, to_value},
     host::{input, interrupt::Interrupt},
     manifest,
     redaction::MASK,
-    resource::{AnyType, Declaration, Field, FieldKind, fields},
+    resource::{AnyType, Field, FieldKind, fields},
     types,
     vocabulary::holds_secrets,
 };

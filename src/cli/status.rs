@@ -21,8 +21,9 @@ use super::{
     switch,
 };
 use crate::{
+    declare::Completeness,
     document::Diagnostics,
-    resource::{AnyType, Completeness, Context},
+    resource::{AnyType, Context},
     run::Environment,
     types,
 };

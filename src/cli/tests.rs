@@ -9,11 +9,8 @@ use super::{
     command, flags,
 };
 use crate::{
-    document::Diagnostics,
-    host::interrupt::Interrupt,
-    manifest::declarations,
-    resource::{Completeness, Resource},
-    types::TYPES,
+    declare::Completeness, document::Diagnostics, host::interrupt::Interrupt, manifest::declarations,
+    resource::Resource, types::TYPES,
 };
 
 /// The resource that a command spells.

@@ -262,9 +262,10 @@ mod tests {
 
     use super::*;
     use crate::{
+        declare::{Completeness, Declaration},
         document::{Diagnostics, Source, Span, Value},
         engine::{Settings, tests},
-        resource::{Completeness, Declaration, Effects, Manifest},
+        resource::{Effects, Manifest},
         state::StateDirectory,
         types,
     };

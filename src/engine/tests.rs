@@ -20,6 +20,7 @@ use super::{
     *,
 };
 use crate::{
+    declare::{Completeness, Declaration},
     document::{Diagnostics, Source, Span, Value as Node},
     host::{
         http::{Client, ProgressListener, Proxies},
@@ -29,8 +30,8 @@ use crate::{
     },
     nats::{ContextChoice, Nats},
     resource::{
-        self, AnyMember, AnyState, AnyType, Candidate, Change, Completeness, Context, Declaration, Effects,
-        Example, Grouping, Provider, ResourceType, Survey, Trigger, TypeOf, Watches,
+        self, AnyMember, AnyState, AnyType, Candidate, Change, Context, Effects, Example, Grouping, Provider,
+        ResourceType, Survey, Trigger, TypeOf, Watches,
     },
     state::{LocalState, Patience, PendingRefresh, StateDirectory},
     template::Scope,

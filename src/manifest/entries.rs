@@ -8,8 +8,9 @@ use std::{rc::Rc, sync::LazyLock};
 
 use super::repetition::{self, Findings, KEY as FOR_EACH};
 use crate::{
+    declare::{Completeness, Declaration, Expansion},
     document::{Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, from_node},
-    resource::{AnyType, Completeness, Declaration, Expansion, Resource, spellings},
+    resource::{AnyType, Resource, spellings},
     template::{self, Scope},
     types,
 };

@@ -22,6 +22,7 @@ use source::Origin;
 use std::{path::Path, sync::Arc};
 
 use crate::{
+    declare::Declaration,
     document::{
         self, Diagnostic, Diagnostics, Entry, Node, Pair, Parsed, Review, Severity, Source, Span, Value,
         closest, from_node,
@@ -30,7 +31,6 @@ use crate::{
     hiera::{self, LayerFile, Resolved, deep, set},
     host::{Host, input::Limits},
     nats::Nats,
-    resource::Declaration,
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
 };

@@ -18,6 +18,7 @@ use super::{
     source::{IN_A_FOLDER, Location, Origin},
 };
 use crate::{
+    declare::{Completeness, Declaration, Management},
     document::{self, Diagnostic, Diagnostics, Node, Review, Source, Value, from_node, to_value},
     hiera::{self, Resolved, deep},
     host::{
@@ -25,7 +26,7 @@ use crate::{
         input::{self, InputError},
         look,
     },
-    resource::{Completeness, Declaration, Management, Manifest, ManifestSettings, Resource, Task},
+    resource::{Manifest, ManifestSettings, Resource, Task},
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
     vocabulary::{RunMode, has_scheme},

@@ -7,8 +7,8 @@ use std::{
 
 use super::{entries::Declared, reading::APPLY, repetition};
 use crate::{
+    declare::{Completeness, Declaration, Management},
     document::{Diagnostic, Entry, Node, Source, Span, Value, closest},
-    resource::{Completeness, Declaration, Management},
     template::holds_template,
     vocabulary::Reference,
 };

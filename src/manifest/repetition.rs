@@ -4,8 +4,8 @@ use std::{collections::HashMap, fmt::Write};
 
 use super::{entries::Declared, secret::secret_keys};
 use crate::{
+    declare::Declaration,
     document::{Diagnostic, Diagnostics, Entry, Excerpt, Source, Span},
-    resource::Declaration,
     template::{Element, Scope, elements},
 };
 

@@ -6,8 +6,9 @@ use std::{ops::Range, sync::LazyLock};
 
 use super::repetition::KEY;
 use crate::{
+    declare::SECRET_IN_CHECKS,
     document::{Diagnostic, Entry, Excerpt, Node, Span, Typed, Value, closest},
-    resource::{AnyType, SECRET_IN_CHECKS, fields},
+    resource::{AnyType, fields},
     types,
     vocabulary::holds_secrets,
 };

@@ -66,7 +66,7 @@ pub(crate) struct Common {
 }
 
 /// The one property of these whose templates are expanded when the resource's turn comes.
-pub(super) const REGISTRATIONS: &str = "register_when_stable";
+pub(crate) const REGISTRATIONS: &str = "register_when_stable";
 
 /// Lets one value stand without its list.
 fn or_alone(schema: &mut Schema) {
@@ -98,8 +98,8 @@ pub(crate) enum Condition {
 }
 
 /// Reasons for which `control` excludes a resource.
-pub(super) const IF_IS_FALSE: &str = "control.if is false";
-pub(super) const UNLESS_IS_TRUE: &str = "control.unless is true";
+pub(crate) const IF_IS_FALSE: &str = "control.if is false";
+pub(crate) const UNLESS_IS_TRUE: &str = "control.unless is true";
 
 impl Control {
     /// Why the resource is not managed, if it is not.
@@ -117,7 +117,7 @@ impl Control {
 }
 
 /// Returns the advice for a condition that evaluates to the text of a boolean.
-pub(super) fn text_as_boolean(text: &str) -> Option<String> {
+pub(crate) fn text_as_boolean(text: &str) -> Option<String> {
     let is_boolean =
         ["true", "false", "yes", "no", "on", "off"].contains(&text.to_ascii_lowercase().as_str());
     is_boolean

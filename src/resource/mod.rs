@@ -9,23 +9,18 @@
 mod abilities;
 mod common;
 mod context;
-mod declaration;
 mod effects;
-mod elsewhere;
 mod erased;
 mod error;
-mod expansion;
-mod faults;
 mod file_help;
-mod health_checks;
+mod instance;
 mod managed;
 mod manifest;
 #[cfg(test)]
 mod manual;
 mod prediction;
 mod provider;
-mod rendering;
-mod schema;
+pub(crate) mod schema;
 mod secrets;
 mod shell_signs;
 #[cfg(test)]
@@ -38,28 +33,24 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 pub(crate) use abilities::{Grouping, Preparation, ReadAhead, Survey};
-pub(crate) use common::Common;
+pub(crate) use common::{Common, IF_IS_FALSE, REGISTRATIONS, UNLESS_IS_TRUE, text_as_boolean};
 pub(crate) use context::Context;
-pub(crate) use declaration::{Completeness, Declaration, Resource};
 pub(crate) use effects::{
     AccountEffect, AccountLeft, Content, Coverage, Effects, History, Moment, PackageEffect, PackageLeft,
     PathEffect, UnitEffect, Unknown, Watches,
 };
-pub(crate) use elsewhere::meant_state;
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
-pub(crate) use expansion::{Expansion, Management};
 pub(crate) use file_help::file_help;
-pub(crate) use health_checks::SECRET as SECRET_IN_CHECKS;
+pub(crate) use instance::{Places, Resource};
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
 pub(crate) use manifest::{ChildCounts, ChildState, Manifest, ManifestSettings, OnFailure, Task, flattened};
 #[cfg(test)]
 pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use provider::{Candidate, Provider};
-pub(crate) use rendering::{Elements, HIDDEN};
 pub(crate) use schema::{Field, FieldKind, common_fields, declaration_schema, fields, own_fields, spellings};
-
+pub(crate) use secrets::OPEN as ALWAYS_SHOWN;
 pub(crate) use shell_signs::meant_for_a_shell;
 
 use crate::template::Scope;

@@ -46,11 +46,6 @@ pub(super) fn choose<T: ResourceType>(asked: Option<&str>, host: &Host) -> Resul
     }
     let asked = asked.map(str::to_owned);
     let property = asked.as_ref().map(|_| "provider");
-    let known = names(T::PROVIDERS.iter().map(|candidate| candidate.name));
+    let known = T::PROVIDERS.iter().map(|candidate| candidate.name).collect::<Vec<_>>().join(", ");
     Err(Error { property, ..ErrorKind::NoProvider { of: T::NAME, asked, reasons, known }.into() })
-}
-
-/// The names of providers as a list for a sentence.
-pub(super) fn names(providers: impl IntoIterator<Item = &'static str>) -> String {
-    providers.into_iter().collect::<Vec<_>>().join(", ")
 }

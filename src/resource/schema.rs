@@ -111,19 +111,19 @@ fn field(name: &str, schema: &Value) -> Field {
 
 /// How templates in a property are expanded.
 #[derive(Clone, Debug)]
-pub(super) struct Expandable {
-    pub(super) key: &'static str,
+pub(crate) struct Expandable {
+    pub(crate) key: &'static str,
     /// Only when the resource's turn comes.
-    pub(super) late: bool,
+    pub(crate) late: bool,
     /// Its value is the path of something that comes with the manifest, if it is relative.
-    pub(super) source: bool,
+    pub(crate) source: bool,
     /// Numbers stay numbers, so that it can be told that they are none of its words.
-    pub(super) numbers: bool,
-    pub(super) kind: FieldKind,
+    pub(crate) numbers: bool,
+    pub(crate) kind: FieldKind,
 }
 
 /// How templates in each property of a type are expanded.
-pub(super) fn expandables(kind: &dyn AnyType) -> Vec<Expandable> {
+pub(crate) fn expandables(kind: &dyn AnyType) -> Vec<Expandable> {
     let schemas = [(kind.keys(), kind.properties_schema()), (keys::<Common>(), inlined::<Common>())];
     let expandables = schemas.iter().flat_map(|(keys, schema)| {
         spelled(keys, schema).into_iter().filter_map(|(key, known)| {
@@ -150,7 +150,7 @@ pub(crate) fn spellings(kind: &dyn AnyType) -> Vec<(&'static str, &'static str)>
 }
 
 /// The properties of a type that hold secrets, whatever the resource says.
-pub(super) fn secret(kind: &dyn AnyType) -> Vec<String> {
+pub(crate) fn secret(kind: &dyn AnyType) -> Vec<String> {
     let schema = kind.properties_schema();
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let secret = properties.filter(|(_, schema)| schema.get("x-secret") == Some(&json!(true)));

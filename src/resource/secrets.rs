@@ -4,16 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::Value as Json;
 
-use super::{AnyProperties, AnyType, Error, Resource, expansion::Secrecy};
-use crate::{
-    checks::HealthCheck,
-    document::{Entry, Node, Value},
-    redaction::Redactor,
-    vocabulary::schema::object,
-};
+use super::{AnyProperties, Error, Resource};
+use crate::{checks::HealthCheck, redaction::Redactor, vocabulary::schema::object};
 
 /// Everybody sees these two, also of a sensitive resource.
-const OPEN: [&str; 2] = ["name", "ensure"];
+pub(crate) const OPEN: [&str; 2] = ["name", "ensure"];
 /// What every resource has and nobody may see of a sensitive one. The rest are numbers and times, which turn up everywhere.
 const COMMON: [&str; 6] = ["alias", "provider", "require", "subscribe", "control", "health_checks"];
 
@@ -35,21 +30,6 @@ impl Resource {
     }
 }
 
-/// Returns what hides the secrets of a declaration that was not read yet.
-pub(super) fn of_declaration(kind: &dyn AnyType, secrecy: Secrecy, properties: &[Entry]) -> Redactor {
-    let mut values = Vec::new();
-    for entry in properties.iter().filter(|entry| !OPEN.contains(&entry.key.as_str())) {
-        if secrecy.of_property(kind, &entry.key) == Secrecy::Secret {
-            scalars(&entry.value, &mut values);
-        }
-    }
-    // A message may quote a word of a text, or what a variable is set to.
-    let settings = values.iter().filter_map(|text| Some(text.split_once('=')?.1));
-    let words: Vec<&str> = values.iter().flat_map(|text| text.split_whitespace()).chain(settings).collect();
-    values.extend(words);
-    Redactor::new(values.into_iter().map(Cow::Borrowed))
-}
-
 impl Error {
     /// Returns the error with the secrets in its words masked.
     pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
@@ -65,13 +45,5 @@ fn texts(value: Json, values: &mut Vec<String>) {
         Json::Array(items) => items.into_iter().for_each(|item| texts(item, values)),
         Json::Object(entries) => entries.into_iter().for_each(|(_, value)| texts(value, values)),
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
-    }
-}
-
-fn scalars<'n>(node: &'n Node, values: &mut Vec<&'n str>) {
-    match &node.value {
-        Value::Scalar(scalar) => values.push(&scalar.text),
-        Value::Seq(items) => items.iter().for_each(|item| scalars(item, values)),
-        Value::Map(entries) => entries.iter().for_each(|entry| scalars(&entry.value, values)),
     }
 }

@@ -6,13 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::TYPES;
 use crate::{
+    declare::Completeness,
     document::Diagnostics,
     manifest::{declarations, manifest_schema},
     metrics::Metric,
     redaction::MASK,
-    resource::{
-        AnyType, Completeness, FieldKind, Resource, fields, health_checks_page, keys_page, reference_page,
-    },
+    resource::{AnyType, FieldKind, Resource, fields, health_checks_page, keys_page, reference_page},
     session,
     template::holds_template,
     vocabulary::schema::inlined,

@@ -3,8 +3,9 @@
 use serde_json::Value as Json;
 
 use crate::{
+    declare::{Completeness, Declaration, Expansion},
     document::{self, Diagnostic, Diagnostics, Entry, Node, Severity, Source, Style, Value, closest},
-    resource::{AnyType, Completeness, Declaration, Expansion, Resource, declaration_schema},
+    resource::{AnyType, Resource, declaration_schema},
     template::{Scope, holds_template},
     types,
     vocabulary::schema,

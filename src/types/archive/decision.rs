@@ -1,8 +1,11 @@
 //! What has to happen to an archive: the decision table, without looking at anything.
 
-use super::{Action, Ensure, Properties, Step, error::ArchiveError, state::ArchiveState};
+use super::{
+    Action, Ensure, Properties, Step,
+    error::ArchiveError,
+    state::{ArchiveState, Attributes, Entry, FileKind},
+};
 use crate::{
-    host::files::{Attributes, Entry, FileKind},
     resource::{Change, Difference, Error},
     state::{ExtractionRecord, Progress},
     types::ownership::Ownership,

@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Ensure, Properties, decision::reason_to_extract_again, hashing::HashedFile};
+pub(super) use crate::host::files::{Attributes, Entry, FileKind};
 use crate::{
     download::local,
-    host::files::{self, Attributes, Digested, Entry, FileError, FileKind},
+    host::files::{self, Digested, FileError},
     resource::{Context, Error, State},
     state::{ExtractionRecord, Fetched, Progress, StateError},
     types::{

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::{Error, ErrorKind, Resource};
 use crate::{
     checks::{self, HealthCheck},
     document::{Diagnostic, Diagnostics, Entry, Node, Severity, Source, Span, Value, from_node},
+    resource::{Error, ErrorKind, Resource},
     template::{self, Scope},
 };
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{AnyProperties, Resource, schema};
 use crate::{
     document::{Diagnostics, Entry, Node, Source, Value, to_value},
     redaction::{MASK, Redactor},
+    resource::{AnyProperties, Resource, schema},
     template::{self, Element, Scope, escape},
     vocabulary::schema::object,
 };

@@ -1,6 +1,6 @@
 //! Words of other tools: what to write here instead.
 
-use super::{AnyType, FieldKind, fields};
+use crate::resource::{AnyType, FieldKind, fields};
 
 /// A property that other tools have.
 struct Word {

@@ -1,27 +1,18 @@
-//! The hallway behind the three front doors: a manifest, flags and a JSON request each give a declaration, and this
-//! turns a declaration into a resource or into everything that is wrong with it.
+//! Declarations, and the resources that they become.
 
-use std::{
-    fmt,
-    path::Path,
-    sync::{Arc, LazyLock},
-};
-
-use serde_json::{Map, Value as Json};
+use std::sync::{Arc, LazyLock};
 
 use super::{
-    AnyProperties, AnyType, Common, Error, Manifest, Warning,
-    common::REGISTRATIONS,
-    expansion::{Management, Secrecy},
+    expansion::Management,
     faults::{Faults, named, unknown_provider},
     health_checks::{check_problems, set_late_checks_aside},
+    secrecy::Secrecy,
 };
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Span, Value, from_node},
     redaction::Redactor,
-    template::{Element, Scope},
-    vocabulary::Reference,
-    vocabulary::schema::object,
+    resource::{AnyType, Common, Places, REGISTRATIONS, Resource},
+    template::Element,
 };
 
 /// A resource as somebody wrote it.
@@ -38,35 +29,6 @@ pub(crate) struct Declaration {
     pub(crate) foreseen: Vec<Entry>,
     /// Whether its conditions let ccm manage it.
     pub(crate) management: Management,
-}
-
-/// A resource that can be applied.
-pub(crate) struct Resource {
-    pub(crate) kind: &'static dyn AnyType,
-    pub(crate) name: String,
-    /// One for all resources that have none of these properties.
-    pub(crate) common: Arc<Common>,
-    /// What is wanted, as far as it was known when the resource was read.
-    pub(crate) wanted: Box<dyn AnyProperties>,
-    /// The type's own properties, when some of them are expanded only when the resource's turn comes.
-    pub(super) late: Option<Vec<Entry>>,
-    /// Its registrations, when their templates are expanded only when the resource's turn comes.
-    pub(super) late_registrations: Option<Box<Entry>>,
-    /// Its health checks, when something in them is expanded only when they are made.
-    pub(super) late_checks: Option<Box<Node>>,
-    /// What its templates and conditions see as `each` and `index`.
-    pub(super) element: Option<Element>,
-    pub(super) places: Places,
-    /// The manifest that it stands for, where it does.
-    pub(crate) included: Option<Box<Manifest>>,
-    /// Why its included manifest was not loaded, if `control` excludes it.
-    pub(crate) switched_off: Option<&'static str>,
-}
-
-/// Where a resource and its properties were written.
-pub(super) struct Places {
-    pub(super) name: Span,
-    pub(super) properties: Vec<(String, Span)>,
 }
 
 /// How much of a declaration has to be there.
@@ -185,65 +147,4 @@ impl Declaration {
 fn usual() -> Arc<Common> {
     static USUAL: LazyLock<Arc<Common>> = LazyLock::new(Arc::default);
     Arc::clone(&USUAL)
-}
-
-impl Places {
-    fn find(&self, property: Option<&str>) -> Span {
-        let place = self.properties.iter().find(|(name, _)| Some(name.as_str()) == property);
-        place.map_or(self.name, |(_, span)| *span)
-    }
-
-    pub(super) fn problem(&self, error: Error) -> Diagnostic {
-        let problem = Diagnostic::error("invalid-properties", error.message);
-        Diagnostic { help: error.help, ..problem.at(self.find(error.property)) }
-    }
-
-    fn warning(&self, Warning { id, message, property, help }: Warning) -> Diagnostic {
-        Diagnostic { help, ..Diagnostic::warning(id, message).at(self.find(property)) }
-    }
-}
-
-impl Resource {
-    /// Returns what is wrong with the files beside the manifest that it is made from.
-    pub(crate) fn problems_beside(&self, folder: &Path, of_manifest: &Scope) -> Vec<Diagnostic> {
-        let own = self.own_scope(of_manifest);
-        let errors = self.wanted.problems_beside(folder, own.as_ref().unwrap_or(of_manifest));
-        let mut problems: Vec<Diagnostic> =
-            errors.into_iter().map(|error| self.places.problem(error)).collect();
-        for problem in &mut problems {
-            problem.message = format!("{self}: {}", problem.message);
-        }
-        problems
-    }
-
-    /// How others refer to it.
-    pub(crate) fn reference(&self) -> Reference {
-        Reference { kind: self.kind.name().to_owned(), name: self.name.clone() }
-    }
-
-    /// Where an error about this resource belongs.
-    pub(crate) fn place_of(&self, error: &Error) -> Span {
-        error.place.unwrap_or_else(|| self.places.find(error.property))
-    }
-
-    /// What its templates and conditions can see, where that is more than its whole manifest can.
-    pub(crate) fn own_scope(&self, of_manifest: &Scope) -> Option<Scope> {
-        self.element.as_ref().map(|element| of_manifest.within(element))
-    }
-
-    /// What was asked for, as events show it.
-    pub(crate) fn to_json(&self, wanted: &dyn AnyProperties) -> Map<String, Json> {
-        let mut properties = wanted.to_json();
-        properties.extend(object(&*self.common));
-        if self.common.sensitive {
-            properties.retain(|key, _| matches!(key.as_str(), "name" | "ensure" | "sensitive"));
-        }
-        properties
-    }
-}
-
-impl fmt::Display for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}#{}", self.kind.name(), self.name)
-    }
 }

@@ -5,20 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    AnyProperties, AnyType, Completeness, Declaration, Error, ErrorKind, FieldKind, Makes, Resource,
-    common::text_as_boolean,
-    common::{IF_IS_FALSE, UNLESS_IS_TRUE},
-    health_checks, schema,
-};
+use super::{Completeness, Declaration, health_checks, secrecy::Secrecy};
 use crate::{
-    document::{
-        Diagnostic, Diagnostics, Entry, Excerpt, Node, NodeError, Scalar, Severity, Source, Span, Style,
-        Typed, Value, closest, from_node,
-    },
+    document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Severity, Source, Style, Value, from_node},
     host::look,
-    registration::Registration,
-    template::{self, DOUBTS, Foreseen, Scope, UNCLOSED, template_problem},
+    resource::{AnyType, FieldKind, IF_IS_FALSE, Makes, UNLESS_IS_TRUE, schema, text_as_boolean},
+    template::{self, Foreseen, Scope, template_problem},
     vocabulary::has_scheme,
 };
 
@@ -324,34 +316,6 @@ impl<'a> Expansion<'a> {
     }
 }
 
-/// Returns the kind of the value at a position, without quoting it.
-fn kind_of(value: &Node, span: Option<Span>) -> &'static str {
-    let inner = match &value.value {
-        Value::Map(entries) => entries.iter().map(|entry| &entry.value).collect(),
-        Value::Seq(items) => items.iter().collect(),
-        Value::Scalar(_) => Vec::new(),
-    };
-    let within = |node: &&&Node| span.is_some_and(|span| node.span.contains(span) && value.span != span);
-    if let Some(inner) = inner.iter().find(within) {
-        return kind_of(inner, span);
-    }
-    match &value.value {
-        Value::Map(_) => "a map",
-        Value::Seq(_) => "a list",
-        Value::Scalar(scalar) => match scalar.typed() {
-            Typed::Null => "nothing",
-            Typed::Bool(_) => "a boolean",
-            Typed::Int(_) | Typed::UInt(_) | Typed::Float(_) => "a number",
-            Typed::Str(_) => "a string",
-        },
-    }
-}
-
-/// Returns whether a warning is about an expression that was probably not meant.
-fn is_doubt(id: &str) -> bool {
-    id == UNCLOSED || DOUBTS.contains(&id)
-}
-
 /// Adds what was found in a declaration, each naming the resource.
 fn cover(secrecy: Secrecy, mut found: Diagnostics, declaration: &Declaration, diagnostics: &mut Diagnostics) {
     for problem in found.iter_mut() {
@@ -378,160 +342,5 @@ fn join(value: &mut Node, kind: &FieldKind) {
             }
         }
         _ => {}
-    }
-}
-
-/// Whether messages about a declaration may quote it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Secrecy {
-    Open,
-    Secret,
-}
-
-impl Secrecy {
-    pub(super) fn of(properties: &[Entry]) -> Self {
-        let Some(entry) = properties.iter().find(|entry| entry.key == "sensitive") else { return Self::Open };
-        // What is not plainly false may have been meant to be true.
-        if matches!(from_node(&entry.value), Ok(false)) { Self::Open } else { Self::Secret }
-    }
-
-    /// Whether messages may quote this property: some are always secret, and whether the others are is none itself.
-    pub(super) fn of_property(self, kind: &dyn AnyType, key: &String) -> Self {
-        let secrets = schema::secret(kind);
-        // Also one that is misspelt holds what was meant for it.
-        let is_misspelt = || closest(key, secrets.iter().map(String::as_str)).is_some();
-        match key.as_str() {
-            "sensitive" => Self::Open,
-            _ if secrets.contains(key) || is_misspelt() => Self::Secret,
-            _ => self,
-        }
-    }
-
-    /// What may be said of templates that cannot be expanded, or are not what was meant: of secrets neither values nor
-    /// parts of the text.
-    fn uncovered(self, mut found: Diagnostics) -> Diagnostics {
-        if self == Self::Open {
-            return found;
-        }
-        found.retain(|problem| problem.severity == Severity::Error || is_doubt(problem.id));
-        for problem in found.iter_mut() {
-            let message = match problem.severity {
-                Severity::Error => "a template in it cannot be expanded",
-                Severity::Warning => "an expression in it is probably not what was meant",
-            };
-            message.clone_into(&mut problem.message);
-            problem.excerpt = Excerpt::Hidden;
-            problem.help = Some(
-                "its text may be secret and is not shown: try the expression with `ccm eval`".to_owned(),
-            );
-        }
-        found
-    }
-
-    /// What is wrong with the value of an entry, without quoting what must not be seen.
-    pub(super) fn of_value(self, kind: &dyn AnyType, entry: &Entry, error: NodeError) -> NodeError {
-        let is_secret = schema::secret(kind).contains(&entry.key)
-            || entry.key == health_checks::PROPERTY && health_checks::is_secret(&entry.value, error.span);
-        if self == Self::Open && !is_secret {
-            return error;
-        }
-        let message = match &error.wanted {
-            Some(wanted) => format!("expected {wanted}, found {}", kind_of(&entry.value, error.span)),
-            // Words that may be secret quote nothing of it, and the redactor sees to the rest.
-            None if self == Self::Open => error.message,
-            None => "not a value it can have".to_owned(),
-        };
-        NodeError { message, help: None, ..error }
-    }
-
-    /// Names the resource in a problem, and hides the text at its place if that may be a secret.
-    pub(super) fn cover(self, problem: &mut Diagnostic, kind: &dyn AnyType, name: &str) {
-        problem.message = format!("{}#{name}: {}", kind.name(), problem.message);
-        if self == Self::Secret {
-            problem.excerpt = Excerpt::Hidden;
-        }
-    }
-}
-
-impl Resource {
-    /// Whether some of its properties are known only when its turn comes.
-    pub(crate) fn is_late(&self) -> bool {
-        self.late.is_some()
-    }
-
-    /// What is wanted now that the resource's turn has come, if that differs from what was known before.
-    pub(crate) fn wanted_now(
-        &self,
-        scope: &Scope,
-        source: &Source,
-    ) -> Result<Option<Box<dyn AnyProperties>>, Vec<Error>> {
-        let Some(late) = &self.late else { return Ok(None) };
-        let own = self.own_scope(scope);
-        let scope = own.as_ref().unwrap_or(scope);
-        let mut map = Node { value: Value::Map(late.clone()), span: self.places.name };
-        let mut diagnostics = Diagnostics::default();
-        template::expand_properties(&mut map, scope, source, &mut diagnostics);
-        // Warnings were given when the manifest was loaded.
-        diagnostics.retain(|problem| problem.severity == Severity::Error);
-        if diagnostics.is_empty() {
-            match self.kind.read(&map) {
-                Ok(wanted) => {
-                    let provider = self.common.provider.as_deref();
-                    let errors = [wanted.problems(), wanted.problems_with(provider)].concat();
-                    if errors.is_empty() {
-                        return Ok(Some(wanted));
-                    }
-                    let redactor = self.redactor(wanted.as_ref());
-                    return Err(errors.into_iter().map(|error| error.redacted(&redactor)).collect());
-                }
-                Err(error) => {
-                    let mut entries = map.as_map().unwrap_or_default().iter();
-                    let error = match entries.find(|entry| Some(&entry.key) == error.key.as_ref()) {
-                        Some(entry) => Secrecy::Open.of_value(self.kind, entry, error),
-                        None => error,
-                    };
-                    diagnostics.push(error.into());
-                }
-            }
-        }
-        Err(diagnostics.into_iter().map(|problem| self.late_error(problem)).collect())
-    }
-
-    /// What is to be registered now that the resource is as it should be.
-    pub(crate) fn registrations_now(
-        &self,
-        scope: &Scope,
-        source: &Source,
-    ) -> Result<Vec<Registration>, Vec<Error>> {
-        let Some(late) = &self.late_registrations else {
-            return Ok(self.common.register_when_stable.clone());
-        };
-        let own = self.own_scope(scope);
-        let scope = own.as_ref().unwrap_or(scope);
-        let mut value = late.value.clone();
-        let mut diagnostics = Diagnostics::default();
-        template::expand_properties(&mut value, scope, source, &mut diagnostics);
-        diagnostics.retain(|problem| problem.severity == Severity::Error);
-        if diagnostics.is_empty() {
-            match from_node(&value) {
-                Ok(registrations) => return Ok(registrations),
-                Err(error) => diagnostics.push(error.into()),
-            }
-        }
-        Err(diagnostics.into_iter().map(|problem| self.late_error(problem)).collect())
-    }
-
-    fn late_error(&self, problem: Diagnostic) -> Error {
-        let key = |span: Span| {
-            self.places.properties.iter().find(|(_, place)| place.contains(span)).map(|(key, _)| key)
-        };
-        let property = problem.span.and_then(key);
-        let name = property.map(|key| format!("{key}: ")).unwrap_or_default();
-        let is_secret = || property.is_some_and(|key| schema::secret(self.kind).contains(key));
-        let secret = self.common.sensitive || is_secret();
-        let message = if secret { "its value cannot be worked out".to_owned() } else { problem.message };
-        let help = problem.help.filter(|_| !secret);
-        let error = Error::new(format!("{name}{message}")).of_kind(ErrorKind::Expression);
-        Error { place: problem.span, help, ..error }
     }
 }

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 
 use super::{
-    AnyProperties, AnyType, Common, Error, FieldKind, Warning, common::REGISTRATIONS, declaration::Places,
-    elsewhere, expansion::Secrecy, fields, health_checks, provider::names, schema, secrets,
-    shell_signs::meant_for_a_shell,
+    elsewhere, health_checks,
+    secrecy::{self, Secrecy},
 };
 use crate::{
     document::{
         Diagnostic, Diagnostics, Entry, Excerpt, Fault, Node, NodeError, Scalar, Span, Style, Value, closest,
+    },
+    resource::{
+        AnyProperties, AnyType, Common, Error, FieldKind, Places, REGISTRATIONS, Warning, fields,
+        meant_for_a_shell, schema,
     },
     template,
     vocabulary::schema::keys,
@@ -214,7 +217,7 @@ impl Faults {
             return self.diagnostics;
         }
         let given = self.given(rest);
-        let redactor = secrets::of_declaration(self.kind, self.secrecy, &given);
+        let redactor = secrecy::redactor(self.kind, self.secrecy, &given);
         let mut secrets = schema::secret(self.kind);
         if given
             .iter()
@@ -300,7 +303,6 @@ pub(super) fn unknown_provider(
         Secrecy::Secret => format!("{} has no such provider", kind.name()),
     };
     let error = Error::new(message).on("provider");
-    Some(places.problem(
-        error.with_help(format!("known providers: {}", names(known.into_iter().map(|(name, _)| name)))),
-    ))
+    let known: Vec<&str> = known.into_iter().map(|(name, _)| name).collect();
+    Some(places.problem(error.with_help(format!("known providers: {}", known.join(", ")))))
 }

@@ -1,0 +1,137 @@
+//! The parts of a declaration that messages must not quote.
+
+use std::borrow::Cow;
+
+use super::health_checks;
+use crate::{
+    document::{
+        Diagnostic, Diagnostics, Entry, Excerpt, Node, NodeError, Severity, Span, Typed, Value, closest,
+        from_node,
+    },
+    redaction::Redactor,
+    resource::{ALWAYS_SHOWN, AnyType, schema},
+    template::{DOUBTS, UNCLOSED},
+};
+
+/// Whether messages about a declaration may quote it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Secrecy {
+    Open,
+    Secret,
+}
+
+impl Secrecy {
+    pub(super) fn of(properties: &[Entry]) -> Self {
+        let Some(entry) = properties.iter().find(|entry| entry.key == "sensitive") else { return Self::Open };
+        // What is not plainly false may have been meant to be true.
+        if matches!(from_node(&entry.value), Ok(false)) { Self::Open } else { Self::Secret }
+    }
+
+    /// Whether messages may quote this property: some are always secret, and whether the others are is none itself.
+    pub(super) fn of_property(self, kind: &dyn AnyType, key: &String) -> Self {
+        let secrets = schema::secret(kind);
+        // Also one that is misspelt holds what was meant for it.
+        let is_misspelt = || closest(key, secrets.iter().map(String::as_str)).is_some();
+        match key.as_str() {
+            "sensitive" => Self::Open,
+            _ if secrets.contains(key) || is_misspelt() => Self::Secret,
+            _ => self,
+        }
+    }
+
+    /// What may be said of templates that cannot be expanded, or are not what was meant: of secrets neither values nor
+    /// parts of the text.
+    pub(super) fn uncovered(self, mut found: Diagnostics) -> Diagnostics {
+        if self == Self::Open {
+            return found;
+        }
+        found.retain(|problem| problem.severity == Severity::Error || is_doubt(problem.id));
+        for problem in found.iter_mut() {
+            let message = match problem.severity {
+                Severity::Error => "a template in it cannot be expanded",
+                Severity::Warning => "an expression in it is probably not what was meant",
+            };
+            message.clone_into(&mut problem.message);
+            problem.excerpt = Excerpt::Hidden;
+            problem.help = Some(
+                "its text may be secret and is not shown: try the expression with `ccm eval`".to_owned(),
+            );
+        }
+        found
+    }
+
+    /// What is wrong with the value of an entry, without quoting what must not be seen.
+    pub(super) fn of_value(self, kind: &dyn AnyType, entry: &Entry, error: NodeError) -> NodeError {
+        let is_secret = schema::secret(kind).contains(&entry.key)
+            || entry.key == health_checks::PROPERTY && health_checks::is_secret(&entry.value, error.span);
+        if self == Self::Open && !is_secret {
+            return error;
+        }
+        let message = match &error.wanted {
+            Some(wanted) => format!("expected {wanted}, found {}", kind_of(&entry.value, error.span)),
+            // Words that may be secret quote nothing of it, and the redactor sees to the rest.
+            None if self == Self::Open => error.message,
+            None => "not a value it can have".to_owned(),
+        };
+        NodeError { message, help: None, ..error }
+    }
+
+    /// Names the resource in a problem, and hides the text at its place if that may be a secret.
+    pub(super) fn cover(self, problem: &mut Diagnostic, kind: &dyn AnyType, name: &str) {
+        problem.message = format!("{}#{name}: {}", kind.name(), problem.message);
+        if self == Self::Secret {
+            problem.excerpt = Excerpt::Hidden;
+        }
+    }
+}
+
+/// Returns the kind of the value at a position, without quoting it.
+fn kind_of(value: &Node, span: Option<Span>) -> &'static str {
+    let inner = match &value.value {
+        Value::Map(entries) => entries.iter().map(|entry| &entry.value).collect(),
+        Value::Seq(items) => items.iter().collect(),
+        Value::Scalar(_) => Vec::new(),
+    };
+    let within = |node: &&&Node| span.is_some_and(|span| node.span.contains(span) && value.span != span);
+    if let Some(inner) = inner.iter().find(within) {
+        return kind_of(inner, span);
+    }
+    match &value.value {
+        Value::Map(_) => "a map",
+        Value::Seq(_) => "a list",
+        Value::Scalar(scalar) => match scalar.typed() {
+            Typed::Null => "nothing",
+            Typed::Bool(_) => "a boolean",
+            Typed::Int(_) | Typed::UInt(_) | Typed::Float(_) => "a number",
+            Typed::Str(_) => "a string",
+        },
+    }
+}
+
+/// Returns whether a warning is about an expression that was probably not meant.
+fn is_doubt(id: &str) -> bool {
+    id == UNCLOSED || DOUBTS.contains(&id)
+}
+
+/// Returns what hides the secrets of a declaration that was not read yet.
+pub(super) fn redactor(kind: &dyn AnyType, secrecy: Secrecy, properties: &[Entry]) -> Redactor {
+    let mut values = Vec::new();
+    for entry in properties.iter().filter(|entry| !ALWAYS_SHOWN.contains(&entry.key.as_str())) {
+        if secrecy.of_property(kind, &entry.key) == Secrecy::Secret {
+            scalars(&entry.value, &mut values);
+        }
+    }
+    // A message may quote a word of a text, or what a variable is set to.
+    let settings = values.iter().filter_map(|text| Some(text.split_once('=')?.1));
+    let words: Vec<&str> = values.iter().flat_map(|text| text.split_whitespace()).chain(settings).collect();
+    values.extend(words);
+    Redactor::new(values.into_iter().map(Cow::Borrowed))
+}
+
+fn scalars<'n>(node: &'n Node, values: &mut Vec<&'n str>) {
+    match &node.value {
+        Value::Scalar(scalar) => values.push(&scalar.text),
+        Value::Seq(items) => items.iter().for_each(|item| scalars(item, values)),
+        Value::Map(entries) => entries.iter().for_each(|entry| scalars(&entry.value, values)),
+    }
+}
