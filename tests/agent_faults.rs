@@ -313,8 +313,8 @@ fn content_that_crashes_the_agent_twice_is_set_aside_and_everything_else_is_appl
         world.ccm(["bundle", "build", "site", "-o", "site.tar.gz"]).run().exits(0);
         fs::read(world.base().join("site.tar.gz")).unwrap()
     };
-    let served = Arc::new(Mutex::new(bundle("one", "")));
-    let current = Arc::clone(&served);
+    let published = Arc::new(Mutex::new(bundle("one", "")));
+    let current = Arc::clone(&published);
     let server = Server::start(move |_| Reply::body(current.lock().unwrap().clone()));
     let local = world.fill("- file:\n    - $W/local: { content: kept, $OWN, mode: '0644' }\n");
     fs::write(world.base().join("local.yaml"), local).unwrap();
@@ -327,7 +327,7 @@ fn content_that_crashes_the_agent_twice_is_set_aside_and_everything_else_is_appl
     let agent = start();
     agent.makes("a", "one");
     // A list of 20 million items: small as a bundle, and as a document below the limit.
-    *served.lock().unwrap() = bundle("two", &format!("- x: [{}]\n", "1,".repeat(20_000_000)));
+    *published.lock().unwrap() = bundle("two", &format!("- x: [{}]\n", "1,".repeat(20_000_000)));
     agent.dies();
     start().dies();
     fs::write(world.path("a"), "drift").unwrap();
@@ -340,7 +340,7 @@ fn content_that_crashes_the_agent_twice_is_set_aside_and_everything_else_is_appl
         let problem = manifest["problem"].as_str().unwrap_or_default();
         manifest["stale"] == true && problem == "the agent crashed 2 times while it loaded this content"
     });
-    *served.lock().unwrap() = bundle("three", "");
+    *published.lock().unwrap() = bundle("three", "");
     agent.makes("a", "three");
     agent.tells("/manifests/0/stale", false);
 }

@@ -185,6 +185,88 @@ fn a_source_behind_a_link_of_somebody_else_is_refused_by_name() {
 }
 
 #[test]
+fn functions_do_not_follow_a_link_of_an_untrusted_user() {
+    if !is_root() {
+        return;
+    }
+    for function in ["file", "readFile", "template", "jinja"] {
+        for name in ["theirs/link", "theirs/way/secret", "tmp/link", "tmp/hard"] {
+            let world = World::new().file("secret", "root's own").mode("secret", 0o600).dir("theirs");
+            let world = world.link("theirs/link", "$W/secret").link("theirs/way", "$W").dir("tmp");
+            let world =
+                world.mode("tmp", 0o1777).link("tmp/link", "$W/secret").owner("theirs", NOBODY, NOBODY);
+            fs::hard_link(world.path("secret"), world.path("tmp/hard")).unwrap();
+            for link in ["theirs/link", "theirs/way", "tmp/link"] {
+                std::os::unix::fs::lchown(world.path(link), Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+            // The attacker can read the file that is made.
+            let world = world
+                .files(&format!("- $W/x: {{ content: \"${{ {function}('$W/{name}') }}\", mode: '0644' }}"));
+            for flags in [&["--noop"][..], &[]] {
+                let outcome = world.apply_with(flags);
+                let shown = format!("{}{}", outcome.stdout, outcome.stderr);
+                assert!(shown.contains("cannot read"), "{function} {name}: {shown}");
+                assert!(shown.contains(name.trim_end_matches("/secret")), "{function} {name}: {shown}");
+                assert!(!world.path("x").exists(), "{function} {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn templates_of_an_untrusted_user_see_neither_files_nor_the_environment_nor_secrets() {
+    const DATA: &str = "data: { port: 8080, db: { password: hunter2, name: web } }\nccm:\n  resources:\n";
+    if !is_root() {
+        return;
+    }
+    for (template, expected) in [
+        ("{{ Data.port }} {{ Data.db.name }} {{ upper('a') }}", Ok("8080 web A")),
+        ("{{ Facts.hostname != '' }}", Ok("true")),
+        ("{{ Environ.CANARY }}", Err("Environ")),
+        ("{{ Data.db.password }}", Err("password")),
+        ("{{ Data.db }}", Ok("{\"name\":\"web\"}")),
+        ("{{ lookup('data.db.password', 'none') }}", Ok("none")),
+        ("{{ file('$W/secret') }}", Err("failed")),
+        ("{{ readFile('$W/secret') }}", Err("failed")),
+    ] {
+        for way in ["template", "jinja", "part", "scaffold"] {
+            for mode in ["0644", "0666"] {
+                let world = World::new().file("secret", "root's own").dir("tree/_partials");
+                let (text, page) = (world.fill(template), world.fill("{% include '$W/tree/page' %}"));
+                let world = world.file("tree/page", &text).file("page", page);
+                let owner = if mode == "0644" { NOBODY } else { 0 };
+                let bits = u32::from_str_radix(mode, 8).unwrap();
+                let world = world.owner("tree/page", owner, owner).mode("tree/page", bits);
+                let resource = match way {
+                    "scaffold" => {
+                        "    - scaffold:\n        - $W/out: { source: $W/tree, engine: jinja, $OWN, mode: '0644' }\n".to_owned()
+                    }
+                    "part" => {
+                        "    - file:\n        - $W/out/page: { content: \"${ jinja('$W/page') }\", $OWN, mode: '0644' }\n".to_owned()
+                    }
+                    way => {
+                        format!("    - file:\n        - $W/out/page: {{ content: \"${{ {way}('$W/tree/page') }}\", $OWN, mode: '0644' }}\n")
+                    }
+                };
+                let world = if way == "scaffold" { world } else { world.dir("out") };
+                let world = world.manifest(&format!("{DATA}{resource}"));
+                let outcome = world.ccm(["apply", "site.yaml"]).env("CANARY", "canary").run();
+                let found = fs::read_to_string(world.path("out/page"));
+                // A trusted template includes nothing of an untrusted user.
+                match if way == "part" { Err("cannot include") } else { expected } {
+                    Ok(expected) => assert_eq!(found.unwrap(), expected, "{way} {template}"),
+                    Err(reason) => {
+                        let shown = format!("{}{}", outcome.stdout, outcome.stderr);
+                        assert!(shown.contains(reason), "{way} {template}: {shown}");
+                        assert!(found.is_err(), "{way} {template}: {found:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_source_with_several_names_in_a_folder_of_somebody_else_is_refused() {
     if !is_root() {
         return;

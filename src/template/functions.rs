@@ -10,15 +10,19 @@ use std::{
 use ccm_expr::{Arguments, CallError, ErrorKind, Template, Value};
 
 use super::{
-    Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope,
+    Author, Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope,
+    author::not_included,
     foreign::{Suspect, Suspicion, foreign},
     jet,
     scope::PredictedText,
     unclosed::unclosed,
 };
 use crate::{
-    host::input::{self, InputError},
     host::look,
+    host::{
+        files::{self, Problem},
+        input,
+    },
     vocabulary::Duration,
 };
 
@@ -77,6 +81,12 @@ impl Scope {
     }
 
     fn read(&self, path: &str) -> Result<String, CallError> {
+        self.open(path).map(|(text, _)| text)
+    }
+
+    /// Reads a file by the rules of `source`: through no link that an untrusted user could have placed. Returns who can write
+    /// to the file, too.
+    fn open(&self, path: &str) -> Result<(String, Author), CallError> {
         let is_reached = self.reaches(path);
         let mut path = self.working_directory.join(path);
         let failed = |path: &Path, reason: String| {
@@ -88,7 +98,7 @@ impl Scope {
         }
         self.has_read.set(true);
         match self.predicted(&path) {
-            Some(PredictedText::Text(text)) => return Ok(text),
+            Some(PredictedText::Text(text)) => return Ok((text, Author::Trusted)),
             Some(PredictedText::Nothing) => return Err(failed(&path, "it would not exist".to_owned())),
             Some(PredictedText::Unknown) => {
                 return Err(failed(&path, "what it would hold is not known before a real run".to_owned()));
@@ -96,16 +106,38 @@ impl Scope {
             Some(PredictedText::CopyOf(source)) => path = source,
             None => {}
         }
-        let bytes = input::read_file(&path, LARGEST_FILE).map_err(|error| match error {
-            InputError::Missing => missing_file(&path),
-            error => failed(&path, error.to_string()),
+        let opened = files::open_followed(&path).map_err(|error| match &error.problem {
+            // The kind of the file is the better reason.
+            Problem::IsADirectory { .. } | Problem::Special { .. } => {
+                let reason = input::open_file(&path).err().map(|error| error.to_string());
+                failed(&path, reason.unwrap_or_else(|| error.problem.to_string()))
+            }
+            problem => failed(&path, problem.to_string()),
         })?;
-        String::from_utf8(bytes).map_err(|_| failed(&path, "it is not UTF-8 text".to_owned()))
+        let Some((file, entry)) = opened else { return Err(missing_file(&path)) };
+        let bytes =
+            input::read_to_end(file, LARGEST_FILE).map_err(|error| failed(&path, error.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| failed(&path, "it is not UTF-8 text".to_owned()))?;
+        Ok((text, Author::of(&entry)))
+    }
+
+    /// Returns the text of a template that another template includes.
+    fn included(&self, path: &str) -> Result<String, CallError> {
+        let (text, author) = self.open(path)?;
+        match author {
+            Author::Trusted => Ok(text),
+            Author::Untrusted => Err(CallError::at(0, not_included(path.as_ref()))),
+        }
     }
 
     /// Reads a template, unless it is one of a language that is not read.
-    fn template_file(&self, path: &str) -> Result<String, CallError> {
-        if jet::is_named(path) { Err(jet::refusal(path)) } else { self.read(path) }
+    fn template_file(&self, path: &str) -> Result<(String, Author), CallError> {
+        if jet::is_named(path) { Err(jet::refusal(path)) } else { self.open(path) }
+    }
+
+    /// Returns the scope for a template of another user; `None` if the template sees all of this one.
+    fn scope_for(&self, author: Author) -> Option<Self> {
+        (author == Author::Untrusted).then(|| self.for_untrusted())
     }
 
     /// Returns the files from the first use of a template to the next one, if it is being expanded already.
@@ -123,7 +155,10 @@ impl Scope {
     pub(super) fn template(&self, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let given = text(arguments, "template takes the path of a file, or a text")?;
         let is_text = !(arguments.is_literal(0) && self.names_a_file(given));
-        let text = if is_text { given.to_owned() } else { self.template_file(given)? };
+        let (text, author) =
+            if is_text { (given.to_owned(), Author::Trusted) } else { self.template_file(given)? };
+        let restricted = self.scope_for(author);
+        let scope = restricted.as_ref().unwrap_or(self);
         let file = (!is_text).then_some(given);
         if let Some(cycle) = file.and_then(|file| self.cycle(file)) {
             return Err(CallError::at(0, format!("the template includes itself: {cycle}"))
@@ -138,7 +173,7 @@ impl Scope {
         self.templates.borrow_mut().push(file.map(str::to_owned));
         self.calls.set(calls + 1);
         let noted = self.doubts.borrow().len();
-        let rendered = Template::parse(&text).and_then(|template| template.render(self));
+        let rendered = Template::parse(&text).and_then(|template| template.render(scope));
         self.templates.borrow_mut().pop();
         let place = |at: usize| if is_text { line_of(&text, at) } else { place_in(given, &text, at) };
         if !is_text && self.is_before_run() {
@@ -175,7 +210,10 @@ impl Scope {
     pub(super) fn jinja(&self, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let given = text(arguments, "jinja takes the path of a file, or a text")?;
         let is_text = !(arguments.is_literal(0) && self.names_a_file(given));
-        let text = if is_text { given.to_owned() } else { self.template_file(given)? };
+        let (text, author) =
+            if is_text { (given.to_owned(), Author::Trusted) } else { self.template_file(given)? };
+        let restricted = self.scope_for(author);
+        let scope = restricted.as_ref().unwrap_or(self);
         let template = JinjaTemplate {
             name: if is_text { "the text" } else { given },
             text: &text,
@@ -183,7 +221,14 @@ impl Scope {
         };
         let early = RefCell::new(None);
         let read = |needed: &NeededFile| {
-            self.read(needed.path()).map_err(|error| {
+            if author == Author::Untrusted {
+                return Err("a template that an untrusted user can write reads no files".to_owned());
+            }
+            let read = match needed {
+                NeededFile::Included(path) => self.included(path),
+                NeededFile::Read(path) => self.read(path),
+            };
+            read.map_err(|error| {
                 let message = error.kind.to_string();
                 early.replace(Some(error).filter(|error| matches!(error.kind, ErrorKind::NotYet(_))));
                 message
@@ -191,7 +236,7 @@ impl Scope {
         };
         // That it is too early to tell is no mistake of the template.
         template
-            .render(self, read)
+            .render(scope, read)
             .map(Value::from)
             .map_err(|error| early.take().unwrap_or_else(|| error.into()))
     }
@@ -199,10 +244,13 @@ impl Scope {
     /// Finds what is wrong with a template before it is rendered. A file that is not there yet may come.
     pub(super) fn check_jinja(&self, argument: &Value) -> Option<CallError> {
         let given = argument.as_str()?;
-        let text = if self.names_a_file(given) { self.read(given).ok()? } else { given.to_owned() };
+        let is_file = self.names_a_file(given);
+        let (text, author) =
+            if is_file { self.open(given).ok()? } else { (given.to_owned(), Author::Trusted) };
+        let restricted = self.scope_for(author);
         let name = if self.names_a_file(given) { given } else { "the text" };
         let template = JinjaTemplate { name, text: &text, delimiters: Delimiters::default() };
-        template.check(self).into_iter().next().map(Into::into)
+        template.check(restricted.as_ref().unwrap_or(self)).into_iter().next().map(Into::into)
     }
 
     /// Whether a literal is the path of a file, and not the text itself.

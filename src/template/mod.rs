@@ -4,6 +4,7 @@
 //! result as literal, so that text which came out of a template is never looked at again.
 
 mod advice;
+mod author;
 mod condition;
 mod element;
 mod escape;
@@ -21,6 +22,7 @@ mod scope;
 mod unclosed;
 mod version;
 
+pub(crate) use author::Author;
 pub(crate) use condition::Condition;
 pub(crate) use element::{Element, elements};
 pub(crate) use escape::escape;

@@ -10,7 +10,10 @@ use std::{
 
 use ccm_expr::{Arguments, CallError, Doubt, DoubtKind, Environment, Memory, Path, Program, Value};
 
-use super::{Element, Learned, fleet, foreign::Suspect, functions, jet, version::version_compare};
+use super::{
+    Element, Learned, author::without_secrets, fleet, foreign::Suspect, functions, jet,
+    version::version_compare,
+};
 use crate::nats::Nats;
 
 /// What expressions can see.
@@ -210,6 +213,15 @@ impl Scope {
     pub(crate) fn for_data(&self, provenance: Provenance) -> Self {
         let environ = self.environ.clone().filter(|_| provenance == Provenance::Local);
         Self { reach: Reach::Nothing, environ, ..self.like() }
+    }
+
+    /// The same scope for a template that an untrusted user can write: pure functions, data and facts without secrets.
+    pub(crate) fn for_untrusted(&self) -> Self {
+        let data = self.data.clone().map(without_secrets);
+        let element = self.element.clone();
+        let element = element.map(|element| Element { each: without_secrets(element.each), ..element });
+        let facts = without_secrets(self.facts.clone());
+        Self { reach: Reach::Nothing, environ: None, nats: None, data, element, facts, ..self.like() }
     }
 
     fn like(&self) -> Self {

@@ -64,14 +64,6 @@ pub(crate) enum NeededFile {
     Read(String),
 }
 
-impl NeededFile {
-    pub(crate) fn path(&self) -> &str {
-        match self {
-            Self::Included(path) | Self::Read(path) => path,
-        }
-    }
-}
-
 /// What is wrong with a template, and where in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct JinjaError {

@@ -11,7 +11,7 @@ use super::properties::{Engine, Properties};
 use crate::{
     host::files::{self, FileKind},
     resource::Error,
-    template::{Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope, jet},
+    template::{Author, Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope, jet},
 };
 
 /// The folder whose files are only included.
@@ -39,6 +39,8 @@ struct Tree<'w> {
     places: Vec<PathBuf>,
     /// The places of files that are only included.
     partials: Vec<PathBuf>,
+    /// Who can write to the tree: an untrusted user that can write to a part of it can change what the rest includes.
+    author: Author,
 }
 
 /// Returns what is wrong with the templates of a tree that is there already.
@@ -55,7 +57,7 @@ pub(super) fn check(want: &Properties, beside: &Path, scope: &Scope) -> Vec<Erro
     if want.engine == Engine::None {
         return Vec::new();
     }
-    let own = own_scope(want, scope);
+    let own = tree.scope(scope);
     let scope = own.as_ref().unwrap_or(scope);
     let mut problems = Vec::new();
     for place in &tree.places {
@@ -79,7 +81,7 @@ pub(super) fn check(want: &Properties, beside: &Path, scope: &Scope) -> Vec<Erro
 /// Returns the files that the tree comes to.
 pub(super) fn render(want: &Properties, beside: &Path, scope: &Scope) -> Result<Rendered, Error> {
     let tree = Tree::read(want, root(want, beside))?;
-    let own = own_scope(want, scope);
+    let own = tree.scope(scope);
     let scope = own.as_ref().unwrap_or(scope);
     let (mut rendered, mut size) = (Rendered::new(), 0);
     for place in &tree.places {
@@ -106,7 +108,9 @@ impl<'w> Tree<'w> {
     /// Lists the files of the tree. Nothing in it but files and folders is accepted: a link could lead to what its owner
     /// may not read.
     fn read(want: &'w Properties, root: PathBuf) -> Result<Self, Error> {
-        let mut tree = Self { want, root, places: Vec::new(), partials: Vec::new() };
+        let top = files::inspect(&root).map_err(|error| Error::from(error).on("source"))?;
+        let author = top.map_or(Author::Trusted, |entry| Author::of(&entry));
+        let mut tree = Self { want, root, places: Vec::new(), partials: Vec::new(), author };
         tree.list(Path::new(""))?;
         if tree.places.is_empty() {
             return Err(failed(format!("source {} holds no file", tree.root.display())));
@@ -120,6 +124,9 @@ impl<'w> Tree<'w> {
             let place = folder.join(&name);
             let path = self.root.join(&place);
             let entry = files::inspect(&path).map_err(|error| Error::from(error).on("source"))?;
+            if entry.as_ref().is_some_and(|entry| Author::of(entry) == Author::Untrusted) {
+                self.author = Author::Untrusted;
+            }
             match entry.map(|entry| entry.kind) {
                 Some(FileKind::Directory) => self.list(&place)?,
                 Some(FileKind::File) if place.starts_with(PARTIALS) => self.partials.push(place),
@@ -135,6 +142,15 @@ impl<'w> Tree<'w> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the scope of the tree's templates; `None` if it is the given one.
+    fn scope(&self, scope: &Scope) -> Option<Scope> {
+        let own = own_scope(self.want, scope);
+        match self.author {
+            Author::Trusted => own,
+            Author::Untrusted => Some(own.as_ref().unwrap_or(scope).for_untrusted()),
+        }
     }
 
     /// Returns where a file of the tree goes, and what it comes to.
@@ -161,6 +177,9 @@ impl<'w> Tree<'w> {
     /// Returns the text of a file that a template includes, from the partials or else from the tree, or reads.
     fn needed(&self, needed: &NeededFile, scope: &Scope) -> Result<String, String> {
         let name = match needed {
+            NeededFile::Read(_) if self.author == Author::Untrusted => {
+                return Err("a tree that an untrusted user can write to reads no files".to_owned());
+            }
             NeededFile::Read(path) => return scope.text_of(path),
             NeededFile::Included(name) => name,
         };
