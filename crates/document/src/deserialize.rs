@@ -1,6 +1,6 @@
-//! Rust values from nodes, strict about types, with errors that say where.
+//! Deserializes Rust values from nodes, with strict types and positions in errors.
 //!
-//! A number is no string and a string is no number: what was meant is for the author to say, with quotes.
+//! A number is not a string, and a string is not a number: the author decides with quotes.
 
 mod access;
 mod error;
@@ -13,14 +13,14 @@ use error::{found, integer_range};
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, Expected, Visitor};
 
-/// The name under which a newtype struct asks for the text of a scalar exactly as it was written, whatever its type:
-/// `deserialize_newtype_struct(RAW_SCALAR, visitor)` hands the visitor a deserializer of a string.
+/// Name of a newtype struct that requests the text of a scalar exactly as it was written, whatever its type:
+/// `deserialize_newtype_struct(RAW_SCALAR, visitor)` gives the visitor a deserializer of a string.
 pub const RAW_SCALAR: &str = "$document::raw_scalar";
 
-/// As [`RAW_SCALAR`], but refuses a number that is only a value: one of JSON, or one that came out of a template.
+/// As [`RAW_SCALAR`], but rejects a number without written digits: from JSON, or from a template.
 pub const WRITTEN_SCALAR: &str = "$document::written_scalar";
 
-/// A `T` from a node.
+/// Deserializes a `T` from a node.
 pub fn from_node<T: DeserializeOwned>(node: &Node) -> Result<T, NodeError> {
     T::deserialize(Reader { node })
 }
@@ -107,7 +107,7 @@ impl<'de> Reader<'de> {
     }
 }
 
-/// Returns the digits of a whole number, in quotes or not.
+/// Returns the digits of a whole number, with or without quotes.
 fn digits(typed: Option<Typed>) -> Option<String> {
     match typed? {
         Typed::Str(text) => text.parse::<i64>().ok().map(|_| text.to_owned()),

@@ -1,4 +1,4 @@
-//! What is wrong or suspicious in a source, and how people get to read it.
+//! Errors and warnings in a source, and their rendering.
 
 use super::{Source, Span};
 use crate::visible::{visible, visible_between_colours, visible_line};
@@ -6,33 +6,33 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Render
 use serde::Serialize;
 use std::ops::Range;
 
-/// Something wrong or suspicious in a source.
+/// An error or warning in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Names what was found, in words that never change: `unknown-property`.
+    /// Stable id of the kind of problem, such as `unknown-property`.
     pub id: &'static str,
     pub severity: Severity,
     pub message: String,
     pub span: Option<Span>,
-    /// Stands under the marked text; may be empty.
+    /// Text under the marked source; can be empty.
     pub label: String,
     pub help: Option<String>,
-    /// Other places that matter, each with its label.
+    /// Other relevant positions with labels.
     pub also: Vec<(Span, String)>,
     pub excerpt: Excerpt,
 }
 
-/// Whether a document can be used in spite of what was found in it.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Nothing is done before it is mended.
+    /// The document cannot be used.
     Error,
-    /// It is probably not what was meant.
+    /// The document is probably not what the author intended.
     Warning,
 }
 
-/// A diagnostic for programs: its place is counted in lines and columns, both from 1.
+/// A diagnostic for programs. Line and column are counted from 1.
 #[derive(Debug, Serialize)]
 pub struct Located<'a> {
     id: &'static str,
@@ -47,21 +47,21 @@ pub struct Located<'a> {
     help: Option<&'a str>,
 }
 
-/// Whether the text at the place may be shown.
+/// Whether the source at the position can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excerpt {
     Shown,
-    /// A secret may be in it: only the place is named.
+    /// The line might contain a secret: only the position is shown.
     Hidden,
 }
 
 impl Diagnostic {
-    /// Makes a diagnostic about something that stands in the way of using the document.
+    /// Creates an error, which makes the document unusable.
     pub fn error(id: &'static str, message: impl Into<String>) -> Self {
         Self::new(id, Severity::Error, message.into())
     }
 
-    /// Makes a diagnostic about something that is probably not what was meant.
+    /// Creates a warning about a probable error.
     pub fn warning(id: &'static str, message: impl Into<String>) -> Self {
         Self::new(id, Severity::Warning, message.into())
     }
@@ -83,12 +83,12 @@ impl Diagnostic {
         Diagnostic { span: Some(span), ..self }
     }
 
-    /// Where it begins, to put several in order.
+    /// Returns the offset by which diagnostics are sorted.
     pub fn start(&self) -> u32 {
         self.span.map_or(0, |span| span.start)
     }
 
-    /// Returns it with its place in lines and columns.
+    /// Returns the diagnostic with line and column.
     pub fn located<'a>(&'a self, source: &'a Source) -> Located<'a> {
         let (line, column) = self.span.map(|span| source.line_column(span.start)).unzip();
         let (id, severity, help) = (self.id, self.severity, self.help.as_deref());
@@ -109,14 +109,14 @@ impl Diagnostic {
     }
 }
 
-/// Whether rendered diagnostics carry terminal colours.
+/// Whether rendered diagnostics have terminal colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     On,
     Off,
 }
 
-/// Returns the diagnostics as text: message, place, the line with the mark, help; a blank line between two.
+/// Renders diagnostics: message, position, the marked line, and help, separated by blank lines.
 pub fn render(diagnostics: &[Diagnostic], source: &Source, colour: Colour) -> String {
     let renderer = match colour {
         Colour::On => Renderer::styled(),
@@ -125,18 +125,18 @@ pub fn render(diagnostics: &[Diagnostic], source: &Source, colour: Colour) -> St
     let lines = Lines::of(&source.text);
     let reports = diagnostics.iter().map(|one| renderer.render(&[report(one, source, &lines)]));
     let reports = reports.map(|report| without_nameless_origins(&report)).collect::<Vec<_>>().join("\n");
-    // The renderer leaves C1 characters, and some that turn the direction of writing, in the lines that it quotes.
+    // The renderer keeps C1 and bidirectional control characters in quoted lines.
     visible_between_colours(&reports).into_owned()
 }
 
-/// The renderer announces a piece of a line, whose place is told already, like one from another file without a name.
+/// Removes the header that the renderer prints for an excerpt without a file name.
 fn without_nameless_origins(report: &str) -> String {
     let is_nameless =
         |line: &str| line.contains(":::") && anstream::adapter::strip_str(line).to_string().trim() == ":::";
     report.split('\n').filter(|line| !is_nameless(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Two places share one excerpt unless so much text lies between them that reading it would cost.
+/// Maximum distance between positions in one excerpt.
 const EXCERPT_BYTES: usize = 64 * 1024;
 
 fn report<'a>(diagnostic: &'a Diagnostic, source: &'a Source, lines: &Lines) -> Group<'a> {
@@ -181,15 +181,15 @@ fn report<'a>(diagnostic: &'a Diagnostic, source: &'a Source, lines: &Lines) -> 
     }
 }
 
-/// Of a longer line only a piece is shown: the whole helps nobody, and laying it out takes long.
+/// Longest line that is shown completely.
 const LONGEST_LINE: usize = 4096;
-/// How much of such a line is shown before a mark, and from its beginning on.
+/// Number of bytes that are shown before and after a mark in a longer line.
 const BEFORE: usize = 40;
 const BEHIND: usize = 80;
 
 type Mark = (Range<usize>, AnnotationKind, String);
 
-/// The lines that hold the marks. Only they are given to the renderer: it reads all that it is given.
+/// Returns the lines with the marks. The renderer gets only these, because it scans its complete input.
 fn excerpt<'a>(source: &'a Source, lines: &Lines, marks: Vec<Mark>) -> Snippet<'a, Annotation<'a>> {
     let first = marks.iter().map(|(mark, ..)| lines.number(mark.start)).min().unwrap_or(0);
     let last = marks.iter().map(|(mark, ..)| lines.number(mark.end)).max().unwrap_or(0);
@@ -208,7 +208,7 @@ fn origin(source: &Source, at: usize) -> Origin<'_> {
     Origin::path(visible_line(&source.name)).line(line).char_column(column)
 }
 
-/// The part of a long line that holds a mark.
+/// Returns the part of a long line around a mark.
 fn piece<'a>(source: &Source, lines: &Lines, (mark, kind, label): Mark) -> Snippet<'a, Annotation<'a>> {
     let (text, number) = (&source.text, lines.number(mark.start));
     let line = lines.starts[number]..lines.end(number, text.len());
@@ -223,25 +223,25 @@ fn piece<'a>(source: &Source, lines: &Lines, (mark, kind, label): Mark) -> Snipp
     Snippet::source(shown).line_start(number + 1).annotation(annotation)
 }
 
-/// Where the lines of a text begin.
+/// Start offsets of the lines of a text.
 struct Lines {
     starts: Vec<usize>,
 }
 
 impl Lines {
     fn of(text: &str) -> Self {
-        // A byte order mark is not part of what people see of the first line.
+        // A byte order mark is not part of the first line.
         let first = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         let rest = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at + 1);
         Lines { starts: std::iter::once(first).chain(rest).collect() }
     }
 
-    /// The line, counted from 0, that holds an offset.
+    /// Returns the line of an offset, counted from 0.
     fn number(&self, at: usize) -> usize {
         self.starts.partition_point(|&start| start <= at).saturating_sub(1)
     }
 
-    /// The length of the longest line that holds one of the marks.
+    /// Returns the length of the longest marked line.
     fn longest(&self, marks: &[Mark], length: usize) -> usize {
         let lines = marks.iter().map(|(mark, ..)| self.number(mark.start));
         lines.map(|line| self.end(line, length) - self.starts[line]).max().unwrap_or(0)
@@ -251,7 +251,7 @@ impl Lines {
         self.starts.get(line + 1).copied().unwrap_or(length)
     }
 
-    /// The part of a span that gets marked: within the text, on its first line only.
+    /// Returns the part of a span to mark: within the text, and only on its first line.
     fn mark(&self, text: &str, span: Span) -> Range<usize> {
         let start = text.floor_char_boundary(span.start as usize).max(self.starts[0]);
         let line = &text[start..self.end(self.number(start), text.len())];

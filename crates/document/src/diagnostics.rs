@@ -1,4 +1,4 @@
-//! Everything that was found in one document, whether it stands in the way or not.
+//! All diagnostics of one document.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -7,11 +7,11 @@ use std::{
 
 use super::{Diagnostic, Severity, Source};
 
-/// Collects what is found in one document.
+/// A list of diagnostics.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
-/// A document, and what was found in it.
+/// A document with its diagnostics.
 #[derive(Clone, Debug)]
 pub struct Review {
     pub source: Source,
@@ -23,12 +23,12 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Returns whether anything stands in the way of using the document.
+    /// Returns whether there are errors, not only warnings.
     pub fn has_errors(&self) -> bool {
         self.errors().next().is_some()
     }
 
-    /// Returns what stands in the way, without the warnings.
+    /// Returns the errors, without the warnings.
     pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.0.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)
     }
@@ -37,12 +37,12 @@ impl Diagnostics {
         self.0.retain(keep);
     }
 
-    /// Brings them into the order of their places.
+    /// Sorts the diagnostics by position.
     pub fn sort(&mut self) {
         self.0.sort_by_key(Diagnostic::start);
     }
 
-    /// Returns them with their document, unless there are none.
+    /// Returns the diagnostics with their document, unless there are none.
     pub fn review(self, source: &Source) -> Option<Review> {
         (!self.is_empty()).then(|| Review { source: source.clone(), diagnostics: self })
     }

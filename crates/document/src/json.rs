@@ -1,20 +1,20 @@
-//! JSON with positions. YAML's flow syntax is almost, not quite, a superset of it: surrogate pairs and tabs differ.
+//! A JSON parser with positions. YAML's flow syntax is not quite a superset of JSON: surrogate pairs and tabs differ.
 
 use super::keys::drop_duplicates;
 use super::limits::{MAX_DEPTH, too_deep};
 use super::{Diagnostic, Entry, Node, Scalar, Span, Style, Value};
 
-/// Why a text is not accepted as JSON.
+/// Reason why a text is not accepted as JSON.
 pub(super) enum Refusal {
-    /// It is not JSON: something else may still read it.
+    /// The text is not JSON, but might be YAML.
     NotJson(Diagnostic),
-    /// It is JSON, and what follows cannot be told.
+    /// The text is JSON with an error after which parsing cannot continue.
     Invalid(Diagnostic),
 }
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Whether the text begins as a JSON list or map does.
+/// Returns whether the text begins like a JSON list or map.
 pub(super) fn may_be_json(text: &str) -> bool {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     text.trim_start_matches(BLANKS).starts_with(['{', '['])
@@ -22,7 +22,7 @@ pub(super) fn may_be_json(text: &str) -> bool {
 
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The document, and what is wrong with it all the same.
+/// Returns the document with its recoverable errors.
 pub(super) fn parse(text: &str) -> Result<(Node, Vec<Diagnostic>), Refusal> {
     let at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let mut reader = Reader { text, at, depth: 0, problems: Vec::new() };
@@ -97,7 +97,7 @@ impl Reader<'_> {
         Ok(Value::Seq(items))
     }
 
-    /// What stands between brackets, the opening one already taken.
+    /// Parses the items after an opening bracket.
     fn items(
         &mut self,
         close: u8,
@@ -161,7 +161,7 @@ impl Reader<'_> {
         if self.at == start { Err(self.not_json("expected a digit")) } else { Ok(()) }
     }
 
-    /// A string whose opening quote is next.
+    /// Parses a string at its opening quote.
     fn string(&mut self) -> Result<String, Refusal> {
         let open = self.at;
         self.at += 1;
@@ -209,7 +209,7 @@ impl Reader<'_> {
         Ok(simple)
     }
 
-    /// The rest of `\uXXXX`, with the second half of a surrogate pair.
+    /// Parses the rest of `\uXXXX`, with the second half of a surrogate pair.
     fn unicode(&mut self, start: usize) -> Result<char, Refusal> {
         let first = self.hexadecimal();
         let unit = match first {

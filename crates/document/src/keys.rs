@@ -1,18 +1,18 @@
-//! The keys of maps: what can be one, keys given twice, and the merge key.
+//! Keys of maps: valid keys, duplicate keys, and the merge key.
 
 use super::{Diagnostic, Entry, Node, Span, Value};
 use std::collections::{HashMap, HashSet};
 
-/// The key whose value comes next.
+/// The key of the next value.
 pub(super) enum Key {
     Awaited,
     Text(String, Span),
-    /// A problem was reported; its value is read and dropped.
+    /// The key was rejected, and its value is dropped.
     Refused,
 }
 
 impl Key {
-    /// What stands where a key belongs.
+    /// Returns the key that a node denotes.
     pub(super) fn of(node: Node) -> Result<Key, Diagnostic> {
         let span = node.span;
         match node.value {
@@ -32,10 +32,10 @@ impl Key {
     }
 }
 
-/// Up to this many entries it is quicker to compare each with each than to hash them.
+/// Up to this number of entries, comparing all pairs is faster than hashing.
 const FEW: usize = 12;
 
-/// Takes out every entry whose key was there before, with a problem for each.
+/// Removes entries with duplicate keys, and returns an error for each.
 pub(super) fn drop_duplicates(entries: &mut Vec<Entry>) -> Vec<Diagnostic> {
     let (mut problems, mut again) = (Vec::new(), Vec::new());
     let mut report = |first: usize, second: usize| {
@@ -68,7 +68,7 @@ pub(super) fn drop_duplicates(entries: &mut Vec<Entry>) -> Vec<Diagnostic> {
     problems
 }
 
-/// Puts entries of other maps where the merge key at this place stood.
+/// Replaces the merge key at this position by the entries of other maps.
 pub(super) fn resolve_merge(entries: &mut Vec<Entry>, key: Span) -> Result<(), Diagnostic> {
     let Some(at) = entries.iter().position(|entry| entry.key_span == key) else { return Ok(()) };
     let Node { value, span } = entries.remove(at).value;

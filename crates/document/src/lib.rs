@@ -48,7 +48,7 @@ pub use scalar::{Scalar, Style, Typed};
 pub use source::{Source, Span};
 pub use value::{from_value, to_value};
 
-/// A value and where it was written.
+/// A value with its position.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub value: Value,
@@ -59,7 +59,7 @@ pub struct Node {
 pub enum Value {
     Scalar(Scalar),
     Seq(Vec<Node>),
-    /// In the written order, keys unique.
+    /// Entries in written order, with unique keys.
     Map(Vec<Entry>),
 }
 
@@ -83,12 +83,12 @@ impl Node {
         self.value.as_seq()
     }
 
-    /// The text of a string; nothing for numbers, booleans and null.
+    /// Returns the string; `None` for numbers, booleans and null.
     pub fn as_str(&self) -> Option<&str> {
         self.value.as_str()
     }
 
-    /// The value under `key`, if this is a map that has it.
+    /// Returns the value of a key, if this is a map that has it.
     pub fn lookup(&self, key: &str) -> Option<&Node> {
         self.value.lookup(key)
     }
@@ -97,7 +97,7 @@ impl Node {
         self.value.is_null()
     }
 
-    /// What this is, in the words of a message.
+    /// Describes the kind of the value in the words of messages.
     pub fn kind(&self) -> &'static str {
         self.value.kind()
     }

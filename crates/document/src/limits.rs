@@ -1,13 +1,13 @@
-//! How much a document may ask for, so that no text costs unbounded memory, time or stack.
+//! Limits that keep every document from using unbounded memory, time or stack.
 
 use super::{Diagnostic, Node, Span, Value};
 
-/// Lists and maps within each other. Everything that recurses over a tree relies on it.
+/// Maximum nesting of lists and maps. All recursion over trees relies on it.
 pub(crate) const MAX_DEPTH: usize = 128;
 const MAX_ALIASED_NODES: usize = 1_000_000;
 const MAX_ALIASED_BYTES: usize = 100_000_000;
 
-/// Sources whose offsets do not fit a [`Span`] are refused.
+/// Rejects sources whose offsets do not fit into a [`Span`].
 pub(super) fn check_length(text: &str) -> Result<(), Diagnostic> {
     match u32::try_from(text.len()) {
         Ok(_) => Ok(()),
@@ -22,12 +22,12 @@ pub(super) fn too_deep(span: Span) -> Diagnostic {
         .at(span)
 }
 
-/// What a node costs when an alias repeats it.
+/// Cost of a node when an alias repeats it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Weight {
     pub(super) nodes: usize,
     pub(super) bytes: usize,
-    /// Levels of lists and maps; a scalar has none.
+    /// Levels of lists and maps; 0 for a scalar.
     pub(super) depth: usize,
 }
 
@@ -50,7 +50,7 @@ impl Weight {
     }
 }
 
-/// What anchors and aliases have copied so far.
+/// Total cost of repeated nodes.
 #[derive(Default)]
 pub(super) struct Copies {
     nodes: usize,
@@ -58,7 +58,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Counts one more copy, or refuses it.
+    /// Adds the cost of one more copy, or rejects it.
     pub(super) fn charge(&mut self, weight: Weight, span: Span) -> Result<(), Diagnostic> {
         self.nodes += weight.nodes;
         self.bytes += weight.bytes;

@@ -1,4 +1,4 @@
-//! `key=value` as people type it on a command line.
+//! `key=value` arguments of the command line.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use ccm_expr::{Map, Value};
 
 use super::{Node, Scalar, Source, Span, Style, parse, to_value};
 
-/// Why a text is no pair.
+/// Reason why a string is not a pair.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PairError {
-    /// It may be a secret that lost its key, so it is not quoted.
+    /// The string might be a secret without its key, so it is not quoted.
     #[error("an entry without \"=\" is not of the form KEY=VALUE")]
     NoValue,
     #[error("\"{key}\" is no key: a name is missing before or after a dot")]
@@ -18,7 +18,7 @@ pub enum PairError {
     NotYaml { key: String, message: String },
 }
 
-/// A value, and the names that lead to it from the outermost map.
+/// A value, and the names of the maps that contain it, outermost first.
 #[derive(Clone, Debug)]
 pub struct Pair {
     pub names: Vec<String>,
@@ -26,17 +26,17 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Maps in maps that hold the value.
+    /// Returns nested maps that contain the value.
     pub fn nested(self) -> Value {
         let nested = |inner: Value, name: &String| Map::from_iter([(Arc::from(name.as_str()), inner)]).into();
         self.names.iter().rev().fold(self.value, nested)
     }
 }
 
-/// The pair that a text means. Dots in the key separate names; `\.` is a dot in a name. The value has the type that
-/// YAML gives it (`8080` is a number, `true` a boolean, `yes` a text), but digits that begin with a zero are text; one that begins with a quote or bracket is read
-/// as YAML, so that `"8080"` is a text and `[a, b]` a list. Nothing after the `=` is the empty text, and what begins
-/// with `{{`, which begins nothing in YAML, is text.
+/// Parses a pair. Dots in the key separate names; `\.` is a dot in a name. The value has its YAML type (`8080` is a
+/// number, `true` a boolean, `yes` a string), except that digits with a leading zero are a string. A value that begins
+/// with a quote or bracket is parsed as YAML, so that `"8080"` is a string and `[a, b]` a list. An empty value is the
+/// empty string, and a value that begins with `{{` is a string.
 pub fn pair(text: &str) -> Result<Pair, PairError> {
     let Some((key, value)) = text.split_once('=') else {
         return Err(PairError::NoValue);
@@ -75,7 +75,7 @@ fn typed(key: &str, value: &str) -> Result<Value, PairError> {
     Ok(to_value(&Node { value: super::Value::Scalar(scalar), span: Span::default() }))
 }
 
-/// Returns whether a zero stands before other digits, as in numbers of houses and telephones: as a number it would be lost.
+/// Returns whether a number has a leading zero, which would be lost in a number.
 fn begins_with_zero(value: &str) -> bool {
     let digits = value.strip_prefix(['-', '+']).unwrap_or(value).as_bytes();
     matches!(digits, [b'0', b'0'..=b'9', ..])

@@ -1,9 +1,9 @@
-//! From text to tree: YAML events (`saphyr-parser`) put together; JSON and YAML without surprises are read by readers of their own.
+//! Builds the tree from YAML events of `saphyr-parser`. JSON and simple YAML have readers of their own.
 //!
-//! What YAML leaves open: keys are text (`8080:` is the key `8080`), a key given twice is a problem, tags other than
-//! those of the core schema are problems, and one source is one document. The merge key `<<` of YAML 1.1 takes a map
-//! or a list of maps: their entries stand where `<<` stood, written keys win, and so do earlier maps of the list;
-//! a quoted `"<<"` is an ordinary key.
+//! Decisions that YAML leaves open: keys are strings (`8080:` is the key `8080`), duplicate keys are errors, tags other
+//! than those of the core schema are errors, and a source contains one document. The merge key `<<` of YAML 1.1 takes a
+//! map or a list of maps and is replaced by their entries. Written keys win, and earlier maps of the list win over
+//! later ones. A quoted `"<<"` is an ordinary key.
 
 use super::keys::{Key, drop_duplicates, resolve_merge};
 use super::limits::{Copies, MAX_DEPTH, Weight, check_length, too_deep};
@@ -14,23 +14,22 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// A document in spite of what is wrong with it.
+/// A document with its errors.
 pub struct Parsed {
-    /// All that could be read; of a key that is given twice, the first.
+    /// The readable part of the document; of duplicate keys, the first.
     pub root: Node,
     pub diagnostics: Diagnostics,
-    /// Where the tree does not hold what was meant: what else is found wrong with a value around such a place follows
-    /// from a problem that is already told.
+    /// Spans where the tree is incomplete. Further errors there follow from an error that is already reported.
     pub gaps: Vec<Span>,
 }
 
-/// The one document of a source, without problems. A text with nothing in it is a null node.
+/// Parses the document of a source without errors. An empty text is a null node.
 pub fn parse(source: &Source) -> Result<Node, Diagnostics> {
     let Parsed { root, diagnostics, .. } = read(source)?;
     if diagnostics.is_empty() { Ok(root) } else { Err(diagnostics) }
 }
 
-/// The one document of a source, unless something is wrong that leaves the rest of it without meaning.
+/// Parses the document of a source. Fails only on errors after which the rest has no meaning.
 pub fn read(source: &Source) -> Result<Parsed, Diagnostics> {
     let text = source.text.as_str();
     check_length(text)?;
@@ -40,7 +39,7 @@ pub fn read(source: &Source) -> Result<Parsed, Diagnostics> {
     match json::parse(text) {
         Ok((root, found)) => Ok(Parsed { root, diagnostics: found.into(), gaps: Vec::new() }),
         Err(json::Refusal::Invalid(problem)) => Err(problem.into()),
-        // Braces are YAML as well. When it is neither, the reader that understood more of it has the better message.
+        // Brackets are also YAML. If the text is neither, report the error of the reader that got further.
         Err(json::Refusal::NotJson(problem)) => yaml(text).map_err(|problems| {
             let furthest = |problem: &Diagnostic| problem.span.map_or(0, |span| span.start);
             let of_yaml = problems.iter().map(furthest).max();
@@ -56,7 +55,7 @@ fn yaml(text: &str) -> Result<Parsed, Diagnostics> {
     all_of_yaml(text)
 }
 
-/// Reads a text with the parser of all of YAML.
+/// Parses a text with the complete YAML parser.
 pub(super) fn all_of_yaml(text: &str) -> Result<Parsed, Diagnostics> {
     if let Some(problem) = syntax::unknown_directive(text) {
         return Err(problem.into());
@@ -71,7 +70,7 @@ pub(super) fn all_of_yaml(text: &str) -> Result<Parsed, Diagnostics> {
     Ok(Parsed { root, diagnostics: problems.into(), gaps })
 }
 
-/// A list or map whose end has not been reached.
+/// A list or map that is not complete.
 struct Open {
     items: Items,
     start: u32,
@@ -79,13 +78,13 @@ struct Open {
     anchor: usize,
 }
 
-/// Where its items begin among those of all that is open.
+/// Indices of its first items among those of all incomplete lists and maps.
 enum Items {
     Seq { first: usize },
     Map { first: usize, key: Key, merge: Option<Span> },
 }
 
-/// Whether a list or map is in brackets, and so has an end that can be seen.
+/// Whether a list or map is in brackets, so that its end is visible.
 #[derive(Clone, Copy, PartialEq)]
 enum Written {
     Flow,
@@ -101,8 +100,8 @@ struct Builder<'a> {
     text: &'a str,
     marks: Marks<'a>,
     open: Vec<Open>,
-    /// Items of open lists and entries of open maps, the innermost last. What is complete moves into a vector of its
-    /// exact size: most have few items, and there are many.
+    /// Items of incomplete lists and entries of incomplete maps, the innermost last. Complete ones move to a vector of
+    /// exact size, because there are many small ones.
     items: Vec<Node>,
     entries: Vec<Entry>,
     root: Option<Node>,
@@ -110,7 +109,7 @@ struct Builder<'a> {
     copies: Copies,
     problems: Vec<Diagnostic>,
     gaps: Vec<Span>,
-    /// Where the last value ended: the end of the block that it closes.
+    /// End of the last value, which is also the end of the blocks that it closes.
     last_end: u32,
 }
 
@@ -172,8 +171,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Returns the problem with the bracket that is still open, where that is on an earlier line: it may be what is wrong. At the
-    /// end of the text it is.
+    /// Adds the unclosed bracket to an error, if the bracket is on an earlier line and might be the cause. At the end
+    /// of the text, it is the cause.
     fn in_brackets(&self, problem: Diagnostic) -> Diagnostic {
         let innermost = self.open.last().filter(|open| open.written == Written::Flow);
         let (Some(Open { start, .. }), Some(span)) = (innermost, problem.span) else { return problem };
@@ -216,8 +215,8 @@ impl<'a> Builder<'a> {
             }
         };
         let style = if written == ScalarStyle::Plain { Style::Plain } else { Style::Quoted };
-        // The parser's buffers have room for 128 more bytes, which adds up in a large document. A copy of the right
-        // size leaves the buffer to the next scalar; shrinking it would leave splinters.
+        // The parser's buffers have 128 spare bytes, which adds up in a large document. A copy of exact size leaves the
+        // buffer to the next scalar; shrinking would fragment the heap.
         let text = text.to_owned();
         let mut scalar = Scalar { text, style };
         if let Some(tag) = tag {
@@ -232,7 +231,7 @@ impl<'a> Builder<'a> {
         self.finish(Node { value: Value::Scalar(scalar), span }, anchor)
     }
 
-    /// Where to point for a value that is not there: behind the `:` or `-` that asked for it.
+    /// Returns the position of a missing value: after the `:` or `-` that expects it.
     fn nothing(&self, span: Span) -> Span {
         if self.open.is_empty() {
             return Span::empty(span.start);
@@ -262,10 +261,10 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        // A block's event ends where its first item begins, one in brackets ends behind its bracket.
+        // The event of a block ends at the first item; that of a bracketed collection ends after the bracket.
         let is_bracket = matches!(self.text.as_bytes().get(start as usize), Some(b'[' | b'{'));
         let written = if is_bracket && start < span.end { Written::Flow } else { Written::Block };
-        // A list that is not indented under its key is reported from behind its first `-`.
+        // A list that is not indented under its key is reported after its first `-`.
         let is_under_key = matches!(self.open.last(), Some(Open { items: Items::Map { .. }, .. }));
         if written == Written::Block && is_under_key && matches!(items, Items::Seq { .. }) {
             start = syntax::indicator(self.text, self.last_end, b"-").unwrap_or(start);
@@ -313,7 +312,7 @@ impl<'a> Builder<'a> {
         self.finish(Node { value, span }, 0)
     }
 
-    /// Puts a complete value into the list or map it belongs to.
+    /// Adds a complete value to its list or map.
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Diagnostic> {
         if anchor > 0 {
             let weight = Weight::of(&node);
@@ -345,9 +344,9 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Notes a problem because of which the tree lacks what was meant at a place.
+    /// Records an error that leaves the tree incomplete at a span.
     fn miss(&mut self, problem: Diagnostic, gap: Span) {
-        // Of `{{ x }}` without quotes, a map within a map where a key belongs, the outer one says it all.
+        // For `{{ x }}` without quotes, which is a map within a map as a key, the outer error is enough.
         while self.problems.pop_if(|inner| inner.span.is_some_and(|place| gap.contains(place))).is_some() {}
         self.gaps.push(gap);
         self.problems.push(problem);
@@ -379,7 +378,7 @@ fn retype(scalar: &mut Scalar, tag: &Tag, written: &str) -> Result<(), Diagnosti
     Ok(())
 }
 
-/// `int` for `!!int` and for its long form `!<tag:yaml.org,2002:int>`.
+/// Returns `int` for `!!int` and for its long form `!<tag:yaml.org,2002:int>`.
 fn core_tag(tag: &Tag) -> Option<&str> {
     if tag.is_yaml_core_schema() {
         return Some(&tag.suffix);
@@ -392,8 +391,8 @@ fn unknown_tag(written: &str) -> Diagnostic {
         .with_help("quote the value if it is text that begins with `!`, else remove the tag")
 }
 
-/// Turns the parser's character counts into byte offsets. Asked for places in almost ascending order, it walks the
-/// text once.
+/// Converts the parser's character offsets to byte offsets. For offsets in almost ascending order, it scans the text
+/// once.
 struct Marks<'a> {
     text: &'a str,
     is_ascii: bool,

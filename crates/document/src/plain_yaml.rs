@@ -1,19 +1,19 @@
-//! YAML as nearly everybody writes it, read in one pass.
+//! A fast reader for simple YAML.
 //!
-//! The parser of all of YAML spends a hundred instructions on every byte, which is half of an unchanged run. This reader knows
-//! block lists and maps, brackets and quotes that end on their line, literal blocks, and comments. Of anything else, and of
-//! anything wrong, it makes nothing: the parser reads the text then, and has the words for it. Where it makes a tree it is the
-//! parser's own, places included.
+//! The complete YAML parser spends a hundred instructions per byte, which is half of the time of an unchanged run. This
+//! reader supports block lists and maps, brackets and quotes within one line, literal blocks, and comments. For other
+//! syntax and for errors it gives up, and the complete parser reads the text. If it succeeds, its tree is identical to
+//! that of the parser, including positions.
 
 use super::keys::drop_duplicates;
 use super::limits::MAX_DEPTH;
 use super::{Entry, Node, Scalar, Span, Style, Value};
 use memchr::{memchr, memchr2, memchr3};
 
-/// The parser takes no longer keys when they have no `?`.
+/// Maximum length of a key without `?` in the parser.
 const LONGEST_KEY: usize = 1000;
 
-/// Returns the tree of a text, or nothing when the text needs the parser.
+/// Returns the tree of a text, or `None` if the text needs the complete parser.
 pub(super) fn read(text: &str) -> Option<Node> {
     let mut reader = Reader { text, bytes: text.as_bytes(), ..Reader::default() };
     reader.next_line()?;
@@ -27,19 +27,20 @@ struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// Where the line begins that is being read.
+    /// Start of the current line.
     line: usize,
-    /// Where the first thing on the line stands, when nothing of the line was read yet; nothing at the end of the text.
+    /// Column of the first character of the line, if nothing of the line was read yet; `None` at the end of the text.
     column: Option<usize>,
     depth: usize,
-    /// Items of open lists and entries of open maps, the innermost last, so that each gets a vector of its exact size.
+    /// Items of incomplete lists and entries of incomplete maps, the innermost last, so that each vector gets its exact
+    /// size.
     items: Vec<Node>,
     entries: Vec<Entry>,
-    /// Room for text that is put together, which gets a string of its exact size as well.
+    /// Buffer for strings that are assembled, so that each string gets its exact size.
     room: String,
 }
 
-/// Whether text stands in brackets.
+/// Whether text is in brackets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
     Block,
@@ -63,7 +64,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the line has nothing more to say.
+    /// Returns whether the rest of the line is empty or a comment.
     fn is_at_end_of_line(&self) -> bool {
         match self.byte(0) {
             None | Some(b'\n') => true,
@@ -72,7 +73,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes from the end of a value to the first thing on the next line that has something on it.
+    /// Advances from the end of a value to the first character of the next line with content.
     fn next_line(&mut self) -> Option<()> {
         loop {
             self.skip_spaces();
@@ -104,7 +105,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the list, map or scalar that begins here, at this column.
+    /// Reads the list, map or scalar at this column.
     fn block(&mut self, column: usize) -> Option<Node> {
         if self.depth == MAX_DEPTH {
             return None;
@@ -180,7 +181,7 @@ impl Reader<'_> {
         drop_duplicates(&mut entries).is_empty().then_some(Node { value: Value::Map(entries), span })
     }
 
-    /// Reads the value that begins on a line below its indicator, if there is one.
+    /// Reads the value on the lines after its indicator, if there is one.
     fn below(&mut self, column: usize, indicator: usize) -> Option<Node> {
         let is_of_map = self.bytes[indicator - 1] == b':';
         self.next_line()?;
@@ -192,7 +193,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a value that begins on the line of its indicator, and goes on to the next line.
+    /// Reads a value on the line of its indicator, and advances to the next line.
     fn value(&mut self, column: usize) -> Option<Node> {
         let node = match self.byte(0)? {
             b'{' | b'[' => self.brackets()?,
@@ -203,13 +204,13 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// Whether a key begins here: a `:` follows on the line, behind the quotes if there are any.
+    /// Returns whether a key begins here: a `:` follows on the line, after the closing quote if there are quotes.
     fn is_key(&self) -> bool {
         let rest = &self.bytes[self.at..];
         let line = &rest[..memchr(b'\n', rest).unwrap_or(rest.len())];
         let is_colon = |at: usize| line[at] == b':' && matches!(line.get(at + 1), None | Some(b' '));
         match line.first() {
-            // Where there are quotes within the quotes it is not found, and the text left to the parser.
+            // Quotes within the quotes are left to the complete parser.
             Some(quote @ (b'"' | b'\'')) => {
                 let Some(end) = line.iter().skip(1).position(|byte| byte == quote) else { return false };
                 (end + 2..line.len()).find(|&at| line[at] != b' ').is_some_and(is_colon)
@@ -218,7 +219,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a literal block, and goes on to the line behind it.
+    /// Reads a literal block, and advances to the line after it.
     fn literal(&mut self, column: usize) -> Option<Node> {
         let start = self.at;
         self.at += 1;
@@ -244,7 +245,7 @@ impl Reader<'_> {
         Some(node(text, Style::Quoted, start, end))
     }
 
-    /// Takes lines as long as they are indented, or empty, and returns where the last thing is that can be seen of them.
+    /// Reads indented or empty lines, and returns the end of the last visible character.
     fn indented(&mut self, indent: usize, lines: &mut String) -> Option<usize> {
         let mut end = self.at;
         self.column = None;
@@ -419,15 +420,15 @@ fn node(text: String, style: Style, start: usize, end: usize) -> Node {
     Node { value: Value::Scalar(Scalar { text, style }), span: Span::new(start, end) }
 }
 
-/// Whether a key is text, and not one that means something else.
+/// Returns whether a key is a string, not a special value.
 fn is_plain_key(key: &Scalar) -> bool {
     key.text.len() <= LONGEST_KEY && !key.is_null() && !(key.style == Style::Plain && key.text == "<<")
 }
 
-/// Leaves control characters and marks of the byte order to the parser.
+/// Returns `None` for control characters and byte order marks, which the complete parser handles.
 fn is_ordinary(bytes: &[u8]) -> Option<()> {
     let is_odd = |byte: u8| (byte < b' ' && byte != b'\t') || matches!(byte, 0x7f | 0xef);
-    // Looks at every byte, so that it can be done for many at once.
+    // Tests every byte without branches, so that the compiler can vectorize the loop.
     let odd = bytes.iter().map(|&byte| u8::from(is_odd(byte))).fold(0, |found, odd| found | odd);
     (odd == 0).then_some(())
 }

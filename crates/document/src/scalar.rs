@@ -1,6 +1,6 @@
-//! What a written scalar means: the core schema of YAML 1.2, with `_` between digits and `0b` besides.
+//! Types of scalars: the core schema of YAML 1.2, and additionally `_` between digits and `0b`.
 
-/// The text of a value that is neither a list nor a map, and how it was written.
+/// Text of a scalar, and how it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scalar {
     pub text: String,
@@ -9,26 +9,26 @@ pub struct Scalar {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Without quotes: may be a number, a boolean or null.
+    /// Without quotes: a number, a boolean, null or a string.
     Plain,
-    /// A number that was not written in YAML: it is from JSON or came out of a template. Only its value counts, not its
+    /// A number that was not written in YAML: from JSON, or the result of a template. Only its value counts, not its
     /// digits.
     Computed,
     /// In quotes or as a block: a string.
     Quoted,
-    /// A string whose templates come to text, also where it is nothing but one expression.
+    /// A string whose templates are concatenated as strings, even if it is exactly one expression.
     Joined,
-    /// Came out of a template, or is a flag that is text: final, never expanded again.
+    /// Result of a template, or a flag that is a string: final and never expanded again.
     Literal,
 }
 
-/// A scalar as the type its text denotes.
+/// A scalar with the type that its text denotes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Typed<'a> {
     Null,
     Bool(bool),
     Int(i64),
-    /// Only for what does not fit [`Typed::Int`].
+    /// Only for values that exceed [`Typed::Int`].
     UInt(u64),
     Float(f64),
     Str(&'a str),
@@ -51,7 +51,7 @@ fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// The type of a text without quotes. `yes`, `on` and the like are strings.
+/// Returns the type of a text without quotes. `yes`, `on` and the like are strings.
 fn plain(text: &str) -> Typed<'_> {
     match text {
         _ if is_null(text) => Typed::Null,
@@ -107,14 +107,14 @@ fn decimal(text: &str) -> Option<Typed<'static>> {
         if let Ok(value) = clean.parse() {
             return Some(Typed::Int(value));
         }
-        // Of a longer one a float would lose digits: it is an identifier rather than a number.
+        // A float would lose digits of a longer number, which is probably an identifier.
         return clean.parse().ok().map(Typed::UInt);
     }
-    // What no float can hold (a hash such as 12e34567) is not meant as a number.
+    // A value that exceeds a float, such as the hash 12e34567, is not a number.
     clean.parse().ok().filter(|value: &f64| value.is_finite()).map(Typed::Float)
 }
 
-/// The digits of a text that is nothing but digits with single `_` between them.
+/// Returns the digits of a text that has only digits with single `_` between them.
 fn digits(text: &str, is_digit: impl Fn(u8) -> bool) -> Option<String> {
     let well_formed =
         !text.is_empty() && text.split('_').all(|group| !group.is_empty() && group.bytes().all(&is_digit));

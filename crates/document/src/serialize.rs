@@ -1,4 +1,4 @@
-//! Trees as values for JSON and YAML output, to compare them with what others read.
+//! Serializes trees, to compare them with the results of other readers.
 
 use super::{Node, Typed, Value};
 use serde::ser::{Serialize, Serializer};

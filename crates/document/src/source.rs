@@ -1,15 +1,15 @@
-//! A text with a name, and places in it.
+//! Named source texts, and positions in them.
 
 use super::Diagnostic;
 
-/// A text that was read, and what to call it in messages (`site.yaml`, `<stdin>`).
+/// A text with its name in messages (`site.yaml`, `<stdin>`).
 #[derive(Clone, Debug)]
 pub struct Source {
     pub name: String,
     pub text: String,
 }
 
-/// Where in a source: byte offsets, the end exclusive.
+/// Byte offsets in a source; the end is exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Span {
     pub start: u32,
@@ -18,7 +18,7 @@ pub struct Span {
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Whether a text begins with the byte order mark of UTF-16, or with a letter of it.
+/// Returns whether a text is UTF-16: it has a byte order mark, or a zero byte in its first character.
 fn is_utf16(bytes: &[u8]) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     match bytes {
@@ -29,8 +29,8 @@ fn is_utf16(bytes: &[u8]) -> bool {
 }
 
 impl Source {
-    /// Takes bytes as they were read. A byte order mark is dropped; anything that is not UTF-8 is a problem whose
-    /// message names the place.
+    /// Creates a source from bytes. Removes a byte order mark. Text that is not UTF-8 is an error whose message has the
+    /// position.
     pub fn read(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Diagnostic> {
         let name = name.into();
         if is_utf16(&bytes) {
@@ -56,20 +56,20 @@ impl Source {
         }
     }
 
-    /// The line and the column in characters of a byte offset, both counted from 1.
+    /// Returns the line and the column in characters of a byte offset, both counted from 1.
     pub fn line_column(&self, at: u32) -> (usize, usize) {
         let before = &self.text[..self.text.floor_char_boundary(at as usize)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();
-        // A byte order mark occupies no column in anybody's editor.
+        // A byte order mark occupies no column in editors.
         let column = before[line_start..].trim_start_matches(BYTE_ORDER_MARK).chars().count();
         (line, column + 1)
     }
 }
 
 impl Source {
-    /// The place of a part of a scalar. What is written differs from the scalar's text by quotes, indentation and
-    /// escapes; where the two cannot be brought together, the place of the whole scalar is given.
+    /// Returns the span of a part of a scalar. The source differs from the text of the scalar by quotes, indentation
+    /// and escapes. If the two cannot be aligned, returns the span of the whole scalar.
     pub fn within(&self, span: Span, text: &str, part: std::ops::Range<usize>) -> Span {
         let whole = self.text.get(span.start as usize..span.end as usize).unwrap_or_default();
         let is_block = whole.starts_with(['|', '>']);
@@ -86,7 +86,8 @@ impl Source {
     }
 }
 
-/// Where in `written` the byte `at` of `text` is, when `written` is `text` with more white space, quotes and escapes.
+/// Returns the offset in `written` of the byte `at` of `text`, where `written` has additional white space, quotes and
+/// escapes.
 fn aligned(written: &str, text: &str, at: usize) -> Option<usize> {
     let mut rest = written.char_indices();
     if written.starts_with(['"', '\'']) {
@@ -116,7 +117,7 @@ fn aligned(written: &str, text: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// The character that an escape in double quotes stands for; a line that is continued gives its line break.
+/// Returns the character that an escape in double quotes denotes; for a line continuation, its line break.
 fn escaped(rest: &mut impl Iterator<Item = char>) -> Option<char> {
     let digits = match rest.next()? {
         'n' => return Some('\n'),
@@ -142,13 +143,13 @@ fn escaped(rest: &mut impl Iterator<Item = char>) -> Option<char> {
 }
 
 impl Span {
-    /// Sources are limited to `u32::MAX` bytes before any offset is made, so nothing is lost here.
+    /// Sources are limited to `u32::MAX` bytes, so the conversion loses nothing.
     #[expect(clippy::cast_possible_truncation, reason = "parse refuses longer sources")]
     pub fn new(start: usize, end: usize) -> Self {
         Span { start: start as u32, end: end as u32 }
     }
 
-    /// Whether the other place lies within this one.
+    /// Returns whether the other span is within this one.
     pub fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }

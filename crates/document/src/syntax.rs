@@ -1,11 +1,11 @@
-//! The written form of YAML: where a value's text begins and ends, and what a syntax error means to its author.
+//! YAML syntax: the exact spans of values, and readable messages for syntax errors.
 
 use super::{Diagnostic, Span};
 
-/// The anchor and tag in front of a value.
+/// Anchor and tag in front of a value.
 pub(super) struct Properties {
     pub(super) tag: Option<Span>,
-    /// Where the value itself begins.
+    /// Start of the value itself.
     pub(super) end: u32,
 }
 
@@ -46,7 +46,7 @@ fn skip_blanks_and_comments(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The span of the quoted scalar that begins at `start`. The parser's own runs on over blanks and comments.
+/// Returns the span of the quoted scalar at `start`. The parser's own span includes trailing spaces and comments.
 pub(super) fn quoted(text: &str, start: u32) -> Span {
     let bytes = text.as_bytes();
     let start = start as usize;
@@ -67,7 +67,7 @@ pub(super) fn quoted(text: &str, start: u32) -> Span {
     Span::new(start, text.floor_char_boundary(at))
 }
 
-/// Where the `:` or `-` ends that comes next after `from`, if one does.
+/// Returns the end of the next `:` or `-` after `from`, if there is one.
 pub(super) fn indicator_end(text: &str, from: u32) -> Option<u32> {
     let bytes = text.as_bytes();
     let at = skip_blanks_and_comments(bytes, from as usize);
@@ -75,8 +75,8 @@ pub(super) fn indicator_end(text: &str, from: u32) -> Option<u32> {
     (matches!(bytes.get(at), Some(b':' | b'-')) && ends).then(|| Span::new(at, at + 1).end)
 }
 
-/// Where the value that follows what ended at `from` has its first indicator, if it is one of those wanted. The
-/// parser tells only where the text of a block scalar begins, and for an empty one not even that.
+/// Returns the position of the first wanted indicator of the value after `from`. The parser reports only the start of
+/// the text of a block scalar, and not even that for an empty one.
 pub(super) fn indicator(text: &str, from: u32, wanted: &[u8]) -> Option<u32> {
     let bytes = text.as_bytes();
     let mut at = from as usize;
@@ -90,13 +90,13 @@ pub(super) fn indicator(text: &str, from: u32, wanted: &[u8]) -> Option<u32> {
     }
 }
 
-/// The span of a block scalar up to the last thing that can be seen of it.
+/// Returns the span of a block scalar up to its last visible character.
 pub(super) fn without_blank_tail(text: &str, start: u32, end: u32) -> Span {
     let visible = text[start as usize..end as usize].trim_end_matches([' ', '\t', '\r', '\n']);
     Span::new(start as usize, start as usize + visible.len())
 }
 
-/// A directive other than `%YAML` and `%TAG`. The parser ignores it, and counts its bytes as characters.
+/// Returns an error for a directive other than `%YAML` and `%TAG`, which the parser ignores with wrong offsets.
 pub(super) fn unknown_directive(text: &str) -> Option<Diagnostic> {
     let mut start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     for line in text[start..].split_inclusive(['\n', '\r']) {
@@ -115,7 +115,7 @@ pub(super) fn unknown_directive(text: &str) -> Option<Diagnostic> {
     None
 }
 
-/// A syntax error in the words of somebody who writes manifests. `at` is where the parser noticed.
+/// Returns a readable error for a syntax error that the parser noticed at `at`.
 pub(super) fn problem(text: &str, info: &str, at: usize) -> Diagnostic {
     let here = place(text, at);
     let (message, help) = match info {
@@ -216,7 +216,7 @@ pub(super) fn problem(text: &str, info: &str, at: usize) -> Diagnostic {
     }
 }
 
-/// The parser's own words without the half that describes its inside.
+/// Returns the parser's message without its description of internal state.
 fn other(info: &str) -> String {
     let told = info
         .split_once(", ")
@@ -225,10 +225,10 @@ fn other(info: &str) -> String {
     format!("not valid YAML: {told}")
 }
 
-/// The letters that may follow a `\\` in double quotes, and the line break.
+/// Characters that can follow `\\` in double quotes, including the line break.
 const ESCAPES: &str = "0abt\tnvfre \"/\\N_LPxuU\r\n";
 
-/// The first escape of the quoted text at `quote` whose letter is meant; the quote itself if there is none.
+/// Returns the first matching escape in the quoted text at `quote`, or the quote itself.
 fn escape(text: &str, quote: usize, is_meant: impl Fn(char) -> bool) -> Span {
     let mut characters = text[quote..].char_indices().skip(1);
     while let Some((at, character)) = characters.next() {
@@ -247,7 +247,7 @@ fn escape(text: &str, quote: usize, is_meant: impl Fn(char) -> bool) -> Span {
 }
 
 fn tab(text: &str, at: usize) -> Diagnostic {
-    // The parser notices behind the tabs, or at the start of the text that they interrupt.
+    // The parser notices the error after the tabs, or at the start of the text that they interrupt.
     let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let tab = text[line_start..at].find('\t').map(|tab| line_start + tab);
     let tab = tab.or_else(|| text[at..].find("\n\t").map(|newline| at + newline + 1));
@@ -259,7 +259,7 @@ fn tab(text: &str, at: usize) -> Diagnostic {
 }
 
 fn missing_colon(text: &str, at: usize) -> Diagnostic {
-    // The parser notices at the next token: the key is what precedes it.
+    // The parser notices the error at the next token; the key is before it.
     let before = text[..at].trim_end();
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = &before[line_start..];
@@ -282,7 +282,7 @@ fn block_key<'t>(before: &'t str, line: &str) -> Option<&'t str> {
     (is_block && indentation(line) <= indentation(header)).then_some(key)
 }
 
-/// The character at an offset, or the end of the text.
+/// Returns the span of the character at an offset, or the end of the text.
 fn place(text: &str, at: usize) -> Span {
     let at = text.floor_char_boundary(at);
     let length =

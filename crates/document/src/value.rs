@@ -1,10 +1,10 @@
-//! Trees as the values that expressions work with, and back.
+//! Converts trees to values of expressions and back.
 
 use ccm_expr::Map;
 
 use super::{Entry, Node, Scalar, Span, Style, Typed, Value};
 
-/// The value that a tree describes, every scalar with the type that its text denotes.
+/// Returns the value of a tree, each scalar with the type that its text denotes.
 pub fn to_value(node: &Node) -> ccm_expr::Value {
     match &node.value {
         Value::Seq(items) => items.iter().map(to_value).collect(),
@@ -23,8 +23,8 @@ pub fn to_value(node: &Node) -> ccm_expr::Value {
     }
 }
 
-/// The tree of a value, every node at the given place. Texts come out literal: whatever they hold, no template in
-/// them is expanded. Moments, durations and time zones become their text.
+/// Returns the tree of a value, with the same span for every node. Strings are literal: their templates are not
+/// expanded. Times, durations and time zones become strings.
 pub fn from_value(value: &ccm_expr::Value, span: Span) -> Node {
     let value = match value {
         ccm_expr::Value::Null => plain("null".to_owned()),
@@ -57,12 +57,12 @@ fn plain(text: String) -> Value {
     Value::Scalar(Scalar { text, style: Style::Plain })
 }
 
-/// A number that is no text of YAML: its digits are not what somebody wrote.
+/// A number without written digits.
 fn number_text(text: String) -> Value {
     Value::Scalar(Scalar { text, style: Style::Computed })
 }
 
-/// A text that is read back as the same fraction: `2.0` and not `2`.
+/// Formats a float so that it is read back as the same float: `2.0` and not `2`.
 fn fraction(number: f64) -> String {
     if number.is_nan() {
         ".nan".to_owned()

@@ -1,32 +1,32 @@
-//! Makes visible what a terminal would obey.
+//! Escapes characters that a terminal would interpret.
 //!
-//! Whatever is not ours - names, messages, the output of commands, arguments - passes through here on its way to people.
-//! Control characters (C0, DEL, C1) and those that turn the direction of writing are shown as escapes such as `\u{9b}`.
+//! All foreign text (names, messages, output of commands, arguments) passes through this module before it is printed.
+//! Control characters (C0, DEL, C1) and bidirectional controls become escapes such as `\u{9b}`.
 
 use std::borrow::Cow;
 
-/// Returns a text of several lines with what a terminal would obey made visible. Tabs and line breaks stay.
+/// Escapes a text of several lines. Tabs and line breaks stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_obeyed(c) && !is_layout(c), char::escape_default)
 }
 
-/// Like [`visible`] for a text that has to stay on its line: a line break in it is made visible too.
+/// As [`visible`], but also escapes line breaks.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_obeyed(c) && c != '\t', char::escape_default)
 }
 
-/// Like [`visible`] for data that a terminal shows, with escapes that JSON knows.
+/// As [`visible`] for data, with escapes that JSON supports.
 pub fn visible_data(text: &str) -> Cow<'_, str> {
     let json = |c: char| format!("\\u{:04x}", u32::from(c)).chars().collect::<Vec<_>>();
     escaped(text, |c| is_obeyed(c) && !is_layout(c), json)
 }
 
-/// Like [`visible`] for a text that was laid out with colours, and in which whatever is not ours holds no ESC any more.
+/// As [`visible`] for text with color sequences whose foreign parts contain no ESC.
 pub fn visible_between_colours(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_obeyed(c) && !is_layout(c) && c != '\u{1b}', char::escape_default)
 }
 
-/// Returns whether a terminal does something else with the character than to show it.
+/// Returns whether a terminal interprets the character instead of showing it.
 fn is_obeyed(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -1,4 +1,4 @@
-//! Walking the parts of a node for serde: items, entries with their keys, enum variants.
+//! Access to the parts of a node for serde: items, entries with their keys, enum variants.
 
 use super::{NodeError, Reader};
 use crate::{Entry, Node, Span};
@@ -18,7 +18,7 @@ impl<'de> Items<'de> {
         Items { rest: items.iter() }
     }
 
-    /// A tuple that wanted fewer items than there are would drop the others without a word.
+    /// Rejects a list with more items than a tuple takes, which serde would drop silently.
     pub(super) fn finish(self, list: Span) -> Result<(), NodeError> {
         match self.rest.as_slice() {
             [] => Ok(()),
@@ -52,7 +52,7 @@ impl<'de> Entries<'de> {
         Entries { rest: entries.iter(), current: None }
     }
 
-    /// An error raised between two entries is about the key just read; after the last it is about the whole map.
+    /// Assigns an error between two entries to the last key, and an error after the last entry to the map.
     pub(super) fn locate(&self, error: NodeError) -> NodeError {
         match self.current {
             Some(entry) => error.at(entry.key_span).below(&entry.key),
@@ -80,7 +80,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     }
 }
 
-/// A key: always text.
+/// A key, which is always a string.
 struct Key<'de> {
     text: &'de str,
 }
@@ -180,7 +180,7 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
     }
 }
 
-/// How serde's own words for what it met read to a user.
+/// Describes an unexpected value in the words of messages.
 pub(super) fn unexpected(found: Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(value) => format!("the boolean {value}"),

@@ -1,25 +1,25 @@
-//! What did not fit, where, and under which property.
+//! Type errors with their position and property.
 
 use super::access::unexpected;
 use crate::{Diagnostic, Scalar, Span, Style, Typed, Value, closest};
 use serde::de::{Error, Expected, Unexpected};
 use std::fmt;
 
-/// Why a node is not the value that was asked for.
+/// Reason why a node is not a valid value.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct NodeError {
     pub message: String,
-    /// What was asked for, where something else was found. It quotes nothing of that.
+    /// Expected value, if another one was found. It does not quote the actual value.
     pub wanted: Option<String>,
     pub span: Option<Span>,
-    /// The first map key below the root on the way to the place: the property.
+    /// The first map key below the root on the path to the position: the property.
     pub key: Option<String>,
     pub help: Option<String>,
     pub fault: Fault,
 }
 
-/// What is wrong: a value, whatever key it is under, or the key, whatever its value is.
+/// Whether the error is in the value of a key or in the key itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Value,
@@ -32,13 +32,13 @@ impl NodeError {
         NodeError { wanted: Some(wanted.to_owned()), ..NodeError::custom(message) }
     }
 
-    /// Places the error, unless something further in already did.
+    /// Sets the position, unless an inner value already did.
     pub(super) fn at(mut self, span: Span) -> Self {
         self.span.get_or_insert(span);
         self
     }
 
-    /// Notes the key that leads to the place. The outermost is noted last and stays.
+    /// Sets the key. The outermost key is set last and stays.
     pub(super) fn below(self, key: &str) -> Self {
         NodeError { key: Some(key.to_owned()), ..self }
     }
@@ -105,7 +105,7 @@ impl Error for NodeError {
     }
 }
 
-/// A number where octal digits are wanted, and nobody knows whether they were octal.
+/// Returns the error for a number without written digits where octal digits are expected.
 pub(super) fn without_digits(scalar: &Scalar) -> NodeError {
     let message = format!("a mode is written in octal digits, and the number {} has none", scalar.text);
     let help = match scalar.typed() {
@@ -133,7 +133,7 @@ pub(super) fn leading_zero(scalar: &Scalar) -> Option<NodeError> {
     is_decimal.then(|| NodeError::custom(message).with_help(Some(help)))
 }
 
-/// The word that was meant by one that other languages have for a truth.
+/// Returns the boolean that a keyword of other languages means.
 pub(super) fn truth(text: &str) -> Option<&'static str> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "y" => Some("true"),
@@ -146,7 +146,7 @@ fn did_you_mean(word: &str) -> String {
     format!("did you mean `{word}`?")
 }
 
-/// A node in the words of a message, its text quoted.
+/// Describes a node in the words of messages, with its text in quotes.
 pub(super) fn found(value: &Value) -> String {
     match value {
         Value::Scalar(scalar) => match scalar.typed() {
@@ -161,7 +161,7 @@ pub(super) fn found(value: &Value) -> String {
 
 const LONGEST_QUOTE: usize = 60;
 
-/// A user's string, shortened to its beginning when it is long.
+/// Returns a string in quotes, truncated if it is long.
 pub(super) fn quoted(text: &str) -> String {
     if text.len() <= LONGEST_QUOTE {
         format!("the string {text:?}")
@@ -170,7 +170,7 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// What a visitor expects, unless it says so in the names of Rust's types.
+/// Describes the expectation of a visitor, unless it uses names of Rust types.
 pub(super) fn wanted(expected: &dyn Expected, fallback: &str) -> String {
     let text = expected.to_string();
     if let Some(length) = text.strip_prefix("a tuple of size ") {
