@@ -1,4 +1,4 @@
-//! The processors that the system schedules on, one by one.
+//! Facts about processors.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) fn section(machine: &Arc<Machine>) -> Value {
     Lazy::of(machine, &[("info", info)])
 }
 
-/// One block of /proc/cpuinfo. The second names are those of ARM.
+/// One block of /proc/cpuinfo. The alternative names are those of ARM.
 #[derive(Clone, Copy, Default)]
 struct Processor<'a> {
     number: i64,
@@ -33,7 +33,7 @@ struct Processor<'a> {
 fn info(machine: &Arc<Machine>) -> Value {
     let text = machine.text("proc/cpuinfo").unwrap_or_default();
     let processors = processors(&text);
-    // All of them have the same flags, as a rule: they are kept once.
+    // Usually all processors have the same flags, so they are stored once.
     let mut flags = ("", Value::from(Vec::new()));
     let scaled = processors.first().is_some_and(|first| maximum(machine, first.number).is_some());
     let described = processors.iter().map(|processor| {
@@ -96,7 +96,7 @@ fn processors(text: &str) -> Vec<Processor<'_>> {
     processors
 }
 
-/// The highest frequency in MHz. The present one differs from one moment to the next.
+/// Returns the highest frequency in MHz. The current frequency changes all the time.
 fn maximum(machine: &Machine, processor: i64) -> Option<f64> {
     let path = format!("sys/devices/system/cpu/cpu{processor}/cpufreq/cpuinfo_max_freq");
     let kilohertz: f64 = machine.line(&path)?.parse().ok()?;

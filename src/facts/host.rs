@@ -1,4 +1,4 @@
-//! The host: its names, its system, and since when it runs.
+//! Facts about the host: its names, its operating system, and its boot time.
 
 use std::{
     sync::Arc,
@@ -36,12 +36,12 @@ pub(super) fn hostname(machine: &Arc<Machine>) -> Value {
     machine.kernel().hostname.as_str().into()
 }
 
-/// The host's name with its domain, or without where none is known.
+/// Returns the fully qualified host name, or the short name if no domain is known.
 pub(super) fn fqdn(machine: &Arc<Machine>) -> Value {
     full_name(machine).into()
 }
 
-/// What follows the first dot of the full name; nothing where no domain is known.
+/// Returns the part of the full name after the first dot; null if no domain is known.
 pub(super) fn domain(machine: &Arc<Machine>) -> Value {
     full_name(machine).split_once('.').map_or("", |(_, domain)| domain).into()
 }
@@ -70,7 +70,7 @@ pub(super) fn architecture(machine: &Arc<Machine>) -> Value {
     machine.kernel().architecture.as_str().into()
 }
 
-/// The name service is not asked: it may need the network, and may lie.
+/// Returns the full name from local files. The name service might need the network.
 fn full_name(machine: &Machine) -> String {
     let name = machine.kernel().hostname.as_str();
     let extends = |full: &str| {
@@ -94,7 +94,7 @@ fn full_name(machine: &Machine) -> String {
     name.to_owned()
 }
 
-/// Seconds since the kernel started.
+/// Returns the seconds since boot.
 fn uptime(machine: &Machine) -> u64 {
     if machine.is_running() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
@@ -104,8 +104,8 @@ fn uptime(machine: &Machine) -> u64 {
     seconds.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0)
 }
 
-/// When the kernel started, in seconds since 1970. Computed from the time since then it would differ by a second
-/// between two runs; this is the same in all of them.
+/// Returns the time of the boot in seconds since 1970. A value computed from the uptime would differ by a second
+/// between runs.
 pub(super) fn boot_time(machine: &Machine) -> u64 {
     let statistics = machine.text("proc/stat").unwrap_or_default();
     let seconds = statistics.lines().find_map(|line| line.strip_prefix("btime "));
@@ -118,8 +118,8 @@ fn processes(machine: &Arc<Machine>) -> Value {
     i64::try_from(count).unwrap_or(i64::MAX).into()
 }
 
-/// What tells this machine from all others: the firmware's number, which only root may read; else the one that the
-/// installation gave itself; else that of this boot.
+/// Returns a unique id of the machine: the firmware's UUID, which only root can read; otherwise the machine id of the
+/// installation, or the id of this boot.
 fn id(machine: &Machine) -> String {
     let firmware = || machine.line("sys/class/dmi/id/product_uuid").map(|id| id.to_lowercase());
     let installation = || {

@@ -1,4 +1,4 @@
-//! Maps of facts, each gathered when it is first read.
+//! Maps of facts that are gathered when they are first read.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,10 +6,10 @@ use ccm_expr::{Map, Object, Value};
 
 use super::machine::Machine;
 
-/// A name, and how what stands under it is found out.
+/// Name of a fact, and the function that gathers it.
 pub(super) type Fact = (&'static str, fn(&Arc<Machine>) -> Value);
 
-/// A map that finds out about a machine what is read of it, once.
+/// Map that gathers each requested fact once.
 pub(super) struct Lazy {
     machine: Arc<Machine>,
     facts: &'static [Fact],
@@ -35,7 +35,7 @@ impl Object for Lazy {
     }
 }
 
-/// A map that is known as a whole.
+/// Returns a map of known values.
 pub(super) fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     entries.into_iter().map(|(name, value)| (Arc::from(name), value)).collect::<Map>().into()
 }

@@ -1,4 +1,4 @@
-//! The machine that facts are about, as its files and its kernel show it.
+//! The machine that facts describe: its files and system calls.
 
 #![allow(clippy::disallowed_methods, reason = "facts are read here and nowhere else")]
 
@@ -23,17 +23,17 @@ use super::{
 };
 use crate::host::platform::Platform;
 
-/// This machine, or a recording of another one: a folder that holds copies of its files. What only system calls tell
-/// is recorded besides: the kernel's answers about its network in `netlink/`, its name and version in the files of
+/// This machine, or a recording of another one: a directory with copies of its files. Results of system calls are
+/// recorded in additional files: responses about the network in `netlink/`, kernel name and version in
 /// `/proc/sys/kernel`.
 pub(super) struct Machine {
     root: PathBuf,
     shared: Shared,
-    /// How many nanoseconds were spent on finding out about it.
+    /// Time spent on gathering facts, in nanoseconds.
     spent: AtomicU64,
 }
 
-/// What several facts are taken from, found out once.
+/// Data that several facts share, read once.
 #[derive(Default)]
 struct Shared {
     kernel: OnceLock<Kernel>,
@@ -45,17 +45,17 @@ struct Shared {
     network: OnceLock<Network>,
 }
 
-/// What the kernel says of itself.
+/// Kernel name, version and architecture.
 pub(super) struct Kernel {
     pub(super) hostname: String,
     pub(super) release: String,
     pub(super) architecture: String,
 }
 
-/// No file that facts are read from is larger; what is, is cut short.
+/// Maximum size that is read of a file; the rest is ignored.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
-/// Files in /proc do not tell their size: most fit into this.
+/// Files in /proc do not report their size. Most fit into this buffer.
 const USUAL: usize = 8 * 1024;
 
 impl Machine {
@@ -63,7 +63,7 @@ impl Machine {
         Self { root, shared: Shared::default(), spent: AtomicU64::new(0) }
     }
 
-    /// Does something and counts how long it took.
+    /// Runs a function and adds its duration to the time spent.
     pub(super) fn timed<T>(&self, gather: impl FnOnce() -> T) -> T {
         let started = Instant::now();
         let gathered = gather();
@@ -72,17 +72,17 @@ impl Machine {
         gathered
     }
 
-    /// Returns how long all that was timed took.
+    /// Returns the total duration of timed functions.
     pub(super) fn spent(&self) -> Duration {
         Duration::from_nanos(self.spent.load(Ordering::Relaxed))
     }
 
-    /// Whether system calls are about this machine.
+    /// Returns whether system calls describe this machine.
     pub(super) fn is_running(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// The text of a file, its path relative to the root of the machine.
+    /// Returns the content of a file, with a path relative to the root of the machine.
     pub(super) fn text(&self, path: &str) -> Option<String> {
         self.bytes(path).map(|bytes| match String::from_utf8(bytes) {
             Ok(text) => text,
@@ -90,7 +90,7 @@ impl Machine {
         })
     }
 
-    /// The first line of a file, if there is anything in it.
+    /// Returns the first line of a file, unless the file is empty.
     pub(super) fn line(&self, path: &str) -> Option<String> {
         let text = self.text(path)?;
         let line = text.lines().next()?.trim();
@@ -101,16 +101,16 @@ impl Machine {
         fs::symlink_metadata(self.root.join(path)).is_ok()
     }
 
-    /// The names in a folder.
+    /// Returns the names in a directory.
     pub(super) fn names(&self, path: &str) -> impl Iterator<Item = String> {
         let entries = fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok())
     }
 
-    /// What the kernel answers to a question about its network.
+    /// Returns the response of the kernel to a question about its network.
     pub(super) fn netlink(&self, question: netlink::Question) -> Vec<u8> {
         if self.is_running() {
-            // Without an answer there are no interfaces to speak of.
+            // Without a response, there are no interfaces.
             netlink::ask(question).unwrap_or_default()
         } else {
             self.bytes(question.recording()).unwrap_or_default()
@@ -144,17 +144,17 @@ impl Machine {
         self.shared.virtualization.get_or_init(|| Virtualization::of(self))
     }
 
-    /// When the kernel started, in seconds since 1970.
+    /// Returns the time of the boot in seconds since 1970.
     pub(super) fn boot_time(&self) -> u64 {
         *self.shared.boot_time.get_or_init(|| host::boot_time(self))
     }
 
-    /// The kernel's report on its memory.
+    /// Returns the content of /proc/meminfo.
     pub(super) fn memory(&self) -> &str {
         self.shared.memory.get_or_init(|| self.text("proc/meminfo").unwrap_or_default())
     }
 
-    /// The file systems on disks of this machine.
+    /// Returns the mounted file systems on local disks.
     pub(super) fn mounts(&self) -> &[Mount] {
         self.shared.mounts.get_or_init(|| partition::local(self))
     }

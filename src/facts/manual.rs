@@ -1,8 +1,8 @@
-//! Every fact of a machine in words, for help and the reference. A test compares the list with real machines.
+//! Description of every machine fact, for the help and the reference. A test compares the list with real machines.
 
 use std::fmt::Write;
 
-/// The path of each fact, `#` standing for each item of a list, and what it is.
+/// Path and description of each fact; `#` stands for each item of a list.
 pub(crate) const FACTS: &[(&str, &str)] = &[
     ("hostname", "The name of the machine."),
     ("fqdn", "Its full name, with the domain."),

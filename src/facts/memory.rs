@@ -1,4 +1,4 @@
-//! Memory and swap space, in bytes.
+//! Facts about memory and swap space, in bytes.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -27,7 +27,7 @@ pub(super) fn section(machine: &Arc<Machine>) -> Value {
     )
 }
 
-/// The names under which the kernel's amounts are facts, besides those that are computed.
+/// Names of the facts for values of /proc/meminfo. Some other facts are computed from them.
 const AMOUNTS: [(&str, &str); 30] = [
     ("active", "Active"),
     ("inactive", "Inactive"),
@@ -61,7 +61,7 @@ const AMOUNTS: [(&str, &str); 30] = [
     ("anonPages", "AnonPages"),
 ];
 
-/// The lines of /proc/meminfo.
+/// Values of /proc/meminfo.
 struct Amounts<'a>(HashMap<&'a str, u64>);
 
 impl<'a> Amounts<'a> {
@@ -75,7 +75,7 @@ impl<'a> Amounts<'a> {
 
     fn memory(&self) -> Value {
         let (total, free, buffers) = (self.of("MemTotal"), self.of("MemFree"), self.of("Buffers"));
-        // What the kernel can give back without anybody missing it counts as cache.
+        // Reclaimable memory counts as cache.
         let cached = self.of("Cached") + self.of("SReclaimable");
         let available = self.0.get("MemAvailable").copied().unwrap_or(free + buffers + cached).min(total);
         let used = total - available;
@@ -106,17 +106,17 @@ impl<'a> Amounts<'a> {
     }
 }
 
-/// Pages are counted in this size, whatever the processor's own is, as other tools do.
+/// The unit of page counters, independent of the page size of the processor, as in other tools.
 const PAGE: u64 = 4096;
 
-/// Bytes moved from or to swap space, by a line of /proc/vmstat.
+/// Returns the bytes swapped in or out, from a line of /proc/vmstat.
 fn swapped(machine: &Machine, name: &str) -> u64 {
     let text = machine.text("proc/vmstat").unwrap_or_default();
     let count = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     count.unwrap_or(0).saturating_mul(PAGE)
 }
 
-/// The lines of /proc/swaps: a path, in which the kernel writes blanks in octal, the kind, and amounts in KiB.
+/// Parses /proc/swaps: a path, in which the kernel writes spaces in octal, the type, and sizes in KiB.
 fn swap_devices(machine: &Machine) -> Value {
     let text = machine.text("proc/swaps").unwrap_or_default();
     let device = |line: &str| {
@@ -132,7 +132,7 @@ fn swap_devices(machine: &Machine) -> Value {
     text.lines().skip(1).filter_map(device).collect()
 }
 
-/// `MemTotal:  16 kB` is 16,384 bytes; without a unit it is a number of things.
+/// Parses a line: `MemTotal:  16 kB` is 16,384 bytes; without a unit the value is a count.
 fn amount(line: &str) -> Option<(&str, u64)> {
     let (name, rest) = line.split_once(':')?;
     let mut words = rest.split_whitespace();
@@ -141,7 +141,7 @@ fn amount(line: &str) -> Option<(&str, u64)> {
     Some((name, number.saturating_mul(unit)))
 }
 
-/// How much of the whole a part is.
+/// Returns a part as a percentage of the whole.
 #[expect(clippy::cast_precision_loss, reason = "a percentage of bytes needs no more than 52 bits")]
 pub(super) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 * 100.0 }

@@ -1,14 +1,14 @@
-//! What the machine is.
+//! Facts about the machine.
 //!
-//! Facts come from `/proc`, `/sys`, `/etc` and a few system calls. No program is run for them, but for those that root put
-//! into `facts.d` for it, and nothing is sent over the network. Each is gathered when something first refers to it, and then kept: a run that asks for the host's
-//! name reads nothing about its disks, and gets the same answer throughout.
+//! Facts come from `/proc`, `/sys`, `/etc` and a few system calls, without programs and without the network. The only
+//! programs are those that root put into `facts.d`. Each fact is gathered when it is first read and then cached: a run
+//! that reads the host name does not inspect the disks, and all resources of the run see the same value.
 //!
-//! Over the gathered facts lie those that people wrote down: in folders made for it, in a file that a flag names, and
-//! in flags. Maps merge, everything else replaces, later over earlier.
+//! Custom facts override machine facts: facts in directories, then files and single facts on the command line. Maps are
+//! merged, other values are replaced, and later sources override earlier ones.
 //!
-//! A text that cannot be known is empty and a number 0, as tools have come to expect of `host`, `cpu`, `memory` and
-//! `partition`. An address that does not exist is null.
+//! In `host`, `cpu`, `memory` and `partition`, an unknown string is empty and an unknown number is 0, as other tools
+//! expect. An address that does not exist is null.
 
 mod cpu;
 mod host;
@@ -47,7 +47,7 @@ pub(crate) use self::{
 };
 use crate::{document::Review, host::interrupt::Interrupt};
 
-/// Every section, and the short names that people type.
+/// All sections and short names.
 const SECTIONS: &[Fact] = &[
     ("host", host::section),
     ("cpu", cpu::section),
@@ -65,44 +65,44 @@ const SECTIONS: &[Fact] = &[
     ("architecture", host::architecture),
 ];
 
-/// Where facts come from besides the machine itself.
+/// Sources of facts in addition to the machine.
 pub(crate) struct Options {
-    /// The root of the machine: `/`, or a folder with a recording of another one.
+    /// Root of the machine: `/`, or a directory with a recording of another machine.
     pub(crate) root: PathBuf,
-    /// Folders with facts that people wrote down, later over earlier.
+    /// Directories with custom facts; later ones override earlier ones.
     pub(crate) folders: Vec<PathBuf>,
-    /// Facts over all others, later over earlier.
+    /// Facts that override all others; later ones override earlier ones.
     pub(crate) given: Vec<Map>,
-    /// How large a file with facts may be.
+    /// Maximum size of a file with facts.
     pub(crate) limit: u64,
-    /// The folder whose programs print facts, and what stops them; without it no program is run.
+    /// Directory of executable facts, and the interrupt that stops them. Without it, no program runs.
     pub(crate) programs: Option<(PathBuf, Interrupt)>,
 }
 
-/// What is known of a machine, gathered as it is read.
+/// Facts about a machine, gathered when they are read.
 pub(crate) struct Facts {
     options: Options,
     machine: Arc<Machine>,
     all: OnceLock<Value>,
     printed: OnceLock<Value>,
-    /// What was found in files and programs that cannot be used.
+    /// Errors in files and programs that cannot be used.
     reviews: Mutex<Vec<Review>>,
 }
 
 impl Facts {
-    /// Reads nothing yet.
+    /// Creates the facts without reading anything.
     pub(crate) fn new(options: Options) -> Self {
         let machine = Arc::new(Machine::at(options.root.clone()));
         Self { options, machine, all: OnceLock::new(), printed: OnceLock::new(), reviews: Mutex::default() }
     }
 
-    /// Returns how long it took to gather what was read so far.
+    /// Returns the time spent on gathering facts so far.
     pub(crate) fn spent(&self) -> Duration {
         self.machine.spent()
     }
 
-    /// Returns the warnings about files that people wrote, which are read now if they were not yet, and about programs
-    /// that were run so far. Each is returned once.
+    /// Returns each warning once: about files with custom facts, which are read now if necessary, and about programs
+    /// that ran so far.
     pub(crate) fn take_reviews(&self) -> Vec<Review> {
         self.all();
         std::mem::take(&mut *self.reviews.lock().unwrap_or_else(PoisonError::into_inner))
@@ -119,7 +119,7 @@ impl Facts {
         })
     }
 
-    /// What programs print: it lies under everything that people wrote down.
+    /// Returns the facts of programs, which custom facts in files override.
     fn printed(&self) -> &Value {
         self.printed.get_or_init(|| match &self.options.programs {
             Some((folder, interrupt)) => {

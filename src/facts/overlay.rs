@@ -1,10 +1,10 @@
-//! Facts over facts: maps are merged, whatever else lies on top replaces what is below.
+//! Merges facts: maps are merged, other values are replaced.
 
 use std::sync::Arc;
 
 use ccm_expr::{Map, Object, Value};
 
-/// What is seen of `below` through `above`. Nothing of `below` is read before somebody asks for it.
+/// Returns `above` merged over `below`. Reads facts of `below` only when they are requested.
 pub(super) fn overlay(below: Value, above: &Value) -> Value {
     match (&below, above) {
         (Value::Map(_) | Value::Object(_), Value::Map(entries)) if entries.is_empty() => below,
@@ -15,7 +15,7 @@ pub(super) fn overlay(below: Value, above: &Value) -> Value {
     }
 }
 
-/// Merges one map into another, later over earlier.
+/// Merges one map into another; later values win.
 pub(super) fn merge(into: &mut Map, from: Map) {
     for (name, value) in from {
         match (into.get_mut(&name), value) {

@@ -1,4 +1,4 @@
-//! Facts that people wrote down, in folders made for them or in a file that a flag names.
+//! Custom facts in directories and files.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Why a file gives no facts.
+/// Reason why a file provides no facts.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FactsError {
     #[error(transparent)]
@@ -41,7 +41,7 @@ pub(crate) enum FactsError {
 }
 
 impl FactsError {
-    /// Returns it as a warning: without these facts, there are still the others.
+    /// Returns the error as a warning, because the other facts are still valid.
     pub(super) fn into_review(self) -> Review {
         match self {
             Self::Invalid { file, problems } => {
@@ -61,7 +61,7 @@ impl FactsError {
     }
 }
 
-/// The facts in folders, later ones over earlier ones. What cannot be used is passed over, and told.
+/// Returns the facts in directories; later ones override earlier ones. Reports files that cannot be used.
 pub(super) fn in_folders(folders: &[PathBuf], limit: u64, ignore: &mut dyn FnMut(FactsError)) -> Map {
     let mut facts = Map::new();
     for folder in folders {
@@ -79,14 +79,14 @@ pub(super) fn in_folders(folders: &[PathBuf], limit: u64, ignore: &mut dyn FnMut
     facts
 }
 
-/// The facts in a file that somebody named.
+/// Returns the facts in a file that the user named.
 pub(crate) fn in_file(path: &Path, limit: u64, interrupt: &Interrupt) -> Result<Map, FactsError> {
     let bytes = input::read_argument(path, limit, interrupt)
         .map_err(|error| UnreadableInput { path: path.to_owned(), error })?;
     read(path, bytes)
 }
 
-/// The files of a folder that are there for facts, in the order in which they are read.
+/// Returns the files with facts in a directory, in the order in which they are read.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     if files::inspect(folder)?.is_none() {
         return Ok(Vec::new());
@@ -100,19 +100,19 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     Ok(paths)
 }
 
-/// The files in `facts.d` whose names say that they hold facts, in the order of their names.
+/// Returns the files in `facts.d` with names of fact files, sorted by name.
 fn dropped_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let mut paths = sorted(folder)?;
     paths.retain(|path| holds_facts(path));
     Ok(paths)
 }
 
-/// Whether the name of a file says that it holds facts.
+/// Returns whether the name of a file is that of a fact file.
 pub(super) fn holds_facts(path: &Path) -> bool {
     path.extension().is_some_and(|kind| kind == "json" || kind == "yaml")
 }
 
-/// What is in a folder, in the order of the names; nothing if it is none.
+/// Returns the entries of a directory, sorted by name; none if it does not exist.
 pub(super) fn sorted(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     if files::inspect(folder)?.is_none_or(|entry| entry.kind != FileKind::Directory) {
         return Ok(Vec::new());
@@ -122,7 +122,7 @@ pub(super) fn sorted(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     Ok(paths)
 }
 
-/// The facts in a file that only root or the user running this could have written; none if there is no such file.
+/// Returns the facts in a file that only root or the current user can have written; none if it does not exist.
 fn trusted(path: &Path, limit: u64) -> Result<Map, FactsError> {
     let Some((Some(file), entry)) = files::open_regular(path)? else { return Ok(Map::new()) };
     if !files::is_ours(entry.uid) {
@@ -160,7 +160,7 @@ pub(super) fn read(path: &Path, bytes: Vec<u8>) -> Result<Map, FactsError> {
     }
 }
 
-/// The first problem and its place.
+/// Returns the first error with its position.
 fn in_one_line(source: &Source, problems: &[Diagnostic]) -> String {
     let Some(first) = problems.first() else { return source.name.clone() };
     let more = match problems.len() - 1 {

@@ -1,8 +1,8 @@
-//! Mounted file systems that have a disk of their own, and how full they are.
+//! Facts about mounted file systems on local disks, and their usage.
 //!
-//! Asking a file system how full it is waits for its server, if it has one, and for ever if that is gone. So only
-//! those are asked that lie on this machine, and that are reached through such ones alone. Network file systems, those
-//! of user-space programs (FUSE) and those that only show something of the kernel are in neither list.
+//! Querying the usage of a network file system waits for its server, forever if the server is gone. ccm therefore
+//! queries only local file systems that are reached through local file systems. Network file systems, user-space file
+//! systems (FUSE) and virtual file systems of the kernel are in neither list.
 
 use std::{
     collections::HashSet,
@@ -66,7 +66,7 @@ fn fullness(mount: &Mount, usage: &StatVfs) -> Value {
         ("total", total.into()),
         ("free", free.into()),
         ("used", used.into()),
-        // What is kept for root is neither used nor free.
+        // Blocks reserved for root are neither used nor free.
         ("usedPercent", percent(used, used.saturating_add(free)).into()),
         ("inodesTotal", usage.f_files.into()),
         ("inodesUsed", inodes_used.into()),
@@ -75,10 +75,10 @@ fn fullness(mount: &Mount, usage: &StatVfs) -> Value {
     ])
 }
 
-/// The mounts that lie on this machine and can be asked without waiting, in the order they were mounted.
+/// Returns the local mounts that can be queried without blocking, in the order of mounting.
 pub(super) fn local(machine: &Machine) -> Vec<Mount> {
     let known = machine.text("proc/filesystems").unwrap_or_default();
-    // A line with one word names a file system that needs a device.
+    // In /proc/filesystems, a line with one word is a file system on a device.
     let on_disk: HashSet<&str> =
         known.lines().filter(|line| !line.starts_with("nodev")).map(str::trim).collect();
     let is_local = |kind: &str| {
@@ -91,7 +91,7 @@ pub(super) fn local(machine: &Machine) -> Vec<Mount> {
     mounts.into_iter().filter(|mount| is_local(&mount.kind) && is_reachable(&mount.point)).collect()
 }
 
-/// Whether a file system asks a server, or a program, for its answers.
+/// Returns whether a file system depends on a server or a user-space program.
 fn may_hang(kind: &str) -> bool {
     const SERVED: [&str; 20] = [
         "9p", "acfs", "afs", "autofs", "beegfs", "ceph", "cifs", "coda", "gfs2", "gpfs", "lustre", "ncpfs",
@@ -100,7 +100,7 @@ fn may_hang(kind: &str) -> bool {
     SERVED.contains(&kind) || kind.starts_with("fuse")
 }
 
-/// The mounts that are not hidden by a later one at the same place.
+/// Returns the mounts that no later mount at the same path hides.
 fn visible(text: &str) -> Vec<Mount> {
     let mut mounts: Vec<Mount> = text.lines().filter_map(mount).collect();
     let mut seen = HashSet::new();
@@ -109,7 +109,7 @@ fn visible(text: &str) -> Vec<Mount> {
     mounts
 }
 
-/// `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`
+/// Parses a line such as `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`
 fn mount(line: &str) -> Option<Mount> {
     let (place, system) = line.split_once(" - ")?;
     let mut place = place.split(' ').skip(3);
@@ -117,7 +117,7 @@ fn mount(line: &str) -> Option<Mount> {
     let mut system = system.split(' ');
     let (kind, device) = (system.next()?, system.next()?);
     let mut options: Vec<String> = options.split(',').map(str::to_owned).collect();
-    // A part of a file system that shows up in another place.
+    // A bind mount of a part of a file system.
     if root != "/" && kind != "btrfs" {
         options.push("bind".to_owned());
     }
@@ -125,7 +125,7 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { device, point, kind: kind.to_owned(), options })
 }
 
-/// Blanks and backslashes in a path are written as `\` and three octal digits.
+/// Decodes spaces and backslashes, which are written as `\` and three octal digits.
 fn unescaped(text: &str) -> String {
     let Some((before, rest)) = text.split_once('\\') else { return text.to_owned() };
     let code = rest.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());

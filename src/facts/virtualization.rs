@@ -1,8 +1,8 @@
-//! Whether the machine is a real one, and if not, whose guest it is.
+//! Facts about virtualization: the hypervisor or container manager.
 
 use super::machine::Machine;
 
-/// What kind of virtualization is in use, and on which side of it this is; both empty for a machine of its own.
+/// Kind of virtualization, and the role of this machine; both empty on bare metal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Virtualization {
     pub(super) system: String,
@@ -11,7 +11,7 @@ pub(super) struct Virtualization {
 }
 
 impl Virtualization {
-    /// The innermost layer: a container in a virtual machine is a container.
+    /// Detects the innermost layer: a container in a virtual machine is a container.
     pub(super) fn of(machine: &Machine) -> Self {
         let guest = |system: String| Self { system, role: "guest" };
         container(machine)
@@ -24,7 +24,7 @@ impl Virtualization {
 }
 
 fn container(machine: &Machine) -> Option<String> {
-    // Written by systemd for whatever manager told it.
+    // systemd writes this file for any container manager that identifies itself.
     if let Some(manager) = machine.line("run/systemd/container") {
         return Some(manager);
     }
@@ -49,13 +49,13 @@ fn xen(machine: &Machine) -> Option<Virtualization> {
     Some(Virtualization { system: "xen".to_owned(), role: if controls { "host" } else { "guest" } })
 }
 
-/// The names that virtual hardware gives itself.
+/// Returns the hypervisor by the names of its virtual hardware.
 fn by_firmware(machine: &Machine) -> Option<&'static str> {
     let vendor = machine.line("sys/class/dmi/id/sys_vendor")?;
     let product = || machine.line("sys/class/dmi/id/product_name").unwrap_or_default();
     Some(match vendor.as_str() {
         "QEMU" | "Amazon EC2" | "Google" | "OpenStack Foundation" | "DigitalOcean" | "Hetzner" => {
-            // Amazon also rents out machines without a hypervisor.
+            // Amazon also offers machines without a hypervisor.
             if product().contains(".metal") {
                 return None;
             }
@@ -75,7 +75,7 @@ fn by_kernel(machine: &Machine) -> Option<Virtualization> {
     if machine.kernel().release.to_lowercase().contains("microsoft") {
         return Some(Virtualization { system: "wsl".to_owned(), role: "guest" });
     }
-    // Set by the processor for guests; which hypervisor it is cannot be told from here.
+    // The processor sets this flag for guests of any hypervisor.
     let processor = machine.text("proc/cpuinfo").unwrap_or_default();
     let flags = processor.lines().find(|line| line.starts_with("flags"));
     if flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor")) {

@@ -1,6 +1,6 @@
-//! Network interfaces, their addresses, and which of them lead out.
+//! Facts about network interfaces, their addresses, and the default routes.
 //!
-//! Nothing is sent anywhere: the kernel is asked about itself.
+//! Nothing is sent over the network: the kernel is queried through netlink and /proc.
 
 pub(super) mod netlink;
 mod routes;
@@ -28,11 +28,11 @@ pub(super) fn section(machine: &Arc<Machine>) -> Value {
     )
 }
 
-/// What the kernel knows of its network.
+/// Network configuration of the kernel.
 pub(super) struct Network {
     links: Vec<Link>,
     addresses: Vec<Address>,
-    /// The interfaces that lead to the rest of the world.
+    /// Interfaces of the default routes.
     way_out_ipv4: Option<String>,
     way_out_ipv6: Option<String>,
 }
@@ -67,7 +67,7 @@ impl Network {
         described.collect()
     }
 
-    /// Addresses that others can reach, if they can reach this machine at all.
+    /// Returns the addresses that other machines can reach.
     fn addresses(&self) -> Value {
         let described = self.reachable().map(|(link, address)| {
             let way_out = if address.ip.is_ipv4() { &self.way_out_ipv4 } else { &self.way_out_ipv6 };
@@ -90,13 +90,13 @@ impl Network {
         self.first_on(self.way_out_ipv6.as_deref()?, IpAddr::is_ipv6)
     }
 
-    /// The address by which the machine is most likely known to others.
+    /// Returns the address that most likely identifies the machine to others.
     fn primary(&self) -> Option<IpAddr> {
         let any = || Some(self.reachable().next()?.1.ip);
         self.default_ipv4().or_else(|| self.default_ipv6()).or_else(any)
     }
 
-    /// The first address of an interface that the kernel would speak from by itself.
+    /// Returns the first source address of an interface.
     fn first_on(&self, name: &str, is_of_family: fn(&IpAddr) -> bool) -> Option<IpAddr> {
         let mut there = self
             .reachable()
@@ -114,14 +114,14 @@ impl Network {
     }
 }
 
-/// One interface of the machine that this program runs on.
+/// A network interface of this machine.
 pub(crate) struct Interface {
     pub(crate) mtu: u32,
-    /// Each with the length of its net's prefix: `192.0.2.1/24`.
+    /// Addresses with their prefix lengths: `192.0.2.1/24`.
     pub(crate) addresses: Vec<String>,
 }
 
-/// Asks the kernel about an interface; `None` if there is none of this name.
+/// Queries the kernel for an interface; `None` if it does not exist.
 pub(crate) fn interface(name: &str) -> rustix::io::Result<Option<Interface>> {
     let links = netlink::links(&netlink::ask(Question::Links)?);
     let Some(link) = links.into_iter().find(|link| link.name == name) else { return Ok(None) };
@@ -139,7 +139,7 @@ fn leads_outside(ip: IpAddr) -> bool {
     !(is_link_local || ip.is_loopback() || ip.is_multicast() || ip.is_unspecified())
 }
 
-/// Nothing, and not an empty text, where there is no such address: a template that needs one then says so.
+/// Returns null, not an empty string, for a missing address, so that a template that uses it fails.
 fn shown(address: Option<IpAddr>) -> Value {
     address.map_or(Value::Null, |address| address.to_string().into())
 }

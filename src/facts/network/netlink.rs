@@ -1,7 +1,7 @@
-//! Asking the kernel about interfaces and addresses: the part of rtnetlink(7) that this takes.
+//! Queries the kernel for interfaces and addresses through rtnetlink(7).
 //!
-//! The files in /proc do not say which IPv4 address is on which interface; this does. An answer is a row of messages,
-//! each a header, a fixed part and attributes, all aligned to four bytes and in the byte order of the machine.
+//! The files in /proc do not show which IPv4 address is on which interface. A response is a sequence of messages. Each
+//! has a header, a fixed part and attributes, all aligned to four bytes and in native byte order.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ use rustix::{
 
 use crate::host::native_bytes::{u16_at, u32_at};
 
-/// What the kernel can be asked for.
+/// Kind of query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::facts) enum Question {
     Links,
@@ -28,7 +28,7 @@ impl Question {
         }
     }
 
-    /// Where the recording of a machine keeps the answer.
+    /// Returns the path of the response in a recording of a machine.
     pub(in crate::facts) fn recording(self) -> &'static str {
         match self {
             Self::Links => "netlink/links",
@@ -42,19 +42,19 @@ const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
-/// `NLM_F_REQUEST | NLM_F_DUMP`: everything there is.
+/// `NLM_F_REQUEST | NLM_F_DUMP`: all objects.
 const ALL: u16 = 0x301;
 
-/// The kernel's whole answer, without the message that ends it.
+/// Returns the complete response, without the final message.
 pub(in crate::facts) fn ask(question: Question) -> io::Result<Vec<u8>> {
-    // Protocol 0 of this family is the one about routes, links and addresses.
+    // Protocol 0 of this family is NETLINK_ROUTE.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     send(&socket, &request(question), SendFlags::empty())?;
     let mut answer = Vec::new();
-    // As large as the kernel makes one part of an answer.
+    // The maximum size of one part of a response.
     let mut buffer = vec![0; 32 * 1024];
     loop {
-        // The next part is ready as soon as the last one was taken: there is never anything to wait for.
+        // The next part is available as soon as the last one was received, so this never waits.
         let (length, _) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
         let part = &buffer[..length];
         if part.is_empty() {
@@ -88,7 +88,7 @@ pub(super) struct Link {
     pub(super) index: u32,
     pub(super) name: String,
     pub(super) mtu: u32,
-    /// Empty where there is none.
+    /// Hardware address; empty if there is none.
     pub(super) hardware_address: String,
     pub(super) flags: u32,
 }
@@ -96,15 +96,15 @@ pub(super) struct Link {
 /// An address of an interface.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// The index of the interface.
+    /// Index of the interface.
     pub(super) link: u32,
     pub(super) ip: IpAddr,
     pub(super) prefix_length: u8,
-    /// Whether it lasts and is the first of its net.
+    /// Whether the address is permanent and primary.
     pub(super) is_preferred: bool,
 }
 
-/// The interfaces in an answer.
+/// Returns the interfaces in a response.
 pub(super) fn links(answer: &[u8]) -> Vec<Link> {
     let bodies = messages(answer).filter(|(kind, _)| *kind == NEW_LINK);
     bodies.filter_map(|(_, message)| link(message.get(HEADER..)?)).collect()
@@ -139,7 +139,7 @@ fn link(body: &[u8]) -> Option<Link> {
     Some(link)
 }
 
-/// The addresses in an answer.
+/// Returns the addresses in a response.
 pub(super) fn addresses(answer: &[u8]) -> Vec<Address> {
     let bodies = messages(answer).filter(|(kind, _)| *kind == NEW_ADDRESS);
     bodies.filter_map(|(_, message)| address(message.get(HEADER..)?)).collect()
@@ -150,13 +150,13 @@ fn address(body: &[u8]) -> Option<Address> {
     const ADDRESS: u16 = 1;
     const LOCAL: u16 = 2;
     const FLAGS: u16 = 8;
-    /// Secondary or temporary, failed, deprecated, tentative.
+    /// Flags of secondary or temporary, failed, deprecated and tentative addresses.
     const LESSER: u32 = 0x01 | 0x08 | 0x20 | 0x40;
     let (mut ip, mut own, mut flags) = (None, None, u32::from(*body.get(2)?));
     for (kind, value) in attributes(body.get(FIXED..)?) {
         match kind {
             ADDRESS => ip = parsed(value),
-            // Where both are given the other one is the peer's.
+            // With both attributes, the other one is the address of the peer.
             LOCAL => own = parsed(value),
             FLAGS => flags = u32_at(value, 0)?,
             _ => {}
@@ -176,7 +176,7 @@ fn parsed(bytes: &[u8]) -> Option<IpAddr> {
     v4().or_else(v6)
 }
 
-/// The messages of an answer, each with its type and its header.
+/// Returns the messages of a response, each with its type and header.
 fn messages(answer: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = answer;
     std::iter::from_fn(move || {
@@ -187,7 +187,7 @@ fn messages(answer: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Attributes, each with its type.
+/// Returns attributes, each with its type.
 fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     const HEADER: usize = 4;
     let mut rest = bytes;
@@ -198,7 +198,7 @@ fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Takes `length` bytes and the padding after them. What says to be shorter than its header is nonsense, and the end.
+/// Takes `length` bytes and their padding. A length shorter than the header is malformed and ends the iteration.
 fn cut<'a>(rest: &mut &'a [u8], length: usize, header: usize) -> Option<&'a [u8]> {
     let taken = rest.get(..length).filter(|taken| taken.len() >= header)?;
     *rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! The interface that the kernel sends to when it knows no better way.
+//! Interfaces of the default routes.
 
-/// A route that is in use.
+/// Flag of a route that is up.
 const UP: u32 = 0x1;
-/// A route that says that there is no way.
+/// Flag of a route that rejects packets.
 const REJECT: u32 = 0x200;
 
-/// Reads `/proc/net/route`: interface, destination, gateway, flags, ..., metric and mask.
+/// Parses `/proc/net/route`: interface, destination, gateway, flags, ..., metric and mask.
 pub(super) fn default_ipv4(table: &str) -> Option<String> {
     let ways = table.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -19,11 +19,11 @@ pub(super) fn default_ipv4(table: &str) -> Option<String> {
     ways.min_by_key(|(metric, _)| *metric).map(|(_, interface)| interface.to_owned())
 }
 
-/// Reads `/proc/net/ipv6_route`: destination and its length, source and its length, next hop, metric, two counters,
-/// flags and interface.
+/// Parses `/proc/net/ipv6_route`: destination and prefix length, source and prefix length, next hop, metric, two
+/// counters, flags and interface.
 pub(super) fn default_ipv6(table: &str) -> Option<String> {
     let ways = table.lines().filter_map(|line| {
-        // Most lines of a long table are about something else: their first two words tell.
+        // Skip routes to other destinations quickly: a table can be long.
         let rest = line.strip_prefix("00000000000000000000000000000000 00 ")?;
         let mut words = rest.split_whitespace().skip(3);
         let metric = hexadecimal(words.next()?)?;
