@@ -1,4 +1,4 @@
-//! A health check as a resource declares it.
+//! Health checks as resources declare them.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -15,75 +15,75 @@ use crate::vocabulary::{
     command_words::{self, NotACommand},
 };
 
-/// One check of whether a resource does what it is there for: exactly one of `command`, `goss_rules`, `goss_file`, `http`,
-/// `tcp`, `file` and `unit`, and how it is made.
+/// A health check: exactly one of `command`, `goss_rules`, `goss_file`, `http`, `tcp`, `file` and `unit`, and its
+/// options.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 pub(crate) struct HealthCheck {
-    /// A plugin of Nagios with its arguments: exit code 0 is OK, 1 WARNING, 2 CRITICAL, anything else UNKNOWN.
+    /// Nagios plugin with its arguments. Exit status 0 is OK, 1 WARNING, 2 CRITICAL, any other UNKNOWN.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) command: Option<String>,
-    /// Rules in the language of goss, by kind and subject.
+    /// goss rules, by kind and subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_map")]
     pub(crate) goss_rules: Option<Rules>,
-    /// A file of such rules; a relative path starts at the folder of the manifest.
+    /// File with goss rules. A relative path starts at the directory of the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) goss_file: Option<String>,
-    /// An address that a server has to answer at with success, or a map of `url`, `status`, `contains`, `json`.
+    /// URL that must respond with success, or a map of `url`, `status`, `contains` and `json`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "short_or_whole")]
     #[schemars(schema_with = "text_or_map")]
     pub(crate) http: Option<HttpProbe>,
-    /// A `[HOST:]PORT` that can be connected to, or a map of `address` and `expect`.
+    /// `[HOST:]PORT` that must accept connections, or a map of `address` and `expect`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "short_or_whole")]
     #[schemars(schema_with = "text_or_map")]
     pub(crate) tcp: Option<TcpProbe>,
-    /// The path of a file that is there, or a map of `path`, `exists`, `contains`.
+    /// Path of a file that must exist, or a map of `path`, `exists` and `contains`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "short_or_whole")]
     #[schemars(schema_with = "text_or_map")]
     pub(crate) file: Option<FileProbe>,
-    /// A unit of systemd that is active, or a map of `name` and `for`.
+    /// systemd unit that must be active, or a map of `name` and `for`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "short_or_whole")]
     #[schemars(schema_with = "text_or_map")]
     pub(crate) unit: Option<UnitProbe>,
-    /// What it is called; no other check of the resource may have the name.
+    /// Name of the check, unique in the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// How often it may fail before the resource does (default 1).
+    /// Number of attempts before the resource fails (default 1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tries: Option<u32>,
     /// Pause between two attempts (default `1s`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) try_sleep: Option<Duration>,
-    /// Time limit of one attempt (default `60s`); all that it started is ended with it.
+    /// Time limit of one attempt (default `60s`). ccm terminates everything that the attempt started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<TimeLimit>,
-    /// How it tells its result; known from what it is.
+    /// Format of the result. Default: derived from the kind of the check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<Format>,
-    /// No attempt is begun later than this after the first one.
+    /// Time after the first attempt within which the last attempt must begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) within: Option<Duration>,
     /// Pause before the first attempt, if the resource was just changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) delay: Option<Duration>,
-    /// How often in a row it has to be OK (default 1).
+    /// Number of consecutive attempts that must be OK (default 1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) successes: Option<u32>,
-    /// From which state on the resource fails. UNKNOWN always fails it.
+    /// Least severe state that fails the resource. UNKNOWN always fails it.
     #[serde(skip_serializing_if = "FailOn::is_usual")]
     pub(crate) fail_on: FailOn,
-    /// Whether it is made in every run, or only after the resource was changed or refreshed.
+    /// Whether the check runs in every run, or only after the resource was changed or refreshed.
     #[serde(skip_serializing_if = "When::is_usual")]
     pub(crate) when: When,
-    /// Whether `command` is a text for `/bin/sh`.
+    /// If true, `/bin/sh` runs `command`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) shell: bool,
-    /// The user that `command` runs as.
+    /// User to run `command` as.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<Account>,
-    /// Variables for `command`, as `KEY=value`. Their values are never shown.
+    /// Variables (`KEY=value`) for `command`. ccm never shows their values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) environment: Vec<Variable>,
 }
@@ -96,19 +96,19 @@ fn text_or_map(_: &mut schemars::SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "integer", "object"] })
 }
 
-/// From which state on a resource fails.
+/// Least severe state that fails a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum FailOn {
-    /// A warning fails it too.
+    /// WARNING and CRITICAL fail the resource.
     Warning,
-    /// A warning is only told.
+    /// WARNING is only reported.
     #[default]
     Critical,
 }
 
-/// When a check is made.
+/// When a check runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -134,18 +134,18 @@ impl When {
     }
 }
 
-/// What a check does.
+/// Kind of a check.
 pub(crate) enum Kind<'a> {
     Command(&'a str),
     Rules(std::borrow::Cow<'a, Rules>),
     File(&'a str),
 }
 
-/// The longest name that is made of a command.
+/// Maximum length of a name that is derived from a command.
 const LONGEST_NAME: usize = 80;
 
 impl HealthCheck {
-    /// The kinds that were given, each by its key.
+    /// Returns the keys of the kinds that were given.
     fn given(&self) -> Vec<&'static str> {
         let kinds = [
             ("command", self.command.is_some()),
@@ -159,7 +159,7 @@ impl HealthCheck {
         kinds.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect()
     }
 
-    /// Returns what it does, or what is wrong with that.
+    /// Returns the kind, or the error if there is not exactly one.
     pub(crate) fn kind(&self) -> Result<Kind<'_>, String> {
         use std::borrow::Cow::{Borrowed, Owned};
         match (&self.command, &self.goss_rules, &self.goss_file) {
@@ -176,12 +176,12 @@ impl HealthCheck {
         rules.unwrap_or_else(|| Err("it checks nothing".to_owned())).map(|rules| Kind::Rules(Owned(rules)))
     }
 
-    /// Returns how it tells its result.
+    /// Returns the format of the result.
     pub(crate) fn format(&self) -> Format {
         if self.command.is_some() { Format::Nagios } else { Format::Goss }
     }
 
-    /// Returns what it is called.
+    /// Returns the name.
     pub(crate) fn name(&self) -> String {
         if let Some(name) = &self.name {
             return name.clone();
@@ -196,7 +196,7 @@ impl HealthCheck {
         name.unwrap_or_else(|| "goss".to_owned())
     }
 
-    /// Returns the values that must not be seen.
+    /// Returns the secret values.
     pub(crate) fn secrets(&self) -> Vec<Cow<'_, str>> {
         let rules = || self.goss_rules.iter().flat_map(Rules::rules);
         let variables = self.environment.iter().map(|variable| variable.value.reveal());
@@ -208,7 +208,7 @@ impl HealthCheck {
         own.chain(in_addresses.map(Cow::Owned)).collect()
     }
 
-    /// Returns everything that is wrong with it, each with what to do about it.
+    /// Returns all errors of the check, each with advice.
     fn faults(&self) -> Vec<(String, Option<String>)> {
         let mut faults = Vec::new();
         let given = self.given();
@@ -258,7 +258,7 @@ impl HealthCheck {
     }
 }
 
-/// Returns the program's own name with its arguments.
+/// Returns the base name of the program with its arguments.
 fn command_name(command: &str) -> String {
     let (program, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let program = program.rsplit('/').next().unwrap_or(program);
@@ -269,15 +269,15 @@ fn command_name(command: &str) -> String {
     }
 }
 
-/// A fault of one of several checks.
+/// Error in one of several checks.
 pub(crate) struct Problem {
-    /// Which of the checks it is.
+    /// Index of the check.
     pub(crate) check: usize,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
 }
 
-/// Returns everything that is wrong with the checks of a resource.
+/// Returns all errors in the checks of a resource.
 pub(crate) fn problems(checks: &[HealthCheck]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut names = HashSet::new();

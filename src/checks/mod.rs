@@ -1,7 +1,7 @@
-//! What somebody wants to know of a machine: health checks, the rules in them, and what came of looking.
+//! Health checks, goss rules, and their results.
 //!
-//! Nothing here looks at a machine. A check is read from what was written ([`HealthCheck`], [`Rules`]), an observation is
-//! judged by a [`Matcher`], the output of a plugin is read by [`nagios`]; `health` looks, and has them judged here.
+//! Nothing in this module reads the machine. It parses checks ([`HealthCheck`], [`Rules`]), evaluates observations
+//! ([`Matcher`]) and parses the output of plugins ([`nagios`]). `health` makes the observations.
 
 mod health_check;
 mod matcher;

@@ -1,38 +1,38 @@
-//! What a plugin of Nagios prints: a summary, a longer text, and what it measured.
+//! Output of Nagios plugins: a summary, a longer text, and performance data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One thing that a plugin measured.
+/// One value of the performance data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct Perfdata {
-    /// What was measured.
+    /// Name of the value.
     pub(crate) label: String,
-    /// How much of it there is; null when the plugin could not tell.
+    /// Value; null if the plugin could not determine it.
     pub(crate) value: Option<f64>,
-    /// The unit, as the plugin wrote it; empty for a plain number.
+    /// Unit, as the plugin wrote it; empty for a plain number.
     pub(crate) uom: String,
-    /// The range outside of which the plugin warns.
+    /// Range outside of which the plugin warns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(crate) warn: Option<String>,
-    /// The range outside of which it is critical.
+    /// Range outside of which the value is critical.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(crate) crit: Option<String>,
-    /// The least that the value can be.
+    /// Minimum of the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
     pub(crate) min: Option<f64>,
-    /// The most that the value can be.
+    /// Maximum of the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
     pub(crate) max: Option<f64>,
 }
 
 impl Perfdata {
-    /// Returns the value in seconds, bytes or as a ratio where its unit is one of those, and the unit's name.
+    /// Returns the value in seconds, in bytes or as a ratio, with the name of the unit, if the unit is one of these.
     pub(crate) fn normalised(&self) -> Option<(f64, &str)> {
         let value = self.value?;
         Some(match self.uom.as_str() {
@@ -50,7 +50,7 @@ impl Perfdata {
     }
 }
 
-/// What a plugin printed, taken apart.
+/// Parsed output of a plugin.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct PluginOutput {
     pub(crate) summary: String,
@@ -58,7 +58,7 @@ pub(crate) struct PluginOutput {
     pub(crate) perfdata: Vec<Perfdata>,
 }
 
-/// Takes apart what a plugin printed. In later lines everything behind the first `|` is measured.
+/// Parses the output of a plugin. In later lines, everything after the first `|` is performance data.
 pub(crate) fn read(stdout: &str) -> PluginOutput {
     let mut lines = stdout.lines();
     let first = lines.next().unwrap_or_default();
@@ -88,7 +88,7 @@ pub(crate) fn read(stdout: &str) -> PluginOutput {
     }
 }
 
-/// Splits at blanks that no quotation marks surround.
+/// Splits at spaces outside of quotation marks.
 fn items(text: &str) -> Vec<&str> {
     let (mut items, mut start, mut is_quoted) = (Vec::new(), 0, false);
     for (at, letter) in text.char_indices() {
@@ -120,7 +120,7 @@ fn item(text: &str) -> Option<Perfdata> {
     Some(Perfdata { label, value, uom, warn, crit, min, max })
 }
 
-/// Takes the label and its `=` off.
+/// Splits off the label and its `=`.
 fn label(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('\'') else {
         let (label, rest) = text.split_once('=')?;
@@ -139,7 +139,7 @@ fn label(text: &str) -> Option<(String, &str)> {
     (!label.is_empty()).then_some((label, rest))
 }
 
-/// Reads a value with its unit. `U` is a value that the plugin could not tell.
+/// Parses a value with its unit. `U` is an undetermined value.
 fn value(text: &str) -> Option<(Option<f64>, String)> {
     if text == "U" {
         return Some((None, String::new()));
@@ -149,7 +149,7 @@ fn value(text: &str) -> Option<(Option<f64>, String)> {
     is_unit.then(|| parsed(number).map(|value| (Some(value), unit.to_owned())))?
 }
 
-/// Returns how many bytes at the beginning are a number.
+/// Returns the length of the number at the beginning, in bytes.
 fn number_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -180,7 +180,7 @@ fn parsed(number: &str) -> Option<f64> {
     number.replace(',', ".").parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// Reads a range; an empty one is none.
+/// Parses a range; an empty range is `None`.
 #[allow(clippy::option_option, reason = "a range may be missing, and what is there may be none")]
 fn range(text: Option<&str>) -> Option<Option<String>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Some(None) };

@@ -1,4 +1,4 @@
-//! What came of a check, as events and reports show it.
+//! Results of checks, as events and reports show them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 use super::Perfdata;
 use crate::redaction::Redactor;
 
-/// How well something is.
+/// State of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
 pub(crate) enum CheckState {
-    /// It is well.
+    /// The subject is healthy.
     Ok,
-    /// It needs attention.
+    /// The subject needs attention.
     Warning,
-    /// It is not well.
+    /// The subject is unhealthy.
     Critical,
-    /// Nobody could tell.
+    /// The state could not be determined.
     Unknown,
 }
 
 impl CheckState {
     pub(crate) const ALL: [Self; 4] = [Self::Ok, Self::Warning, Self::Critical, Self::Unknown];
 
-    /// Returns the state that a plugin tells by its exit code.
+    /// Returns the state that an exit status of a plugin denotes.
     pub(crate) fn of_exit_code(code: i32) -> Self {
         match code {
             0 => Self::Ok,
@@ -34,7 +34,7 @@ impl CheckState {
         }
     }
 
-    /// Returns the exit code of a plugin that tells this state.
+    /// Returns the exit status of a plugin for this state.
     pub(crate) const fn number(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -53,12 +53,12 @@ impl CheckState {
         }
     }
 
-    /// Returns its word and what was said, if anything was.
+    /// Returns the state with the message, if there is one.
     pub(crate) fn with(self, said: &str) -> String {
         if said.is_empty() { self.word().to_owned() } else { format!("{}: {said}", self.word()) }
     }
 
-    /// Returns the worse of two: what is known to be bad is worse than what is not known.
+    /// Returns the worse of two states. CRITICAL is worse than UNKNOWN.
     pub(crate) fn worse(self, other: Self) -> Self {
         let badness = |state| match state {
             Self::Ok => 0,
@@ -70,86 +70,86 @@ impl CheckState {
     }
 }
 
-/// How a check tells its result.
+/// Format of the result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Format {
-    /// A plugin of Nagios: its exit code and what it prints.
+    /// Nagios plugin: exit status and output.
     Nagios,
-    /// Rules, judged one by one.
+    /// Rules, evaluated one by one.
     Goss,
 }
 
-/// What came of one health check.
+/// Result of a health check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct CheckResult {
-    /// The name of the check.
+    /// Name of the check.
     pub(crate) name: String,
-    /// How the check tells its result.
+    /// Format of the result.
     pub(crate) format: Format,
-    /// 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+    /// Status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
     pub(crate) status: u8,
-    /// The status in a word.
+    /// Status as a word.
     pub(crate) state: CheckState,
-    /// How many attempts were made.
+    /// Number of attempts.
     pub(crate) tries: u32,
-    /// The first line that a plugin printed, or the counts of the rules.
+    /// First line of the plugin's output, or the counts of the rules.
     pub(crate) output: String,
-    /// What a plugin printed after that.
+    /// Further lines of the plugin's output.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) long_output: String,
-    /// What a plugin measured.
+    /// Performance data of the plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) perfdata: Vec<Perfdata>,
-    /// The properties that are not as the rules say.
+    /// Properties that do not match the rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) results: Vec<PropertyResult>,
-    /// How long it took, in nanoseconds, with all attempts and pauses.
+    /// Duration of all attempts and pauses in nanoseconds.
     pub(crate) duration: u64,
-    /// Whether the resource fails with it.
+    /// Whether the check fails the resource.
     #[serde(skip)]
     pub(crate) is_failed: bool,
 }
 
-/// What came of one property in a rule.
+/// Result of one property of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct PropertyResult {
-    /// The kind of the rule.
+    /// Kind of the rule.
     pub(crate) kind: String,
-    /// The rule, and its subject where that is called differently.
+    /// Name of the rule, with its subject if that differs.
     pub(crate) id: String,
-    /// The property.
+    /// Name of the property.
     pub(crate) property: String,
-    /// What came of it.
+    /// Result of the comparison.
     pub(crate) result: Judgement,
-    /// What was expected and what was found.
+    /// Expected and actual value.
     pub(crate) message: String,
 }
 
-/// What came of one property.
+/// Result of one property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Judgement {
-    /// It is as the rule says.
+    /// The property matches the rule.
     Pass,
-    /// It is not.
+    /// The property does not match the rule.
     Fail,
-    /// It was not looked at.
+    /// The property was not inspected.
     Skip,
-    /// It could not be looked at.
+    /// The property could not be inspected.
     Unknown,
 }
 
-/// How many properties an event keeps, and how many bytes of an output.
+/// Maximum number of properties in an event.
 const MOST_RESULTS: usize = 100;
 const MOST_OUTPUT: usize = 8 << 10;
 
 impl CheckResult {
-    /// Returns what an event keeps of it: of properties the failures, of long outputs the beginning.
+    /// Shortens the result for an event: only failed properties, and the beginning of long outputs.
     pub(crate) fn for_event(mut self) -> Self {
         self.results.retain(|property| matches!(property.result, Judgement::Fail | Judgement::Unknown));
         self.results.truncate(MOST_RESULTS);
@@ -159,14 +159,14 @@ impl CheckResult {
         self
     }
 
-    /// Returns only how it went: of a sensitive resource nothing else may be seen.
+    /// Reduces the result to its status, for sensitive resources.
     pub(crate) fn status_only(self, number: usize) -> Self {
         let name = format!("check {number}");
         let (output, long_output) = (String::new(), String::new());
         Self { name, output, long_output, perfdata: Vec::new(), results: Vec::new(), ..self }
     }
 
-    /// Masks secrets in all that it says.
+    /// Masks secrets in all strings.
     pub(crate) fn redact(&mut self, redactor: &Redactor) {
         let properties =
             self.results.iter_mut().flat_map(|property| [&mut property.id, &mut property.message]);
@@ -175,7 +175,7 @@ impl CheckResult {
         own.into_iter().chain(properties).chain(labels).for_each(|text| redactor.mask(text));
     }
 
-    /// Returns what is wrong, completing "health check".
+    /// Returns the reason of the failure, as it follows "health check".
     pub(crate) fn complaint(&self) -> String {
         let Self { name, state, output, .. } = self;
         let first = output.lines().next().unwrap_or_default();
@@ -189,7 +189,7 @@ impl CheckResult {
     }
 }
 
-/// Cuts a text that is too long, and marks it.
+/// Truncates a string that is too long, and marks the truncation.
 fn cut(text: &mut String) {
     const MARK: &str = "… [cut]";
     if text.len() > MOST_OUTPUT {

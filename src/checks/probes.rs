@@ -1,4 +1,4 @@
-//! Probes: short forms of rules, for what is asked most often.
+//! Probes: short forms of frequent rules.
 
 use std::fmt;
 
@@ -12,55 +12,55 @@ use serde_json::{Value as Json, json};
 use super::rules::{Item, Kind, Rules};
 use crate::vocabulary::{Duration, ScalarText, Url};
 
-/// An address that a server has to answer at.
+/// URL that a server must respond at.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HttpProbe {
-    /// The address.
+    /// URL to request.
     pub(super) url: String,
-    /// The status, or a matcher for it; any of 200 to 299 otherwise.
+    /// Expected status, or a matcher for it. Default: 200 to 299.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<Json>,
-    /// A pattern, or several, that lines of the body have to match.
+    /// Pattern, or list of patterns, that lines of the body must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     contains: Option<Json>,
-    /// What is expected at paths of a body that is JSON.
+    /// Expected values at paths of a JSON body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     json: Option<serde_json::Map<String, Json>>,
 }
 
-/// A port that somebody has to answer at.
+/// Port that must accept connections.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TcpProbe {
-    /// `[HOST:]PORT`; the host is `localhost` otherwise.
+    /// `[HOST:]PORT`; the default host is `localhost`.
     pub(super) address: ScalarText,
-    /// A pattern for what the server says by itself.
+    /// Pattern that the server's greeting must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expect: Option<String>,
 }
 
-/// A file that has to be there.
+/// File that must exist.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FileProbe {
-    /// Its path; a relative one starts at the folder of the manifest.
+    /// Path of the file. A relative path starts at the directory of the manifest.
     pub(super) path: String,
-    /// Whether it is there.
+    /// If true, the file must exist; if false, it must not.
     #[serde(default = "yes")]
     exists: bool,
-    /// A pattern, or several, that its lines have to match.
+    /// Pattern, or list of patterns, that lines of the file must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     contains: Option<Json>,
 }
 
-/// A unit that has to be active.
+/// Unit that must be active.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UnitProbe {
-    /// Its name, such as `nginx`.
+    /// Name of the unit, such as `nginx`.
     pub(super) name: String,
-    /// How long it has to have been active without a restart.
+    /// How long the unit must have been active without a restart.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     settled: Option<Duration>,
 }
@@ -93,7 +93,7 @@ impl From<String> for UnitProbe {
     }
 }
 
-/// Reads a probe that may be written as nothing but its subject.
+/// Deserializes a probe that is a map, or only its subject.
 pub(super) fn short_or_whole<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -126,7 +126,7 @@ where
     deserializer.deserialize_any(Either(std::marker::PhantomData)).map(Some)
 }
 
-/// Returns patterns as a list, also one that was written alone.
+/// Returns patterns as a list.
 fn patterns(written: &Json) -> Json {
     if written.is_array() { written.clone() } else { json!([written]) }
 }

@@ -1,4 +1,4 @@
-//! As many attempts at one check as it allows.
+//! Attempts at one check.
 
 use std::time::{Duration, Instant};
 
@@ -8,24 +8,24 @@ use crate::{
     vocabulary::{self, TimeLimit},
 };
 
-/// Time limit of one attempt, unless the check says otherwise.
+/// Default time limit of one attempt.
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// Pause between two attempts, unless the check says otherwise.
+/// Default pause between two attempts.
 const TRY_SLEEP: Duration = Duration::from_secs(1);
 
-/// What came of one attempt.
+/// Result of one attempt.
 pub(super) struct Attempt {
     pub(super) state: CheckState,
     pub(super) output: String,
     pub(super) long_output: String,
     pub(super) perfdata: Vec<Perfdata>,
     pub(super) results: Vec<PropertyResult>,
-    /// Whether another attempt would only repeat it.
+    /// Whether another attempt would give the same result.
     pub(super) is_final: bool,
 }
 
 impl Attempt {
-    /// One of which nobody can tell how it went.
+    /// Creates a result with status UNKNOWN.
     pub(super) fn unknown(output: impl Into<String>) -> Self {
         Self {
             state: CheckState::Unknown,
@@ -42,7 +42,7 @@ impl Attempt {
     }
 }
 
-/// Makes a check, and makes it again for as long as it fails and may be repeated.
+/// Runs a check, and repeats it while it fails and attempts are left.
 pub(super) fn make(check: &HealthCheck, on: &Surroundings, tell: &mut dyn FnMut(&str)) -> CheckResult {
     let begun = Instant::now();
     let pause = check.try_sleep.map_or(TRY_SLEEP, vocabulary::Duration::as_std);
@@ -63,7 +63,7 @@ pub(super) fn make(check: &HealthCheck, on: &Surroundings, tell: &mut dyn FnMut(
         } else {
             well += 1;
         }
-        // A warning that fails nothing is no reason to try again.
+        // A warning that does not fail the resource needs no further attempt.
         let is_told = last.state == CheckState::Warning && well > 0;
         let is_over = last.is_final || failures >= allowed || well >= successes || is_told;
         let is_late = check.within.is_some_and(|within| begun.elapsed() + pause > within.as_std());

@@ -1,4 +1,4 @@
-//! Rules in files, and files that rules include.
+//! Rules in files, and included files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use crate::{
     host::{files, input},
 };
 
-/// A larger file holds no rules.
+/// Maximum size of a file with rules.
 const LARGEST: u64 = 16 << 20;
 
-/// Includes may be this deep.
+/// Maximum depth of includes.
 const DEEPEST: usize = 50;
 
-/// Why rules in a file cannot be used.
+/// Reason why rules in a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IncludeError {
     #[error("cannot read rules from {}: {reason}", path.display())]
@@ -37,14 +37,14 @@ fn chain(files: &[PathBuf]) -> String {
     files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" -> ")
 }
 
-/// Reads rules and all that they include. Who could lead the way to the file elsewhere is not believed.
+/// Reads rules with all that they include. Rejects a path that an untrusted user could redirect.
 pub(super) fn read_rules(path: &Path) -> Result<Rules, IncludeError> {
     let mut rules = Rules::default();
     rules.merge(read(path, &mut Vec::new())?);
     Ok(rules)
 }
 
-/// Reads the rules of a check that are in files, or says why they cannot be used. Where there are none, that is fine.
+/// Checks the rule files of a check. A missing file is not an error here.
 pub(crate) fn included_rules(check: &HealthCheck, folder: &Path) -> Result<(), IncludeError> {
     match check.kind() {
         Ok(CheckKind::Rules(rules)) => resolve(&rules, folder).map(drop),
@@ -53,13 +53,13 @@ pub(crate) fn included_rules(check: &HealthCheck, folder: &Path) -> Result<(), I
     }
 }
 
-/// Reads the rules of a document and all that they include, from a folder on.
+/// Reads the rules of a document with all that they include, relative to a directory.
 pub(crate) fn rules_of(source: &Source, folder: &Path) -> Result<Rules, IncludeError> {
     let own = document_rules(source)?;
     resolve(&own, folder)
 }
 
-/// Returns the rules with those in their place that they include.
+/// Returns the rules with their includes in place.
 pub(super) fn resolve(rules: &Rules, folder: &Path) -> Result<Rules, IncludeError> {
     let mut resolved = Rules::default();
     resolved.merge(flat(rules, folder, &mut Vec::new())?);
@@ -102,7 +102,7 @@ fn read(path: &Path, within: &mut Vec<PathBuf>) -> Result<Vec<Rule>, IncludeErro
     all
 }
 
-/// Reads rules from a document.
+/// Parses rules from a document.
 fn parsed(path: &Path, bytes: Vec<u8>) -> Result<Rules, IncludeError> {
     let name = path.display().to_string();
     let source = Source::read(name.clone(), bytes).map_err(|problem| IncludeError::Invalid {
@@ -125,7 +125,7 @@ fn document_rules(source: &Source) -> Result<Rules, IncludeError> {
     rules.map_err(|error| invalid(Diagnostics::from(Diagnostic::from(error))))
 }
 
-/// Returns the files that a name or a pattern stands for, by name.
+/// Returns the files that match a name or a pattern, sorted by name.
 fn matching(pattern: &str, folder: &Path) -> Result<Vec<PathBuf>, IncludeError> {
     if !pattern.contains(['*', '?', '[']) {
         return Ok(vec![folder.join(pattern)]);

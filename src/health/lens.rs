@@ -1,4 +1,4 @@
-//! What the rules of one attempt look through: the machine, and the time that is left.
+//! Access of one attempt to the machine, and its remaining time.
 
 use std::{
     cell::OnceCell,
@@ -16,19 +16,19 @@ use crate::{
     redaction::Redactor,
 };
 
-/// Why something was not observed.
+/// Reason why a property was not observed.
 #[derive(Debug)]
 pub(super) enum Unseen {
-    /// Nobody can tell how it is.
+    /// The state cannot be determined.
     Cannot(String),
-    /// It is not there to be looked at, which no rule can want.
+    /// The subject does not exist, which no rule can expect.
     Not(String),
 }
 
-/// What was observed of one property.
+/// Observation of one property.
 pub(super) type Seen = Result<Observed, Unseen>;
 
-/// What one attempt looks through. What is read for one rule is there for the others, but not for the next attempt.
+/// Access of one attempt to the machine. Observations are shared by the rules of the attempt, but not by attempts.
 pub(super) struct Lens<'a> {
     pub(super) host: &'a Host,
     folder: &'a Path,
@@ -42,7 +42,7 @@ pub(super) struct Lens<'a> {
 
 impl<'a> Lens<'a> {
     pub(super) fn new(on: &Surroundings<'a>, limit: Duration) -> Self {
-        // An account may have come or gone since the last attempt.
+        // Accounts might have changed since the last attempt.
         on.host.users.forget();
         let deadline =
             Instant::now().checked_add(limit).unwrap_or_else(|| Instant::now() + Duration::from_hours(24));
@@ -58,22 +58,22 @@ impl<'a> Lens<'a> {
         }
     }
 
-    /// Returns a path that a rule names.
+    /// Returns the path that a rule names.
     pub(super) fn path(&self, written: &str) -> PathBuf {
         self.folder.join(written)
     }
 
-    /// Returns how much time is left of the attempt.
+    /// Returns the remaining time of the attempt.
     pub(super) fn time_left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Returns as much of a time limit as the attempt leaves.
+    /// Returns a time limit, shortened to the remaining time of the attempt.
     pub(super) fn within(&self, limit: Duration) -> Duration {
         limit.min(self.time_left())
     }
 
-    /// Fails when the attempt has to end.
+    /// Fails if the attempt has to end.
     pub(super) fn tick(&self) -> Result<(), Unseen> {
         if let Some(signal) = self.host.interrupt.requested() {
             return Err(Unseen::Cannot(format!("interrupted by {signal}")));
@@ -85,7 +85,7 @@ impl<'a> Lens<'a> {
         Ok(())
     }
 
-    /// Returns why something that took too long was not observed: the whole attempt was over, or its own time was.
+    /// Returns the reason for a timeout: of the whole attempt, or of the subject's own limit.
     pub(super) fn too_slow(&self, limit: Duration) -> Unseen {
         match self.tick() {
             Err(unseen) => unseen,

@@ -1,7 +1,7 @@
-//! Looks at the machine for health checks.
+//! Runs health checks on the machine.
 //!
-//! [`run`] makes checks and returns what came of them. What a check says is in `checks`; this is the part that looks: it
-//! runs plugins, observes what rules are about, and makes as many attempts as a check allows.
+//! [`run`] runs checks and returns their results. `checks` has the parsed checks; this module runs plugins, observes
+//! the subjects of rules, and repeats attempts.
 
 #![allow(clippy::disallowed_methods, reason = "what rules are about is looked at here")]
 
@@ -22,28 +22,28 @@ use crate::{
     redaction::Redactor,
 };
 
-/// What surrounds the checks of one resource.
+/// Environment of the checks of one resource.
 pub(crate) struct Surroundings<'a> {
     pub(crate) host: &'a Host,
-    /// Where relative paths start.
+    /// Directory of relative paths.
     pub(crate) folder: &'a Path,
-    /// Hides what must not be seen.
+    /// Masks secrets.
     pub(crate) redactor: &'a Redactor,
     pub(crate) occasion: Occasion,
 }
 
-/// Why checks are made.
+/// Reason to run checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
     /// The resource was changed or refreshed just now.
     Changed,
-    /// The resource was as it should be.
+    /// The resource was in the desired state.
     Unchanged,
-    /// Nothing but the checks was asked for.
+    /// Only health checks were requested.
     Monitor,
 }
 
-/// Makes all checks in their order and returns what came of each. `tell` hears of attempts that are followed by another.
+/// Runs all checks in order and returns their results. Calls `tell` for attempts that are followed by another.
 pub(crate) fn run(checks: &[HealthCheck], on: &Surroundings, tell: &mut dyn FnMut(&str)) -> Vec<CheckResult> {
     checks
         .iter()
@@ -52,7 +52,7 @@ pub(crate) fn run(checks: &[HealthCheck], on: &Surroundings, tell: &mut dyn FnMu
         .collect()
 }
 
-/// Returns whether a check is made on an occasion.
+/// Returns whether a check runs on an occasion.
 pub(crate) fn is_due(check: &HealthCheck, occasion: Occasion) -> bool {
     check.when == When::Always || occasion != Occasion::Unchanged
 }

@@ -1,4 +1,4 @@
-//! Plugins of Nagios: a program whose exit code tells how well something is.
+//! Nagios plugins: programs whose exit status is the state of a check.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::{
     vocabulary::command_words,
 };
 
-/// How much of what a plugin prints is kept.
+/// Maximum size of a plugin's output.
 const MOST_OUTPUT: usize = 64 << 10;
 
-/// How many lines of standard error are shown of one that prints nothing else.
+/// Number of lines of standard error that are shown if a plugin prints nothing else.
 const ERROR_LINES: usize = 5;
 
-/// Runs a plugin to its end, and reads what it says.
+/// Runs a plugin and parses its output.
 pub(super) fn run(check: &HealthCheck, command: &str, limit: Duration, on: &Surroundings) -> Attempt {
     let program = if check.shell {
         Command::shell(command)
@@ -69,7 +69,7 @@ fn judge(finished: &Finished) -> Attempt {
         Exit::Code(code) => CheckState::of_exit_code(code),
         Exit::Signal(_) => CheckState::Unknown,
     };
-    // What a plugin cannot have meant is told, since it did not tell it itself.
+    // Report an exit status that plugins do not use, because the output does not explain it.
     let is_odd = !matches!(finished.exit, Exit::Code(0..=3));
     if is_odd && summary.is_empty() {
         summary = format!("ended with {}", finished.exit);

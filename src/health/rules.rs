@@ -1,4 +1,4 @@
-//! Rules, judged one after the other.
+//! Evaluates rules one after the other.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::checks::{
     Assertion, CheckState, Expected, Judgement, Observed, PropertyResult, Rule, Rules, Severity,
 };
 
-/// Judges all rules, and returns the worst that was found.
+/// Evaluates all rules, and returns the worst result.
 pub(super) fn judge(rules: &Rules, lens: &Lens) -> Attempt {
     let begun = Instant::now();
     let mut state = CheckState::Ok;
@@ -34,7 +34,7 @@ pub(super) fn judge(rules: &Rules, lens: &Lens) -> Attempt {
     Attempt { state, output, long_output: String::new(), perfdata: Vec::new(), results, is_final: false }
 }
 
-/// Judges the properties of one rule in their order: where the first decides about the others, they may be skipped.
+/// Evaluates the properties of one rule in order. If the first decides about the others, the others can be skipped.
 fn judge_rule(rule: &Rule, lens: &Lens) -> Vec<(PropertyResult, CheckState)> {
     let bad = match rule.severity {
         Severity::Critical => CheckState::Critical,

@@ -1,4 +1,4 @@
-//! Users and groups.
+//! Observes users and groups.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     vocabulary::Account,
 };
 
-/// How long a directory service may take to answer.
+/// Time limit for a response of the directory service.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(super) fn user<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
@@ -37,7 +37,7 @@ pub(super) fn user<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
 pub(super) fn group<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     Box::new(move |property| {
         let account: Account = rule.subject.parse().map_err(|error| Unseen::Not(format!("{error}")))?;
-        // The number of a number is known without anybody having it.
+        // A numeric group needs no entry.
         let id = lens.host.users.group_id(&account);
         let is_known = account.id().is_none_or(|id| lens.host.users.group_name(id) != id.to_string());
         match id.filter(|_| is_known) {
@@ -48,11 +48,11 @@ pub(super) fn group<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     })
 }
 
-/// Returns what it means that nobody knows an account: that it does not exist, or that whoever could know did not answer.
+/// Returns the meaning of an unknown account: it does not exist, or the directory service did not answer.
 fn absent(property: &str, database: &str, rule: &Rule, lens: &Lens) -> Seen {
     let command = Command::new("getent").arguments([database, &rule.subject]).keep(Keep::Head(1 << 20));
     match command.timeout(lens.within(PATIENCE)).run(&lens.host.runner, &lens.host.interrupt) {
-        // Not found; or there is nothing to ask but the files.
+        // Not found, or no service besides the files.
         Ok(finished) if matches!(finished.exit, Exit::Code(0 | 2)) => {}
         Err(ProcessError::NotFound { .. }) => {}
         Ok(finished) => return Err(Unseen::Cannot(format!("getent ended with {}", finished.exit))),

@@ -1,4 +1,4 @@
-//! Addresses that can be connected to.
+//! Observes addresses that accept connections.
 
 use std::{
     io::{self, Read},
@@ -20,13 +20,13 @@ use crate::checks::{Address, Rule};
 
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long a server may take to say what is expected of it, when no time limit is given.
+/// Default time limit for the greeting of a server.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// No more of a greeting is read.
+/// Maximum size of a greeting.
 const LONGEST_GREETING: usize = 64 << 10;
 
-/// Connects to an address, and waits for what is said there if that matters.
+/// Connects to an address, and waits for the greeting if it matters.
 pub(super) fn reachable(rule: &Rule, lens: &Lens) -> Seen {
     let address: Address = rule.subject.parse().map_err(Unseen::Not)?;
     let own = rule.options.timeout.unwrap_or(TIMEOUT);
@@ -57,14 +57,14 @@ pub(super) fn reachable(rule: &Rule, lens: &Lens) -> Seen {
     Ok(false.into())
 }
 
-/// Finds the addresses of a host; `None` where nobody knows it, or not in time.
+/// Resolves a host name; `None` if it is unknown or the time limit is exceeded.
 pub(super) fn resolve(host: &str, port: u16, limit: Duration) -> Option<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Some(vec![SocketAddr::new(address, port)]);
     }
     let (tell, told) = mpsc::channel();
     let host = host.to_owned();
-    // The resolver cannot be told when to give up.
+    // The system resolver has no time limit.
     let ask = move || {
         let _ = tell.send((host.as_str(), port).to_socket_addrs().map(Iterator::collect));
     };
@@ -72,7 +72,7 @@ pub(super) fn resolve(host: &str, port: u16, limit: Duration) -> Option<Vec<Sock
     told.recv_timeout(limit).ok()?.ok()
 }
 
-/// Connects, from a local address if one is given, but waits no longer than the limit and not when asked to stop.
+/// Connects, optionally from a local address, within the time limit and until ccm is asked to stop.
 fn open(to: SocketAddr, from: Option<IpAddr>, limit: Duration, lens: &Lens) -> Result<TcpStream, Errno> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -99,7 +99,8 @@ fn open(to: SocketAddr, from: Option<IpAddr>, limit: Duration, lens: &Lens) -> R
     Ok(stream)
 }
 
-/// Reads what a server says by itself until it is enough, the server is done or time is up.
+/// Reads the greeting of a server until it is sufficient, the server closes the connection, or the time limit is
+/// exceeded.
 fn listen(mut stream: TcpStream, limit: Duration, is_enough: impl Fn(&str) -> bool) -> String {
     let deadline = Instant::now() + limit;
     let (mut said, mut buffer) = (Vec::new(), [0; 4096]);

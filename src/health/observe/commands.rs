@@ -1,4 +1,4 @@
-//! Commands: how they end, and what they print.
+//! Observes the exit status and output of commands.
 
 use std::{cell::OnceCell, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::{
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of what a command prints is compared.
+/// Maximum size of the compared output.
 const MOST_OUTPUT: usize = 1 << 20;
 
-/// Runs the command when its first property is looked at.
+/// Runs the command when its first property is requested.
 pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     let ran: OnceCell<Result<Finished, ProcessError>> = OnceCell::new();
     let own = rule.options.timeout.unwrap_or(TIMEOUT);

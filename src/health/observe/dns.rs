@@ -1,4 +1,4 @@
-//! Names that can be resolved: a question over UDP (RFC 1035), to the server of the machine or to another.
+//! Observes DNS records: a query over UDP (RFC 1035) to the server of the machine or to another server.
 
 use std::{
     cell::OnceCell,
@@ -17,7 +17,7 @@ use crate::checks::{Observed, Rule};
 const TIMEOUT: Duration = Duration::from_millis(500);
 const PORT: u16 = 53;
 
-/// The kinds of records that can be asked for, with their numbers.
+/// Supported record types with their numbers.
 const TYPES: [(&str, u16); 9] = [
     ("A", 1),
     ("NS", 2),
@@ -30,7 +30,7 @@ const TYPES: [(&str, u16); 9] = [
     ("CAA", 257),
 ];
 
-/// Asks when the first property is looked at. Without a type or a server, the machine resolves the name as it always does.
+/// Sends the query when the first property is requested. Without a type or server, uses the system resolver.
 pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     let found: OnceCell<Result<Vec<String>, String>> = OnceCell::new();
     Box::new(move |property| {
@@ -68,7 +68,7 @@ fn look_up(rule: &Rule, limit: Duration) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// Returns the server to ask: the one that is named, or the first of the machine.
+/// Returns the server to query: the given one, or the first of the machine.
 fn server(given: Option<&str>, limit: Duration) -> Result<SocketAddr, String> {
     let text = match given {
         Some(given) => given.to_owned(),
@@ -92,7 +92,7 @@ fn server(given: Option<&str>, limit: Duration) -> Result<SocketAddr, String> {
     found.first().copied().ok_or_else(|| format!("the server \"{text}\" is not known"))
 }
 
-/// Asks a server for records of one kind; `None` if it does not answer in time, or not what was asked.
+/// Queries a server for records of one type; `None` if no matching response arrives in time.
 fn ask(server: SocketAddr, name: &str, kind: u16, limit: Duration) -> Option<Vec<String>> {
     let any: SocketAddr =
         if server.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
@@ -120,7 +120,7 @@ fn ask(server: SocketAddr, name: &str, kind: u16, limit: Duration) -> Option<Vec
     }
 }
 
-/// Returns a question as it is sent: labels, type and class.
+/// Encodes a question: labels, type and class.
 fn question(name: &str, kind: u16) -> Option<Vec<u8>> {
     let mut question = Vec::new();
     for label in name.trim_end_matches('.').split('.') {
@@ -133,7 +133,7 @@ fn question(name: &str, kind: u16) -> Option<Vec<u8>> {
     Some(question)
 }
 
-/// Reads the records of an answer that are of the wanted kind.
+/// Returns the records of the requested type in a response.
 fn records(answer: &[u8], start: usize, kind: u16) -> Option<Vec<String>> {
     let count = u16_at(answer, 6)?;
     let mut at = start;
@@ -151,7 +151,7 @@ fn records(answer: &[u8], start: usize, kind: u16) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// Returns one record as people write it.
+/// Returns one record in text form.
 fn record(answer: &[u8], at: usize, bytes: &[u8], kind: u16) -> Option<String> {
     let name = |at: usize| Some(format!("{}.", name_at(answer, at)?.0));
     match kind {
@@ -183,10 +183,10 @@ fn record(answer: &[u8], at: usize, bytes: &[u8], kind: u16) -> Option<String> {
     }
 }
 
-/// Reads a name, which may go on elsewhere in the answer, and says where the next field begins.
+/// Decodes a name, which can be continued elsewhere in the response, and returns the position of the next field.
 fn name_at(answer: &[u8], mut at: usize) -> Option<(String, usize)> {
     let (mut labels, mut end) = (Vec::new(), None);
-    // A name that leads to itself comes to an end, too.
+    // Limits names that refer to themselves.
     for _ in 0..128 {
         let length = usize::from(*answer.get(at)?);
         match length {

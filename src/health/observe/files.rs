@@ -1,4 +1,4 @@
-//! Files: what they are, and what is in them.
+//! Observes files and their content.
 
 use std::{
     fs::{self, File, Metadata},
@@ -19,7 +19,7 @@ use crate::{
     host::{files::hex, input},
 };
 
-/// No more of a file is compared with patterns.
+/// Maximum size of the content that is compared with patterns.
 const LARGEST_TEXT: u64 = 64 << 20;
 
 pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
@@ -75,7 +75,7 @@ fn file_type(metadata: &Metadata) -> &'static str {
     }
 }
 
-/// Opens a regular file, following links. Nothing else is opened: to open a device or a pipe can do something or hang.
+/// Opens a regular file, following links. Opening a device or pipe could block or have effects, so others are rejected.
 fn open(path: &Path) -> Result<File, Unseen> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => {

@@ -1,4 +1,4 @@
-//! What rules are about, looked at property by property.
+//! Observes the subjects of rules, property by property.
 
 mod accounts;
 mod addresses;
@@ -16,10 +16,11 @@ pub(super) mod units;
 use super::lens::{Lens, Seen};
 use crate::checks::{Observed, Rule, RuleKind, Rules};
 
-/// Looks at one property of what a rule is about.
+/// Observes one property of the subject of a rule.
 pub(super) type Observer<'a> = Box<dyn FnMut(&'static str) -> Seen + 'a>;
 
-/// Returns what looks at the subject of a rule. What takes time is done once, and only when a property needs it.
+/// Returns the observer for the subject of a rule. Expensive observations are made once, and only if a property needs
+/// them.
 pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     match rule.kind {
         RuleKind::File => files::observer(rule, lens),
@@ -42,7 +43,7 @@ pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     }
 }
 
-/// Asks for all at once what several rules are about.
+/// Makes the observations that several rules can share.
 pub(super) fn expect(rules: &Rules, lens: &Lens) {
     let names: Vec<&str> = rules
         .rules()

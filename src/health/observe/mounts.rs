@@ -1,4 +1,4 @@
-//! What is mounted, and how full it is.
+//! Observes mounts and their usage.
 
 use std::{fs, sync::mpsc, thread, time::Duration};
 
@@ -36,7 +36,7 @@ pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     })
 }
 
-/// Returns the last of the mounts at a path, which is the one that is seen.
+/// Returns the topmost mount at a path, which is the last one in the table.
 fn topmost(table: &str, path: &str) -> Option<Mount> {
     let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
     table.lines().filter_map(|line| read(line, path)).next_back()
@@ -59,7 +59,7 @@ fn read(line: &str, path: &str) -> Option<Mount> {
     })
 }
 
-/// Returns a field of the table without the octal escapes of blanks and backslashes.
+/// Decodes the octal escapes of spaces and backslashes in a field of the table.
 fn unescaped(field: &str) -> String {
     let mut text = String::new();
     let mut rest = field;
@@ -80,7 +80,7 @@ fn unescaped(field: &str) -> String {
     text + rest
 }
 
-/// Returns how many percent are used, as `df` tells it. A server that does not answer is not waited for.
+/// Returns the usage in percent, as `df` prints it. Does not wait for a server that does not respond.
 fn usage(path: &str, own: Duration, lens: &Lens) -> Seen {
     let (tell, told) = mpsc::channel();
     let path = path.to_owned();

@@ -1,4 +1,4 @@
-//! Packages, as the machine's package system knows them.
+//! Observes packages through the package system of the machine.
 
 use std::{cell::RefCell, cmp::Ordering, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
     types,
 };
 
-/// The package system, asked through the type that manages packages.
+/// The package system, queried through the `package` type.
 pub(in crate::health) struct Packages {
     kind: &'static dyn AnyType,
     provider: Provider,
@@ -26,14 +26,14 @@ impl Packages {
         Ok(Self { kind, provider })
     }
 
-    /// Returns what the type tells of a package.
+    /// Returns the attributes that the type reports for a package.
     fn metadata(&self, name: &str, lens: &Lens) -> Result<Map<String, Json>, String> {
         let entry = |key: &str, text: &str| {
             let scalar = Scalar { text: text.to_owned(), style: Style::Literal };
             let value = Node { value: Value::Scalar(scalar), span: Span::default() };
             Entry { key: key.to_owned(), key_span: Span::default(), value }
         };
-        // Of a package that is not wanted, nobody asks what the sources offer.
+        // With `ensure: absent`, the type does not look up available versions.
         let map = Value::Map(vec![entry("name", name), entry("ensure", "absent")]);
         let wanted = self.kind.read(&Node { value: map, span: Span::default() });
         let wanted = wanted.map_err(|error| error.to_string())?;
@@ -65,7 +65,7 @@ pub(super) fn look(property: &str, rule: &Rule, lens: &Lens) -> Seen {
     })
 }
 
-/// Says how the installed versions do not stand to a wanted one as they should; `None` if one does.
+/// Returns the difference between the installed versions and a requested version; `None` if one of them matches.
 pub(in crate::health) fn complaint(wanted: &VersionWanted, seen: &Observed, lens: &Lens) -> Option<String> {
     let provider = match lens.packages.get() {
         Some(Ok(packages)) => packages.provider.name,

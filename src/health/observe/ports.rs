@@ -1,4 +1,4 @@
-//! Ports that somebody listens on.
+//! Observes listening ports.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Processes that run.
+//! Observes running processes.
 
 use std::{cell::OnceCell, os::unix::fs::MetadataExt};
 
@@ -12,7 +12,7 @@ use crate::{
     vocabulary::Account,
 };
 
-/// The kernel keeps no more of a name.
+/// Maximum length of a process name in the kernel.
 const LONGEST_COMM: usize = 15;
 
 pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
@@ -24,7 +24,7 @@ pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     })
 }
 
-/// Counts the processes that a rule is about.
+/// Counts the processes that match a rule.
 fn count(rule: &Rule, lens: &Lens) -> Result<u64, String> {
     let uid = match &rule.options.user {
         None => None,
@@ -32,7 +32,7 @@ fn count(rule: &Rule, lens: &Lens) -> Result<u64, String> {
             let account: Account = user.parse().map_err(|error| format!("{error}"))?;
             match lens.host.users.user_id(&account) {
                 Some(uid) => Some(uid),
-                // Nobody runs anything who does not exist.
+                // A user that does not exist runs no processes.
                 None => return Ok(0),
             }
         }
@@ -47,8 +47,7 @@ fn count(rule: &Rule, lens: &Lens) -> Result<u64, String> {
     Ok(all.iter().filter(is_meant).count() as u64)
 }
 
-/// Returns whether a process has this name. Of a long one the kernel keeps only the beginning: the rest is in what it was
-/// started with.
+/// Returns whether a process has this name. The kernel truncates long names; the complete name is in the command line.
 fn is_called(running: &Running, name: &str) -> bool {
     if name.len() <= LONGEST_COMM {
         return running.name == name;

@@ -1,4 +1,4 @@
-//! What servers answer over http and https.
+//! Observes responses of servers over HTTP and HTTPS.
 
 use std::{cell::OnceCell, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks the server when the first property is looked at.
+/// Sends the request when the first property is requested.
 pub(super) fn observer<'a>(rule: &'a Rule, lens: &'a Lens<'a>) -> Observer<'a> {
     let asked: OnceCell<Result<Answer, HttpError>> = OnceCell::new();
     let own = rule.options.timeout.unwrap_or(TIMEOUT);

@@ -1,4 +1,4 @@
-//! Parameters of the kernel, and network interfaces.
+//! Observes kernel parameters and network interfaces.
 
 use std::{fs, io};
 
@@ -11,7 +11,7 @@ use crate::{
     facts,
 };
 
-/// Reads a parameter, written with dots or slashes. Runs of blanks in it count as one space.
+/// Reads a parameter, written with dots or slashes. Sequences of spaces count as one space.
 pub(super) fn kernel_parameter(name: &str) -> Seen {
     let path = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
     if path.split('/').any(|part| part == "..") {

@@ -1,4 +1,4 @@
-//! Units of systemd, all asked about at once.
+//! Observes systemd units with one query for all of them.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -13,26 +13,26 @@ use crate::{
 const PROPERTIES: &str =
     "--property=LoadState,ActiveState,UnitFileState,ActiveEnterTimestampMonotonic,NRestarts";
 
-/// How long systemd may take to answer.
+/// Time limit for a response of systemd.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What `systemctl is-enabled` takes for yes.
+/// States of `systemctl is-enabled` that count as enabled.
 const ENABLED: [&str; 6] = ["enabled", "enabled-runtime", "static", "alias", "indirect", "generated"];
 
-/// What systemd said of units, by the names that it was asked for.
+/// Properties of units, by the names that were requested.
 pub(in crate::health) struct Units(HashMap<String, Unit>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Unit {
     active: String,
     boot: String,
-    /// When it became active, as the clock of the machine counts since its start.
+    /// Time of activation, on the monotonic clock of the machine.
     since: Duration,
     restarts: u32,
 }
 
 impl Units {
-    /// Asks about these units.
+    /// Queries the properties of units.
     pub(in crate::health) fn read(names: &[&str], lens: &Lens) -> Result<Self, String> {
         let finished = Command::new("systemctl")
             .arguments(["show", "--system", PROPERTIES, "--"])
@@ -53,7 +53,7 @@ impl Units {
     }
 }
 
-/// Reads blocks of `Property=value`, one for each unit.
+/// Parses blocks of `Property=value`, one block for each unit.
 fn read_all(output: &str) -> Vec<Unit> {
     let blocks = output.trim_end().split("\n\n").filter(|block| !block.trim().is_empty());
     blocks
@@ -94,7 +94,7 @@ pub(super) fn look(property: &str, rule: &Rule, lens: &Lens) -> Seen {
     }
 }
 
-/// Waits until a unit has been active for so long, unless it is restarted or ends before.
+/// Waits until a unit has been active for a duration, unless it restarts or stops before.
 fn has_settled(name: &str, unit: &Unit, settled: Duration, lens: &Lens) -> Seen {
     let now = clock_gettime(ClockId::Monotonic);
     let now = Duration::try_from(now).unwrap_or_default();
