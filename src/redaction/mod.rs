@@ -1,7 +1,7 @@
-//! Hides secrets in whatever leaves the program: events, reports, diagnostics and what commands print.
+//! Masks secrets in all output of the program: events, reports, diagnostics and the output of commands.
 //!
-//! A resource has one [`Redactor`], made from its secrets. It masks them in a text that is known as a whole, and, through a
-//! [`Stream`], in one that comes in pieces.
+//! A resource has one [`Redactor`], made from its secrets. It masks complete strings, and data that arrives in chunks
+//! through a [`Stream`].
 
 mod stream;
 
@@ -16,26 +16,26 @@ use serde_json::Value;
 use self::stream::Automaton;
 pub(crate) use self::stream::Stream;
 
-/// Stands in place of a secret.
+/// Replacement of a secret.
 pub(crate) const MASK: &str = "[secret]";
 
-/// Shorter texts are not hidden: they turn up everywhere, and whoever reads on learns nothing from them.
+/// Minimum length of a masked string. Shorter ones occur everywhere, and masking them would reveal them.
 const SHORTEST: usize = 4;
 
-/// Masks the secrets of one resource. Clones share what was prepared for the search.
+/// Masks the secrets of one resource. Clones share the search automaton.
 #[derive(Clone, Default)]
 pub(crate) struct Redactor(Arc<Secrets>);
 
 #[derive(Default)]
 struct Secrets {
     texts: Vec<String>,
-    /// Built when the first text is searched: most resources say nothing that could hold a secret.
+    /// Built for the first search, because most resources print nothing that could contain a secret.
     automaton: OnceLock<Option<Automaton>>,
 }
 
 impl Redactor {
-    /// Hides these values: each of their lines, because programs print them that way, and a value that has lines too
-    /// short for that also as a whole.
+    /// Masks these values: each line separately, because programs print lines, and a value completely if its lines are
+    /// too short.
     pub(crate) fn new<'s>(values: impl IntoIterator<Item = Cow<'s, str>>) -> Self {
         let mut texts: Vec<String> = Vec::new();
         for value in values {
@@ -44,14 +44,14 @@ impl Redactor {
         Self(Arc::new(Secrets { texts, automaton: OnceLock::new() }))
     }
 
-    /// Returns one that hides more values.
+    /// Returns a redactor that masks additional values.
     pub(crate) fn and<'s>(&self, values: impl IntoIterator<Item = Cow<'s, str>>) -> Self {
         let more = Self::new(values);
         let texts = [self.0.texts.as_slice(), &more.0.texts].concat();
         Self(Arc::new(Secrets { texts, automaton: OnceLock::new() }))
     }
 
-    /// Returns the text with every secret in it masked. Secrets that overlap are masked as one.
+    /// Returns the text with all secrets masked. Overlapping secrets are masked together.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.0.texts.is_empty() {
             return Cow::Borrowed(text);
@@ -65,14 +65,14 @@ impl Redactor {
         Cow::Owned(String::from_utf8_lossy(&seen).into_owned())
     }
 
-    /// Masks the secrets in a text where it is.
+    /// Masks the secrets in a string in place.
     pub(crate) fn mask(&self, text: &mut String) {
         if let Cow::Owned(redacted) = self.redact(text) {
             *text = redacted;
         }
     }
 
-    /// Masks the secrets in every text of a document, keys among them unless they are words: those are names of properties.
+    /// Masks the secrets in all strings of a document, including keys, except keys that are property names.
     pub(crate) fn mask_json(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.mask(text),
@@ -92,19 +92,19 @@ impl Redactor {
         }
     }
 
-    /// Returns whether a text of the document holds a secret.
+    /// Returns whether a string of the document contains a secret.
     pub(crate) fn finds(&self, value: &Value) -> bool {
         let mut masked = value.clone();
         self.mask_json(&mut masked);
         masked != *value
     }
 
-    /// Begins with a text that comes in pieces.
+    /// Returns a masking stream.
     pub(crate) fn stream(&self) -> Stream {
         Stream::new(self.clone())
     }
 
-    /// Returns what makes a filter for each output of a command.
+    /// Returns a factory of filters for the outputs of a command.
     pub(crate) fn filter(&self) -> impl Fn() -> Box<dyn Filter> + Send + Sync + 'static {
         let redactor = self.clone();
         move || Box::new(redactor.stream())
@@ -178,7 +178,7 @@ mod tests {
         let mut document =
             json!({ "canary": ["a canary", { "b": "canary" }], "n": 1, "x": null, "a canary": 1 });
         redactor(&["canary"]).mask_json(&mut document);
-        // A word may be the name of a property.
+        // A word can be the name of a property.
         let masked = json!({ "canary": ["a [secret]", { "b": MASK }], "n": 1, "x": null, "a [secret]": 1 });
         assert_eq!(document, masked);
     }

@@ -1,4 +1,4 @@
-//! Secrets in a stream of bytes: hidden wherever the stream is cut into pieces.
+//! Masks secrets in a stream of bytes, even if chunks split them.
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
@@ -12,16 +12,16 @@ use ccm_process::Filter;
 
 use super::{MASK, Redactor};
 
-/// Finds all secrets in one pass, also those that overlap.
+/// Finds all secrets in one pass, including overlapping ones.
 pub(super) struct Automaton {
     nfa: NFA,
     start: StateID,
-    /// For each state, how many of the last bytes are the beginning of a secret.
+    /// For each state, the number of last bytes that are the beginning of a secret.
     depths: HashMap<StateID, usize>,
 }
 
 impl Automaton {
-    /// Returns nothing where there is nothing to search for.
+    /// Returns `None` if there are no secrets.
     pub(super) fn of(texts: &[String]) -> Option<Self> {
         if texts.is_empty() {
             return None;
@@ -60,17 +60,17 @@ impl Automaton {
     }
 }
 
-/// Lets a stream through with its secrets masked.
+/// Passes a stream through with its secrets masked.
 ///
-/// What may be the beginning of a secret is held back until more comes or the stream ends.
+/// Bytes that might be the beginning of a secret are held back until more bytes arrive or the stream ends.
 pub(crate) struct Stream {
     redactor: Redactor,
     state: Option<StateID>,
-    /// What was not let through yet.
+    /// Bytes that were not passed through yet.
     held: Vec<u8>,
-    /// The secrets in that, those that overlap as one.
+    /// Secrets in these bytes, with overlapping ones merged.
     found: Vec<Range<usize>>,
-    /// How much of that belongs to a secret whose mask was let through already.
+    /// Number of these bytes that belong to a secret whose mask was already passed through.
     masked: usize,
 }
 
@@ -80,13 +80,13 @@ impl Stream {
         Self { redactor, state, held: Vec::new(), found: Vec::new(), masked: 0 }
     }
 
-    /// Lets through what no secret to come can begin in: all before `settled`.
+    /// Passes through the bytes before `settled`, in which no further secret can begin.
     fn release(&mut self, settled: usize) -> Vec<u8> {
         let mut seen = Vec::with_capacity(settled);
         let mut at = self.masked;
         let begun = self.found.partition_point(|secret| secret.start < settled);
         for secret in self.found.drain(..begun) {
-            // One that reaches into what is masked already is part of it.
+            // A secret that overlaps masked bytes is part of them.
             if secret.start >= at {
                 seen.extend_from_slice(&self.held[at..secret.start]);
                 seen.extend_from_slice(MASK.as_bytes());
