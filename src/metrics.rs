@@ -1,4 +1,4 @@
-//! Counts and measures, and writes what was counted in the text format of Prometheus.
+//! Counters and measurements in the text format of Prometheus.
 
 use std::{
     collections::BTreeMap,
@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-/// The bounds of a histogram's buckets, in seconds.
+/// Upper bounds of the buckets of a histogram, in seconds.
 const BUCKETS: [f64; 9] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
-/// Something that is counted or measured.
+/// A counter, gauge, summary or histogram.
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// Describes something that is counted or measured.
+/// Describes a metric.
 pub(crate) const fn metric(
     name: &'static str,
     help: &'static str,
@@ -47,7 +47,7 @@ pub(crate) const fn metric(
     Metric { name, help, kind, labels }
 }
 
-/// What is counted so far. Nothing is, unless somebody will ask for it.
+/// Values of metrics. Nothing is counted unless the metrics will be read.
 pub(crate) struct Metrics {
     families: Option<Mutex<BTreeMap<&'static str, Family>>>,
 }
@@ -61,35 +61,35 @@ struct Family {
 
 #[derive(Clone, Default)]
 struct Sample {
-    /// The value of a counter or gauge, the sum of a summary or histogram.
+    /// Value of a counter or gauge; sum of a summary or histogram.
     value: f64,
-    /// How many observations the sum is of.
+    /// Number of observations in the sum.
     count: u64,
     buckets: [u64; BUCKETS.len()],
 }
 
 impl Metrics {
-    /// Counts from now on.
+    /// Creates metrics that count.
     pub(crate) fn counting() -> Self {
         Self { families: Some(Mutex::default()) }
     }
 
-    /// Counts nothing.
+    /// Creates metrics that do not count.
     pub(crate) fn idle() -> Self {
         Self { families: None }
     }
 
-    /// Returns whether anything is counted.
+    /// Returns whether metrics are counted.
     pub(crate) fn is_counting(&self) -> bool {
         self.families.is_some()
     }
 
-    /// Shows a metric also while there is no value of it.
+    /// Shows a metric even without a value.
     pub(crate) fn declare(&self, metric: &Metric) {
         self.with(metric, |_| {});
     }
 
-    /// Adds to a counter. With nothing to add it is shown as it is.
+    /// Adds to a counter. Adding 0 creates the counter.
     pub(crate) fn add(&self, metric: &Metric, labels: &[&str], count: u32) {
         self.change(metric, labels, |sample| sample.value += f64::from(count));
     }
@@ -99,7 +99,7 @@ impl Metrics {
         self.change(metric, labels, |sample| sample.value = value);
     }
 
-    /// Notes a duration in a summary or histogram.
+    /// Records a duration in a summary or histogram.
     pub(crate) fn observe(&self, metric: &Metric, labels: &[&str], took: Duration) {
         let seconds = took.as_secs_f64();
         self.change(metric, labels, |sample| {
@@ -111,7 +111,7 @@ impl Metrics {
         });
     }
 
-    /// Forgets all values of a gauge.
+    /// Removes all values of a gauge.
     pub(crate) fn clear(&self, metric: &Metric) {
         self.with(metric, |family| family.samples.clear());
     }
@@ -130,7 +130,7 @@ impl Metrics {
         act(families.entry(name).or_insert(Family { help, kind, labels, samples: BTreeMap::new() }));
     }
 
-    /// Returns everything in the text format of Prometheus.
+    /// Returns all metrics in the text format of Prometheus.
     pub(crate) fn text(&self) -> String {
         let Some(families) = &self.families else { return String::new() };
         let families = families.lock().unwrap_or_else(PoisonError::into_inner);
@@ -176,7 +176,7 @@ impl Family {
     }
 }
 
-/// Escapes what would end a label.
+/// Escapes the value of a label.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,7 +1,8 @@
-//! Tells a stream what runs did. What cannot be told now waits on disk and goes out in order, once each.
+//! Publishes the events of runs to a stream. Messages that cannot be published now wait on disk, and are published in
+//! order, once each.
 //!
-//! Each run is one file of lines, a line a message. A message has an id, by which the stream knows one that is sent
-//! again because the program was killed before it could note that it was sent.
+//! Each run is one file with a message per line. Each message has an id, so that the stream can deduplicate a message
+//! that is sent again because the program was killed before it recorded the progress.
 
 mod posting;
 mod spool;
@@ -22,13 +23,13 @@ use crate::{
     nats::{Connection, Listening, NatsError},
 };
 
-/// What a stream did not take is sent again after this.
+/// Pause before a rejected message is sent again.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Sends what waits in a spool until it is dropped.
+/// Publishes the messages in a spool until it is dropped.
 pub(crate) struct Outbox {
     shared: Arc<Shared>,
-    /// Wakes the thread when the connection was made or lost.
+    /// Wakes the thread when the connection is established or lost.
     _listening: Listening,
     thread: Option<JoinHandle<()>>,
 }
@@ -44,8 +45,8 @@ struct State {
 }
 
 impl Outbox {
-    /// Takes up what an earlier process left in the folder, and starts the thread that sends it. `tell` says what the owner
-    /// of the machine should know.
+    /// Opens the spool of an earlier process, and starts the thread that publishes it. Calls `tell` with messages for
+    /// the log.
     pub(crate) fn start(
         connection: Arc<Connection>,
         folder: PrivateFolder,
@@ -66,12 +67,12 @@ impl Outbox {
         Ok(Self { shared, _listening: listening, thread: Some(thread) })
     }
 
-    /// Returns whether nothing waits to be sent.
+    /// Returns whether the spool is empty.
     pub(crate) fn is_idle(&self) -> bool {
         self.shared.state().spool.is_empty()
     }
 
-    /// Puts what a run did into the spool. Returns how many messages of earlier runs had to go for it.
+    /// Adds the messages of a run to the spool. Returns how many messages of earlier runs were discarded for it.
     pub(crate) fn post(&self, run: &Run) -> Result<usize, FileError> {
         let dropped = self.shared.state().spool.add(&run.postings())?;
         self.shared.woken.notify_all();
@@ -83,7 +84,7 @@ impl Drop for Outbox {
     fn drop(&mut self) {
         self.shared.state().ended = true;
         self.shared.woken.notify_all();
-        // Only then somebody else may take up the folder.
+        // Only now can another process open the directory.
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -95,7 +96,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the thread, also one that has just decided to wait.
+    /// Wakes the thread, even if it has just decided to wait.
     fn wake(&self) {
         drop(self.state());
         self.woken.notify_all();
@@ -107,7 +108,7 @@ struct Work {
     subject: String,
     shared: Arc<Shared>,
     tell: Box<dyn Fn(&str) + Send>,
-    /// What was told last.
+    /// Last error that was logged.
     told: Option<String>,
 }
 
@@ -122,7 +123,7 @@ impl Work {
             }
             let next = if self.connection.status().connected { state.spool.next() } else { None };
             let Some((place, posting)) = next else {
-                // What was sent is noted while there is time for it.
+                // Record the progress while there is time for it.
                 state.spool.note_progress();
                 drop(shared.woken.wait(state).unwrap_or_else(PoisonError::into_inner));
                 continue;
@@ -148,7 +149,7 @@ impl Work {
         Ok(())
     }
 
-    /// Tells why nothing can be sent, once per reason. That NATS is away, the agent tells itself.
+    /// Logs why messages cannot be published, once per reason. The agent logs an unreachable NATS server itself.
     fn tell_failure(&mut self, error: &NatsError) {
         let text = error.to_string();
         if !error.may_pass() && self.told.as_ref() != Some(&text) {

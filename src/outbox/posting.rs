@@ -1,11 +1,11 @@
-//! What a run has to tell.
+//! Messages about a run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::session::{Event, Summary};
 
-/// One message: what is told, and an id by which it is known when it is told again.
+/// One message with the id for deduplication.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Posting {
     pub(super) id: String,
@@ -18,19 +18,19 @@ impl Posting {
     }
 }
 
-/// A run that is over.
+/// A completed run.
 pub(crate) struct Run<'a> {
-    /// The machine that it was on.
+    /// Host name of the machine.
     pub(crate) host: &'a str,
-    /// Where the manifest came from, without a login.
+    /// Source of the manifest, without credentials.
     pub(crate) manifest: &'a str,
     pub(crate) summary: &'a Summary,
     pub(crate) events: &'a [Event],
 }
 
 impl Run<'_> {
-    /// Returns the events of what changed or failed, and the summary last. Of properties, state and content they say
-    /// nothing.
+    /// Returns the events of changed and failed resources, and the summary last. The events have no properties, state
+    /// or content.
     pub(super) fn postings(&self) -> Vec<Posting> {
         let told = self.events.iter().filter(|event| event.changed || event.failed);
         let mut postings: Vec<_> =

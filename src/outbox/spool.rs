@@ -1,4 +1,4 @@
-//! Messages that wait on disk, in order and not without bound.
+//! Messages that wait on disk, in order and with a size limit.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,7 @@ use std::{
 use super::posting::Posting;
 use crate::host::files::{FileError, PrivateFolder};
 
-/// How much may wait.
+/// Limits of the spool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) messages: usize,
@@ -22,29 +22,29 @@ impl Default for Limits {
     }
 }
 
-/// The messages of one run.
+/// Messages of one run.
 struct Segment {
     number: u64,
-    /// How many of its messages were sent, and how many of those that is noted of.
+    /// Number of messages that were sent, and how many of them are recorded as sent.
     sent: usize,
     noted: usize,
     messages: usize,
     bytes: u64,
 }
 
-/// Which message of the spool it is.
+/// Position of a message in the spool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     segment: u64,
     message: usize,
 }
 
-/// Messages that wait in a folder: a file of lines for each run, and beside one that was sent in part how much of it was.
+/// Messages in a directory: a file with lines for each run, and for a partly sent run a file with the progress.
 pub(super) struct Spool {
     folder: PrivateFolder,
     limits: Limits,
     segments: VecDeque<Segment>,
-    /// The messages of the first segment that were not sent yet.
+    /// Messages of the first segment that were not sent yet.
     ahead: VecDeque<Posting>,
 }
 
@@ -57,7 +57,7 @@ fn progress_name(number: u64) -> String {
 }
 
 impl Spool {
-    /// Takes up what lies in a folder. What cannot be read is passed over when its turn comes.
+    /// Opens the files in a directory. Unreadable files are skipped when they are reached.
     pub(super) fn open(folder: PrivateFolder, limits: Limits) -> Result<Self, FileError> {
         folder.sweep(&mut || Ok(()))?;
         let mut numbers: Vec<u64> = folder
@@ -78,11 +78,11 @@ impl Spool {
         Ok(spool)
     }
 
-    /// Adds the messages of a run, and brings them to disk. The oldest runs go if there are too many; returns how many
-    /// messages that were.
+    /// Adds the messages of a run, and syncs them. Discards the oldest runs if there are too many, and returns the
+    /// number of discarded messages.
     pub(super) fn add(&mut self, postings: &[Posting]) -> Result<usize, FileError> {
         let number = self.segments.back().map_or(0, |last| last.number + 1);
-        // Of a run that alone is too much, the last messages stay: the summary is one of them.
+        // Of a run that exceeds the limit alone, keep the last messages, which include the summary.
         let kept = &postings[postings.len().saturating_sub(self.limits.messages)..];
         let lines: Vec<String> =
             kept.iter().filter_map(|posting| serde_json::to_string(posting).ok()).collect();
@@ -104,12 +104,12 @@ impl Spool {
         waiting + messages > self.limits.messages || size.saturating_add(bytes) > self.limits.bytes
     }
 
-    /// Returns whether nothing waits.
+    /// Returns whether the spool is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.segments.iter().all(|segment| segment.sent == segment.messages)
     }
 
-    /// Returns the message that is to be sent next.
+    /// Returns the next message to send.
     pub(super) fn next(&mut self) -> Option<(Place, Posting)> {
         loop {
             let segment = self.segments.front()?;
@@ -119,7 +119,7 @@ impl Spool {
                 continue;
             }
             if self.ahead.is_empty() {
-                // What became unreadable since is lost; the others are not.
+                // A file that became unreadable is lost; others are not.
                 let read = self.read(number).unwrap_or_default();
                 self.ahead = read.into_iter().skip(sent).collect();
             }
@@ -130,7 +130,7 @@ impl Spool {
         }
     }
 
-    /// Notes that a message was sent; it may be gone by now.
+    /// Marks a message as sent. It might have been discarded meanwhile.
     pub(super) fn done(&mut self, place: Place) {
         let Some(segment) = self.segments.front_mut() else { return };
         if segment.number == place.segment && segment.sent == place.message {
@@ -142,7 +142,7 @@ impl Spool {
         }
     }
 
-    /// Writes down how much of the first run was sent. Where that fails, the stream knows the messages by their ids.
+    /// Records how much of the first run was sent. If that fails, the server deduplicates resent messages by id.
     pub(super) fn note_progress(&mut self) {
         let Some(segment) = self.segments.front_mut().filter(|segment| segment.noted < segment.sent) else {
             return;
@@ -152,7 +152,7 @@ impl Spool {
         let _ = self.folder.replace(&name, |out: &mut dyn Write| write!(out, "{sent}"));
     }
 
-    /// Removes the oldest run; returns how many of its messages were not sent.
+    /// Removes the oldest run, and returns the number of its unsent messages.
     fn drop_first(&mut self) -> usize {
         let Some(segment) = self.segments.pop_front() else { return 0 };
         self.ahead.clear();

@@ -1,4 +1,4 @@
-//! One entry: a service on one address.
+//! Entries: a service at an address.
 
 use std::collections::BTreeMap;
 
@@ -12,37 +12,37 @@ use super::{
 };
 use crate::vocabulary::ScalarText;
 
-/// A service on one address. What it is serialized to is what is published.
+/// A service at an address, serialized as it is published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Registration {
-    /// The cluster that the service is part of.
+    /// Cluster of the service.
     pub(crate) cluster: Token,
-    /// The name of the service.
+    /// Name of the service.
     pub(crate) service: Token,
-    /// The protocol that it speaks.
+    /// Protocol of the service.
     pub(crate) protocol: Token,
-    /// The IP address or host name that it is reached at.
+    /// IP address or host name of the service.
     pub(crate) address: Address,
-    /// The port that it listens on.
+    /// Port of the service.
     #[serde(default)]
     pub(crate) port: Option<Port>,
-    /// How much it is preferred over others, 1 to 255 (default 100).
+    /// Priority from 1 to 255 (default 100).
     #[serde(default)]
     pub(crate) priority: Priority,
-    /// Whatever others should know about it, by name.
+    /// Further information by name.
     #[serde(default)]
     pub(crate) annotations: BTreeMap<String, ScalarText>,
-    /// How long the entry is good: a length of time, or `never`.
+    /// Time to live: a duration, or `never`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ttl: Option<Ttl>,
 }
 
-/// What Go prints for a number that is not there: the original's ids of entries without a port are made with it.
+/// Text that Go prints for a missing number. The Go original's ids of entries without a port contain it.
 const NO_PORT: &str = "%!d(<nil>)";
 
 impl Registration {
-    /// Returns what tells the entry from all others: FNV-1a over what names it.
+    /// Returns the unique id of the entry: FNV-1a of its identifying properties.
     pub(crate) fn id(&self) -> String {
         let port = self.port.map_or_else(|| NO_PORT.to_owned(), |port| port.number().to_string());
         let parts = [
@@ -59,18 +59,18 @@ impl Registration {
         format!("{hash:016x}")
     }
 
-    /// Returns the subject that it is published under.
+    /// Returns the subject of the entry.
     pub(crate) fn subject(&self) -> String {
         let Self { cluster, protocol, service, address, .. } = self;
         format!("{SUBJECTS}.{cluster}.{protocol}.{service}.{}.{}", address.in_subject(), self.id())
     }
 
-    /// Returns what is published.
+    /// Returns the payload to publish.
     pub(crate) fn payload(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Returns the headers with which a stream keeps only the last entry of a subject, and only for its time.
+    /// Returns the headers that make a stream keep only the last entry of a subject, and only for its time to live.
     pub(crate) fn headers(&self, stream: Option<&str>) -> Vec<(&'static str, String)> {
         let rollup = Some(("Nats-Rollup", "sub".to_owned()));
         let ttl = self.ttl.and_then(Ttl::header).map(|ttl| ("Nats-TTL", ttl));
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// The ids were worked out with another program.
+    /// Compares ids with those that another program computed.
     #[test]
     fn ids_and_subjects_are_the_originals() {
         for (address, port, subject) in [

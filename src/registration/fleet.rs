@@ -1,4 +1,4 @@
-//! The stream that holds the entries of a fleet.
+//! The stream of a fleet's entries.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Registration, SUBJECTS, Ttl};
 use crate::nats::{Connection, NatsError, StreamSettings, nanoseconds};
 
-/// What came of making sure that the stream is there.
+/// Result of creating the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Initialised {
     Created,
@@ -35,7 +35,7 @@ fn settings(stream: &str, replicas: u8, max_age: Duration) -> BTreeMap<String, V
     settings.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Makes the stream, or changes what differs in one that is there.
+/// Creates the stream, or changes the settings of an existing stream.
 pub(crate) fn init(
     connection: &Connection,
     stream: &str,
@@ -60,10 +60,10 @@ pub(crate) fn init(
     Ok(Initialised::Repaired(differing))
 }
 
-/// Removes an entry. Returns whether there was one.
+/// Removes an entry and returns whether it existed.
 ///
-/// A marker takes its place, as the server puts one where an entry expires: who watches is told by it, and it expires
-/// itself. Of a purge nobody would be told.
+/// Writes a delete marker instead of purging, so that watchers see the removal. The marker expires, as the markers that
+/// the server writes for expired entries.
 pub(crate) fn remove(connection: &Connection, stream: &str, entry: &Registration) -> Result<bool, NatsError> {
     let subject = entry.subject();
     let found = connection.last(stream, &subject)?;

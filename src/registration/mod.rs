@@ -1,7 +1,7 @@
-//! Registrations: which services there are in a fleet, where, and for how long that is good.
+//! Service registrations: which services a fleet has, at which addresses, and for how long.
 //!
 //! An entry is a message in a stream, one per subject. Subject, id and payload are those of the Go original, so that
-//! both can live in one fleet and read each other's entries.
+//! both programs can read each other's entries in one fleet.
 
 mod entry;
 mod fleet;
@@ -23,5 +23,5 @@ pub(crate) use ttl::Ttl;
 pub(crate) use wire::{Change, change};
 pub(crate) use words::Port;
 
-/// What every subject of a registration begins with.
+/// Common prefix of the subjects of registrations.
 pub(crate) const SUBJECTS: &str = "choria.ccm.registration.v1";

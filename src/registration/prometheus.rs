@@ -1,15 +1,16 @@
-//! Entries as targets that Prometheus reads from a file.
+//! Entries as targets for the file-based service discovery of Prometheus.
 
 use serde_json::{Map, Value, json};
 
 use super::Registration;
 
-/// Returns the entries that are to be scraped, as Prometheus' file discovery has them.
+/// Returns the targets in the format of Prometheus.
 pub(crate) fn file_sd(entries: &[Registration]) -> Value {
     entries.iter().filter(|entry| is_scraped(entry)).filter_map(target).collect()
 }
 
-/// What speaks or is called `prometheus` is scraped unless it says no; anything else only if it says yes.
+/// Returns whether Prometheus scrapes an entry. Entries with the protocol or service `prometheus` are scraped unless
+/// they opt out; other entries only if they opt in.
 fn is_scraped(entry: &Registration) -> bool {
     let said = entry.annotations.get("prometheus.io/scrape").map(|said| &**said);
     let is_meant = [&entry.service, &entry.protocol].iter().any(|name| name.as_str() == "prometheus");
@@ -34,7 +35,7 @@ fn target(entry: &Registration) -> Option<Value> {
     Some(json!({ "targets": [target], "labels": labels }))
 }
 
-/// Whether a name can be a label, and is none of Prometheus' own.
+/// Returns whether a name is a valid label that Prometheus does not use itself.
 fn is_label(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

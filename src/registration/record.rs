@@ -6,7 +6,7 @@ use ccm_expr::{Map, Object, Value};
 
 use super::Registration;
 
-/// An entry whose members can be written as Go's and as YAML's.
+/// Entry whose members have the names of Go and of YAML.
 struct Record(Map);
 
 impl Object for Record {
@@ -19,7 +19,7 @@ impl Object for Record {
     }
 }
 
-/// Returns the name that one of Go's stands for.
+/// Returns the YAML name of a Go name.
 fn written_small(name: &str) -> Option<&'static str> {
     const NAMES: [(&str, &str); 8] = [
         ("Cluster", "cluster"),
@@ -59,7 +59,7 @@ fn record(entry: &Registration) -> Value {
     Value::Object(Arc::new(Record(members)))
 }
 
-/// Returns the entries that a list of records stands for; nothing for anything else.
+/// Returns the entries of a list of records; `None` for other values.
 pub(crate) fn from_value(value: &Value) -> Option<Vec<Registration>> {
     let Value::List(items) = value else { return None };
     let entry = |item: &Value| super::wire::entry(&serde_json::to_vec(item).ok()?);

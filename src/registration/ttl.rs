@@ -1,4 +1,4 @@
-//! How long an entry is good.
+//! Time to live of an entry.
 
 use std::{fmt, str::FromStr, time};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::words::NotAnEntry;
 use crate::vocabulary::{Duration, Raw};
 
-/// How long an entry is good after it was published: a length of time, or `never` for one that does not expire.
+/// Time to live of a published entry: a duration, or `never`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "String")]
 #[schemars(inline, with = "String")]
@@ -18,7 +18,7 @@ pub(crate) enum Ttl {
 }
 
 impl Ttl {
-    /// Returns the text by which a server is told, unless it is less than a server counts.
+    /// Returns the header value, unless the duration is shorter than the server supports.
     pub(super) fn header(self) -> Option<String> {
         match self {
             Self::For(time) if time < time::Duration::from_secs(1) => None,
@@ -26,7 +26,7 @@ impl Ttl {
         }
     }
 
-    /// Returns the length of time, if there is an end to it.
+    /// Returns the duration, or `None` for `never`.
     pub(crate) fn length(self) -> Option<time::Duration> {
         match self {
             Self::Never => None,
@@ -62,7 +62,7 @@ impl From<Ttl> for String {
     }
 }
 
-/// As Go prints a length of time: `24h0m0s`, `2m0s`, `1.5s`, `500ms`.
+/// Prints the duration as Go does: `24h0m0s`, `2m0s`, `1.5s`, `500ms`.
 impl fmt::Display for Ttl {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Self::For(time) = self else { return f.write_str("never") };

@@ -1,4 +1,4 @@
-//! The words that an entry is made of.
+//! Types of the properties of an entry.
 
 use std::{fmt, net::IpAddr, num::NonZeroU16, str::FromStr};
 
@@ -7,29 +7,29 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::vocabulary::Raw;
 
-/// Why a text is not part of an entry.
+/// Reason why a string is not part of an entry.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NotAnEntry(pub(super) String);
 
-/// The name of a cluster, protocol or service: a letter, then letters, digits, `_` and `-`.
+/// Name of a cluster, protocol or service: a letter, then letters, digits, `_` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^[a-zA-Z][a-zA-Z0-9_-]*$"))]
 pub(crate) struct Token(String);
 
-/// The address of a service: an IP address or a host name.
+/// Address of a service: an IP address or a host name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline)]
 pub(crate) struct Address(String);
 
-/// The port of a service, 1 to 65535.
+/// Port of a service, 1 to 65535.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "u16")]
 pub(crate) struct Port(NonZeroU16);
 
-/// How much a service is preferred, 1 to 255.
+/// Priority of a service, 1 to 255.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Priority(u8);
@@ -57,7 +57,7 @@ impl FromStr for Address {
     }
 }
 
-/// Returns whether a text is a host name as RFC 1123 has it, and not an IP address with a mistake in it.
+/// Returns whether a string is a host name by RFC 1123, and not a malformed IP address.
 fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -106,12 +106,12 @@ impl Address {
         &self.0
     }
 
-    /// Returns the address as part of a subject: a dot would begin the next part.
+    /// Returns the address as part of a subject, where dots are separators.
     pub(super) fn in_subject(&self) -> String {
         self.0.replace('.', "_")
     }
 
-    /// Returns what the part of a subject stands for. No host name has a `_`.
+    /// Returns the address for a part of a subject. Host names have no `_`.
     pub(super) fn from_subject(part: &str) -> Self {
         Self(part.replace('_', "."))
     }
