@@ -1,4 +1,4 @@
-//! What can go wrong with a download, and what the user is told about it.
+//! Download errors and their messages.
 
 use crate::{
     host::{files::FileError, http::HttpError},
@@ -6,20 +6,20 @@ use crate::{
     vocabulary::Checksum,
 };
 
-/// What can go wrong with a download.
+/// Reason why a download failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DownloadError {
     #[error("cannot download: {error}")]
     Http { error: HttpError, property: &'static str },
     #[error("the download has the checksum {found}, not {wanted}")]
     OtherChecksum { found: Checksum, wanted: Checksum },
-    /// From the checksum of a secret it could be guessed.
+    /// The checksum of a secret would make guesses verifiable.
     #[error("the download has another checksum than the one that is wanted")]
     OtherSecretChecksum,
 }
 
 impl DownloadError {
-    /// Returns the property to blame.
+    /// Returns the property that the error belongs to.
     fn property(&self) -> &'static str {
         match self {
             Self::Http { error: HttpError::CaFile { .. }, .. } => "ca_file",
@@ -28,7 +28,7 @@ impl DownloadError {
         }
     }
 
-    /// Returns what the user could do about it.
+    /// Returns advice.
     fn help(&self) -> Option<&'static str> {
         match self {
             Self::Http { error: HttpError::TooLarge { .. }, property: "url" } => {
@@ -51,13 +51,13 @@ impl From<DownloadError> for Error {
     }
 }
 
-/// Returns the error of a file of this machine; another attempt is made only where it could go better.
+/// Returns the error of a local file. ccm retries only if another attempt can succeed.
 pub(crate) fn local(error: FileError) -> Error {
     let retry = if error.is_passing() { Retry::Worthwhile } else { Retry::Pointless };
     Error::from(error).with_retry(retry)
 }
 
-/// Returns the failure of a request, or why it was stopped.
+/// Returns the error of a request, or the reason why it was stopped.
 pub(crate) fn refusal(error: HttpError, property: &'static str, cx: &Context) -> Error {
     cx.tick().err().unwrap_or_else(|| DownloadError::Http { error, property }.into())
 }

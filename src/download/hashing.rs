@@ -1,13 +1,13 @@
-//! Checksums of what comes in piece by piece.
+//! Checksums of data that arrives in chunks.
 
 use sha2::{Digest, Sha256, Sha512};
 
 use crate::vocabulary::{Algorithm, Checksum};
 
-/// Files are read in pieces of this size, with a look at the clock in between.
+/// Size of the chunks in which files are read. ccm checks the time limit between chunks.
 pub(crate) const CHUNK: usize = 128 * 1024;
 
-/// SHA-256 and, where it is wanted, SHA-512 of the same bytes.
+/// SHA-256 and optionally SHA-512 of the same bytes.
 pub(crate) struct Hashes {
     sha256: Sha256,
     sha512: Option<Sha512>,

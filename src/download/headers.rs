@@ -1,11 +1,11 @@
-//! What can be told of headers before anything is sent.
+//! Checks request headers before anything is sent.
 
 use std::collections::BTreeMap;
 
 use crate::{host::http, resource::Error, vocabulary::Secret};
 
-/// Returns what is wrong with them. Names are known from the start; a value may only be known when the turn of the
-/// resource comes, and is then the property's, of which nothing is said before.
+/// Returns the errors in headers. Names are checked at load time. A value might be known only at run time; it is then
+/// checked as a value of the property.
 pub(crate) fn problems(headers: &BTreeMap<String, Secret>) -> Vec<Error> {
     let problem = |(name, value): (&String, &Secret)| {
         if name.contains("{{") || name.contains("${") {

@@ -1,7 +1,7 @@
-//! Downloads: to a private file beside their place, hashed on the way, taken up again where they broke off, and seen by
-//! nobody before they are what they should be.
+//! Downloads to a private file next to the target: hashed while they arrive, resumed after an interruption, and
+//! invisible to other users until they are verified.
 //!
-//! Types that download share this; what becomes of the file is theirs.
+//! Types that download share this module. Publishing the file is up to the type.
 
 mod error;
 mod hashing;
@@ -28,20 +28,20 @@ use crate::{
     vocabulary::{Algorithm, Checksum, Login, Secret, Url},
 };
 
-/// The beginning of a download that broke off, to be taken up by the next attempt.
+/// First part of an interrupted download, which the next attempt resumes.
 pub(crate) struct Partial {
     url: Url,
     draft: TempFile,
     part: Part,
 }
 
-/// A download in progress: what comes in is written, hashed and handed on.
+/// A download in progress: writes, hashes and forwards the data.
 pub(crate) struct HashedDownload<'a, 'c> {
     draft: &'a TempFile,
     body: Body,
-    /// How much is still to be read from what an earlier attempt left.
+    /// Number of bytes that are still to be read from the part of an earlier attempt.
     replay: u64,
-    /// How much there is so far.
+    /// Number of bytes so far.
     length: u64,
     hashes: Hashes,
     cx: &'a Context<'c>,
@@ -49,32 +49,32 @@ pub(crate) struct HashedDownload<'a, 'c> {
     failure: Option<Failure>,
 }
 
-/// Why a download broke off.
+/// Reason why a download was interrupted.
 enum Failure {
     Http(HttpError),
     File(FileError),
     Stopped(Error),
 }
 
-/// Who is asked for what, with which secrets.
+/// Request for a file, with the credentials.
 pub(crate) struct DownloadRequest<'a, 'c> {
-    /// Where the file is to appear.
+    /// Target path of the file.
     pub(crate) path: &'a Path,
-    /// Whom it is to belong to.
+    /// UID of the future owner.
     pub(crate) owner: u32,
     pub(crate) url: &'a Url,
     pub(crate) headers: Vec<(String, Secret)>,
     pub(crate) login: Option<Login>,
     pub(crate) ca_file: Option<&'a Path>,
-    /// How many bytes it may have.
+    /// Maximum size in bytes.
     pub(crate) limit: u64,
-    /// The property that holds the address.
+    /// Property that contains the URL.
     pub(crate) property: &'static str,
     pub(crate) cx: &'a Context<'c>,
 }
 
 impl<'c> DownloadRequest<'_, 'c> {
-    /// Returns the request for the whole file, or for the rest of it.
+    /// Returns the request for the complete file, or for the rest of it.
     pub(crate) fn request<'r>(&'r self, part: Option<&'r Part>) -> Request<'r> {
         Request {
             headers: &self.headers,
@@ -87,7 +87,7 @@ impl<'c> DownloadRequest<'_, 'c> {
         }
     }
 
-    /// Returns where the download is written to, and what an earlier attempt left there.
+    /// Returns the file to write to, and the part of an earlier attempt in it.
     pub(crate) fn begin(&self, partial: Option<Partial>) -> Result<(TempFile, Option<Part>), Error> {
         match partial.filter(|partial| partial.url == *self.url) {
             Some(Partial { draft, part, .. }) => Ok((draft, Some(part))),
@@ -95,11 +95,11 @@ impl<'c> DownloadRequest<'_, 'c> {
         }
     }
 
-    /// Asks for the file, or for what is still missing of it.
+    /// Requests the file, or the missing rest of it.
     pub(crate) fn ask(&self, part: Option<&Part>) -> Result<Body, BrokenDownload> {
         let get = |part| self.cx.host.http.get(&self.request(part));
         let answer = match (get(part), part) {
-            // The server cannot go on from there.
+            // The server cannot resume there.
             (Err(HttpError::WrongRange { .. }), Some(_)) => get(None),
             (answer, _) => answer,
         };
@@ -109,7 +109,7 @@ impl<'c> DownloadRequest<'_, 'c> {
         })
     }
 
-    /// Begins to write and hash what the server sends.
+    /// Begins to write and hash the response.
     pub(crate) fn receive<'d>(
         &'d self,
         draft: &'d TempFile,
@@ -118,7 +118,7 @@ impl<'c> DownloadRequest<'_, 'c> {
     ) -> Result<HashedDownload<'d, 'c>, Error> {
         let start = body.start();
         let mut file = draft.file();
-        // Of what is there already, only as much counts as the server goes on from.
+        // Keep only as many existing bytes as the server skips.
         let ready = file.set_len(start).and_then(|()| file.seek(SeekFrom::Start(0)));
         ready.map_err(|error| local(draft.explain(&error)))?;
         let (hashes, property) = (Hashes::new(wanted), self.property);
@@ -134,14 +134,14 @@ impl<'c> DownloadRequest<'_, 'c> {
         })
     }
 
-    /// Returns what is kept of a download that broke off.
+    /// Returns the part to keep of an interrupted download.
     pub(crate) fn keep(&self, draft: TempFile, part: Part) -> Partial {
         Partial { url: self.url.clone(), draft, part }
     }
 }
 
 impl HashedDownload<'_, '_> {
-    /// Reads what is left and gives the checksums of all.
+    /// Reads the rest of the response and returns the checksums of the complete file.
     pub(crate) fn finish(mut self) -> Result<Vec<Checksum>, BrokenDownload> {
         let mut buffer = vec![0; CHUNK];
         loop {
@@ -157,7 +157,7 @@ impl HashedDownload<'_, '_> {
         self.failure.is_some()
     }
 
-    /// Returns why it broke off, and what can be kept.
+    /// Returns the reason of the interruption, and the part that can be kept.
     pub(crate) fn broken(self) -> BrokenDownload {
         let part = self.part();
         let (error, is_passing) = match self.failure {
@@ -172,7 +172,7 @@ impl HashedDownload<'_, '_> {
         BrokenDownload { error, part: part.filter(|_| is_passing) }
     }
 
-    /// Returns what there is of the file, if the server can be asked for the rest.
+    /// Returns the part of the file, if the server can resume.
     fn part(&self) -> Option<Part> {
         let version = self.body.version().filter(|_| self.length > 0)?.to_owned();
         Some(Part { length: self.length, version, total: self.body.total() })
@@ -198,10 +198,10 @@ impl HashedDownload<'_, '_> {
     }
 }
 
-/// A download that broke off.
+/// An interrupted download.
 pub(crate) struct BrokenDownload {
     pub(crate) error: Error,
-    /// What can be kept of it.
+    /// Part of the file that can be kept.
     pub(crate) part: Option<Part>,
 }
 
@@ -227,7 +227,7 @@ impl Read for HashedDownload<'_, '_> {
     }
 }
 
-/// Returns the checksums of the whole download, if it is what it should be.
+/// Returns the checksums of the complete download, if they match the expected one.
 pub(crate) fn verified(
     feed: HashedDownload,
     wanted: Option<&Checksum>,
