@@ -1,7 +1,7 @@
-//! What `agent.yaml` says.
+//! The configuration file `agent.yaml`.
 //!
-//! [`Written`] is the file: a field is a key, its doc comment is the reference. [`Config`] is what it means: addresses
-//! that parse, and every rule between keys kept.
+//! [`Written`] is the file: a field is a key, and its doc comment is the reference. [`Config`] is the validated result:
+//! parsed URLs, and all rules between keys checked.
 
 use std::{
     collections::HashSet,
@@ -22,59 +22,59 @@ use crate::{
     vocabulary::schema::keys,
 };
 
-/// Where the configuration is looked for, in this order.
+/// Default paths of the configuration, in order of preference.
 pub(crate) const PLACES: [&str; 3] =
     ["/etc/ccm/agent.yaml", "/etc/choria/ccm/agent.yaml", "/etc/choria/ccm/config.yaml"];
 
-/// Runs closer together than this are a load on the machine.
+/// Minimum interval between runs.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The configuration of `ccm agent`: a YAML file with these keys. It is looked for in `/etc/ccm/agent.yaml`,
-/// `/etc/choria/ccm/agent.yaml` and `/etc/choria/ccm/config.yaml`; the log says which one is used.
+/// The configuration of `ccm agent`: a YAML file with these keys. The agent reads the first of `/etc/ccm/agent.yaml`,
+/// `/etc/choria/ccm/agent.yaml` and `/etc/choria/ccm/config.yaml` that exists, and logs its path.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Written {
-    /// The manifests, applied in this order: a path (absolute, or relative to this file), `file://`, `http://`,
-    /// `https://` or `obj://BUCKET/KEY`. At least one.
+    /// Manifests, applied in this order: a path (absolute, or relative to this file), `file://`, `http://`, `https://`
+    /// or `obj://BUCKET/KEY`. At least one is required.
     pub(crate) manifests: Vec<String>,
-    /// Data that goes over that of the manifests: a path, `file://`, `http://`, `https://`, `kv://BUCKET/KEY` or
+    /// Data that overrides the data of the manifests: a path, `file://`, `http://`, `https://`, `kv://BUCKET/KEY` or
     /// `obj://BUCKET/KEY`.
     pub(crate) external_data_url: String,
-    /// How often everything is applied, at least `30s`.
+    /// Interval between complete runs, at least `30s`.
     pub(crate) interval: Duration,
-    /// By how much a run comes later than `interval` at most, at random; a tenth of it when not given. With `0s` changes of
-    /// remote sources are not spread over 2 s either.
+    /// Maximum random delay of a run after `interval`. Default: a tenth of the interval. With `0s`, changes of remote
+    /// sources are not delayed either; otherwise by up to 2 s.
     pub(crate) splay: Option<Duration>,
-    /// How often HTTP sources are asked whether they changed, and NATS sources besides being subscribed to.
+    /// Interval between checks of HTTP sources for changes, and of NATS sources in addition to the subscription.
     pub(crate) poll: Duration,
-    /// How often health checks run between the runs; not at all when not given. A critical one has its manifest applied.
+    /// Interval between health checks outside of runs. Default: none. A CRITICAL check applies its manifest.
     pub(crate) health_check_interval: Option<Duration>,
-    /// Whether drift is repaired when it happens, instead of at the next run.
+    /// If true, the agent repairs drift when it happens, instead of in the next run.
     pub(crate) watch: bool,
-    /// Whether nothing is changed and the log tells what would be.
+    /// If true, the agent changes nothing and logs the changes that it would make.
     pub(crate) noop: bool,
-    /// Where fetched manifests and data are kept; `sources` in the state directory when not given.
+    /// Directory for fetched manifests and data. Default: `sources` in the state directory.
     pub(crate) cache_dir: Option<String>,
-    /// How much is logged.
+    /// Log level.
     pub(crate) log_level: LogLevel,
-    /// The address on which metrics are served, as `127.0.0.1:9100` or `:9100`; none when not given.
+    /// Address to serve metrics on, such as `127.0.0.1:9100` or `:9100`. Default: none.
     pub(crate) metrics: Option<String>,
-    /// The port on which metrics are served on all interfaces; 0 is none. `metrics: 127.0.0.1:N` is safer.
+    /// Port to serve metrics on, on all interfaces; 0 means none. `metrics: 127.0.0.1:N` is safer.
     pub(crate) monitor_port: u16,
     /// If true, the agent applies only signed bundles and data from remote sources. The agent verifies its cache as well: at start,
     /// in every complete run, and when `allowed_signers` or this setting changes.
     pub(crate) require_signature: bool,
-    /// The file with the keys that may sign, in the format of ssh-keygen's allowed signers: a path, absolute or relative to this
-    /// file.
+    /// File with the keys that are allowed to sign, in the allowed signers format of ssh-keygen: an absolute path, or a
+    /// path relative to this file.
     pub(crate) allowed_signers: String,
-    /// The NATS context, as the `nats` program keeps them: a name or an absolute path. `--context` and `NATS_CONTEXT` go over
-    /// it.
+    /// NATS context, as the `nats` program stores them: a name or an absolute path. `--context` and `NATS_CONTEXT` take
+    /// precedence.
     pub(crate) nats_context: String,
-    /// Whether and how resources with `register_when_stable` are registered.
+    /// Whether and how to register resources with `register_when_stable`.
     pub(crate) registration: Registration,
-    /// The stream that registrations are published to and read from; `REGISTRATION` when not given.
+    /// Stream to publish service registrations to and to read them from. Default: `REGISTRATION`.
     pub(crate) registration_stream: Option<String>,
-    /// The subject that summaries and events of runs are published to; none when not given.
+    /// Subject to publish summaries and events of runs to. Default: none.
     pub(crate) events: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl Default for Written {
     }
 }
 
-/// How much is logged.
+/// Log level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -119,12 +119,12 @@ pub(crate) enum LogLevel {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Registration {
-    /// Not at all.
+    /// Resources are not registered.
     #[serde(alias = "")]
     Off,
-    /// By core NATS messages.
+    /// Core NATS messages.
     Nats,
-    /// By messages to a `JetStream` stream.
+    /// Messages to a `JetStream` stream.
     Jetstream,
 }
 

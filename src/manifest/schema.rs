@@ -1,4 +1,4 @@
-//! The JSON Schema of a manifest, for editors.
+//! JSON Schema of manifests, for editors.
 
 use serde_json::{Map, Value, json};
 
@@ -10,10 +10,10 @@ use crate::{
     vocabulary::schema::inlined,
 };
 
-/// What the schema is called. It changes when documents that were valid no longer are.
+/// Id of the schema. It changes when documents that were valid are no longer valid.
 const ID: &str = "urn:ccm:schema:manifest:1";
 
-/// The schema of a whole manifest.
+/// Returns the schema of a manifest.
 pub(crate) fn manifest_schema() -> Value {
     let resources = json!({ "type": "array", "items": { "$ref": "#/definitions/resource" } });
     let mut definitions = Map::new();
@@ -49,8 +49,7 @@ pub(crate) fn manifest_schema() -> Value {
     schema
 }
 
-/// Makes a schema and those inside of it fit for editors: nothing that only ccm understands, nothing newer than draft 7, and
-/// descriptions that are shown with their marks.
+/// Prepares a schema for editors: removes ccm's own keywords, keeps to draft 7, and marks descriptions as Markdown.
 fn finish(schema: &mut Value) {
     let Some(keywords) = schema.as_object_mut() else { return };
     keywords.retain(|keyword, value| {
@@ -72,7 +71,7 @@ fn finish(schema: &mut Value) {
     }
 }
 
-/// Examples of all types, for an editor to put in where a resource can stand.
+/// Returns examples of all types, which an editor can insert as resources.
 fn snippets() -> Value {
     let of_type =
         |kind: &&dyn AnyType| {
@@ -86,7 +85,7 @@ fn snippets() -> Value {
     TYPES.iter().flat_map(of_type).collect()
 }
 
-/// A value in which nothing is a place for the cursor or a variable of the editor.
+/// Escapes a value, so that editors find no placeholders or variables in it.
 fn literal(value: &Value) -> Value {
     let text = |text: &str| text.replace('\\', "\\\\").replace('$', "\\$");
     match value {
@@ -154,7 +153,7 @@ fn properties_of(schema: &mut Value) -> impl Iterator<Item = (&String, &mut Valu
     schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
 }
 
-/// Accepts, where not any text is, a text with a template in it: what will come out of it nobody knows yet.
+/// Accepts strings with templates for properties whose type is not a string.
 fn allow_templates(schema: &mut Value) {
     for part in ["items", "additionalProperties"] {
         schema.get_mut(part).filter(|part| part.is_object()).map(allow_templates);
@@ -174,7 +173,7 @@ fn allow_templates(schema: &mut Value) {
     given.insert("anyOf".to_owned(), json!([value, { "$ref": "#/definitions/template" }]));
 }
 
-/// The three ways to write resources of a type.
+/// Returns the three ways to write resources of a type.
 fn forms(kind: &str) -> Value {
     let named = json!({ "$ref": format!("#/definitions/{kind}") });
     let unnamed = json!({ "allOf": [named, { "properties": { "name": false, FOR_EACH: false } }] });

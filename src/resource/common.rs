@@ -18,57 +18,57 @@ use crate::{
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Common {
-    /// A second name for references and reports.
+    /// Second name of the resource, for references and reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) alias: Option<String>,
-    /// The provider to use instead of the one that suits the machine best.
+    /// Provider to use instead of the one that ccm selects for this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) provider: Option<String>,
-    /// Resources, as `type#name`, that must not have failed or been skipped for an unmet requirement; otherwise this
-    /// one is skipped.
+    /// References (`type#name`) of resources that must succeed first. If one of them failed or was skipped, ccm skips
+    /// this resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = or_alone)]
     pub(crate) require: Vec<Reference>,
-    /// Resources, as `type#name`, whose change refreshes this one.
+    /// References (`type#name`) of resources. If one of them changes, ccm refreshes this resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = or_alone)]
     pub(crate) subscribe: Vec<Reference>,
-    /// Words by which `--only` and `--skip` select resources; those of a list's `defaults` are added.
+    /// Labels for `--only` and `--skip`. Tags in the `defaults` of a list are added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) tags: Vec<PlainName>,
-    /// Conditions under which the resource is managed at all.
+    /// Conditions under which ccm manages the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<Control>,
     /// Time limit of one attempt, such as `30s` or `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<TimeLimit>,
-    /// Number of attempts before the resource counts as failed (default 1; 3 for an archive).
+    /// Number of attempts before the resource fails (default 1; 3 for an archive).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tries: Option<NonZeroU32>,
     /// Pause between two attempts (default `1s`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) try_sleep: Option<Duration>,
-    /// Services that an agent registers for as long as the resource is as it should be, if its configuration has
-    /// `registration`: maps with `cluster`, `service`, `protocol`, `address`, and if you like `port`, `priority`, `ttl` and
-    /// `annotations`.
+    /// Services to register while the resource is in the desired state. An agent registers them if its configuration
+    /// has `registration`. Each entry has `cluster`, `service`, `protocol` and `address`, and optionally `port`,
+    /// `priority`, `ttl` and `annotations`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true))]
     pub(crate) register_when_stable: Vec<Registration>,
-    /// Checks of whether it does what it is there for, made after it was applied: each is a map with exactly one of
-    /// `command`, `goss_rules`, `goss_file`, `http`, `tcp`, `file` and `unit`. While one fails, the resource does.
+    /// Health checks to run after the resource was applied. Each is a map with exactly one of `command`, `goss_rules`,
+    /// `goss_file`, `http`, `tcp`, `file` and `unit`. If a check fails, the resource fails.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true))]
     pub(crate) health_checks: Vec<HealthCheck>,
-    /// Never show or store a property value, content or diff of this resource. The other commands of a script refer to
-    /// it by its name, because its `alias` is not stored either.
+    /// If true, ccm never shows or stores property values, content or diffs of this resource. Other commands of a
+    /// script must refer to the resource by its name, because its `alias` is not stored either.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) sensitive: bool,
 }
 
-/// The one property of these whose templates are expanded when the resource's turn comes.
+/// The only common property whose templates are expanded at run time.
 pub(crate) const REGISTRATIONS: &str = "register_when_stable";
 
-/// Lets one value stand without its list.
+/// Accepts a single value instead of a list with one element.
 fn or_alone(schema: &mut Schema) {
     let Some(list) = schema.as_object_mut() else { return };
     let Some(one) = list.remove("items") else { return };
@@ -76,19 +76,19 @@ fn or_alone(schema: &mut Schema) {
     list.insert("anyOf".to_owned(), json!([{ "type": kind, "items": one }, one]));
 }
 
-/// Conditions under which a resource is managed.
+/// Conditions under which ccm manages a resource.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Control {
-    /// Managed only when this is not false.
+    /// ccm manages the resource only if this is not false.
     #[serde(rename = "if", skip_serializing_if = "Option::is_none")]
     pub(crate) if_: Option<Condition>,
-    /// Managed only when this is not true.
+    /// ccm manages the resource only if this is not true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unless: Option<Condition>,
 }
 
-/// A boolean, or an expression that gives one when the resource's turn comes.
+/// A boolean, or an expression that returns a boolean at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -102,7 +102,7 @@ pub(crate) const IF_IS_FALSE: &str = "control.if is false";
 pub(crate) const UNLESS_IS_TRUE: &str = "control.unless is true";
 
 impl Control {
-    /// Why the resource is not managed, if it is not.
+    /// Returns the reason why ccm does not manage the resource, or `None`.
     pub(crate) fn excludes(&self, scope: &Scope) -> Result<Option<&'static str>, Error> {
         if let Some(condition) = &self.if_
             && !condition.holds("control.if", scope)?

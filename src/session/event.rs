@@ -1,4 +1,4 @@
-//! The record of one resource in one run.
+//! Events: the record of one resource in one run.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -21,76 +21,76 @@ pub(crate) struct Event {
     /// Always `io.choria.ccm.v1.transaction.event`.
     #[schemars(extend("const" = PROTOCOL))]
     pub(crate) protocol: String,
-    /// A unique id. Ids sort by the second that they were given in, and those of one run by the order of its events.
+    /// Unique id. Ids sort by the second of their creation, and within a run by the order of events.
     pub(crate) event_id: String,
-    /// When it was recorded: RFC 3339, UTC.
+    /// Time of the record: RFC 3339, UTC.
     #[schemars(extend("format" = "date-time"))]
     pub(crate) timestamp: String,
-    /// The resource's type.
+    /// Type of the resource.
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// The provider that was used; empty when it did not come to that.
+    /// Provider that was used; empty if none was selected.
     pub(crate) provider: String,
-    /// The resource's name.
+    /// Name of the resource.
     pub(crate) name: String,
-    /// The resource's second name.
+    /// Alias of the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(crate) alias: Option<String>,
-    /// The second name of a sensitive resource: later resources of the same process refer to it, and nobody sees it.
+    /// Alias of a sensitive resource. Later resources of the same process can refer to it, but it is never shown.
     #[serde(skip)]
     pub(crate) hidden_alias: Option<String>,
-    /// The state that was asked for.
+    /// Requested state.
     pub(crate) requested_ensure: String,
-    /// The state that was observed at the end; empty when it is not known.
+    /// Observed state at the end; empty if it is not known.
     pub(crate) final_ensure: String,
-    /// How long it took, in nanoseconds.
+    /// Duration in nanoseconds.
     pub(crate) duration: u64,
-    /// The properties that were asked for; of a sensitive resource only its name and desired state.
+    /// Requested properties; for a sensitive resource only its name and desired state.
     pub(crate) properties: Map<String, Value>,
-    /// What was observed at the end.
+    /// Observed state at the end, with all attributes.
     pub(crate) status: Option<Map<String, Value>>,
-    /// What a real run would have done.
+    /// Action that a real run would have performed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(crate) noop_message: Option<String>,
-    /// The change of content as a unified diff.
+    /// Change of the content as a unified diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(crate) diff: Option<String>,
-    /// Why it failed, and what to do about it.
+    /// Reasons of the failure, and advice.
     pub(crate) error: Vec<String>,
-    /// Whether something was changed; in a dry run, whether something would have been.
+    /// Whether the resource was changed; in a dry run, whether it would be.
     pub(crate) changed: bool,
-    /// Whether it acted because a subscribed resource changed.
+    /// Whether the resource was refreshed because a subscribed resource changed.
     pub(crate) refreshed: bool,
     /// Whether the desired state could not be reached.
     pub(crate) failed: bool,
-    /// Whether it was passed over: by its `control`, for an unmet requirement, or because it was not selected.
+    /// Whether the resource was skipped: because of `control`, a failed requirement, or the selection.
     pub(crate) skipped: bool,
-    /// Why it was passed over other than for an unmet requirement: the condition of its `control`, or `not selected`.
+    /// Reason for skipping, except a failed requirement: the condition of `control`, or `not selected`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(crate) skip_reason: Option<String>,
     /// Whether this was a dry run.
     pub(crate) noop: bool,
-    /// The required resources that failed or were skipped.
+    /// Required resources that failed or were skipped.
     pub(crate) unmet_requirements: Vec<String>,
-    /// What came of its health checks; left out when none were made.
+    /// Results of health checks; omitted if none ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) health_check: Vec<CheckResult>,
-    /// Whether nothing but health checks was asked for; left out when more was.
+    /// Whether only health checks were requested; omitted otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) health_check_only: bool,
 }
 
 impl Event {
-    /// Whether it is to be taken into account in such a run: what a dry run foresaw did not happen.
+    /// Returns whether a run in this mode considers the event. Predictions of a dry run do not count in a real run.
     pub(crate) fn counts(&self, mode: RunMode) -> bool {
         mode == RunMode::Noop || !self.noop
     }
 
-    /// The same event without properties, state and diff, which may be large.
+    /// Returns the event without properties, state and diff, which can be large.
     pub(crate) fn outline(&self) -> Self {
         let text = String::clone;
         Self {
@@ -116,7 +116,7 @@ impl Event {
         }
     }
 
-    /// An event of which nothing is known yet but whom it is about.
+    /// Creates an event for a resource, with nothing else set.
     pub(super) fn begin(kind: &str, name: &str, ids: &mut Ids) -> Self {
         let now = Timestamp::now();
         Self {

@@ -1,4 +1,4 @@
-//! The sum of a session.
+//! Summary of a session.
 
 use std::collections::HashMap;
 
@@ -11,45 +11,46 @@ use crate::checks::CheckState;
 
 const PROTOCOL: &str = "io.choria.ccm.v1.session.summary";
 
-/// The sum of a session. A resource counts once, by its last event: as failed, else skipped, else changed, else stable.
+/// Summary of a session. Each resource counts once, by its last event: as failed, else skipped, else changed, else
+/// stable.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Summary {
     /// Always `io.choria.ccm.v1.session.summary`.
     #[schemars(extend("const" = PROTOCOL))]
     pub(crate) protocol: &'static str,
-    /// When the session began: RFC 3339, UTC.
+    /// Start of the session: RFC 3339, UTC.
     pub(crate) start_time: String,
-    /// When it ended.
+    /// End of the session.
     pub(crate) end_time: String,
-    /// How long it took, in nanoseconds.
+    /// Duration in nanoseconds.
     pub(crate) total_duration: u64,
-    /// How many events there are.
+    /// Number of events.
     pub(crate) total_resources: usize,
-    /// How many resources they are about.
+    /// Number of different resources.
     pub(crate) unique_resources: usize,
-    /// Resources that were as desired.
+    /// Number of resources that were in the desired state.
     pub(crate) stable_resources: usize,
-    /// Resources that were changed, or would have been.
+    /// Number of resources that were changed, or would be.
     pub(crate) changed_resources: usize,
-    /// Resources whose desired state could not be reached.
+    /// Number of resources that failed.
     pub(crate) failed_resources: usize,
-    /// Resources that were passed over.
+    /// Number of resources that were skipped.
     pub(crate) skipped_resources: usize,
-    /// Resources that acted because a subscribed one changed.
+    /// Number of resources that were refreshed because a subscribed resource changed.
     pub(crate) refreshed_count: usize,
-    /// Resources that were skipped because a required one failed.
+    /// Number of resources that were skipped because of a failed requirement.
     pub(crate) requirements_unmet_count: usize,
-    /// How many errors the events hold.
+    /// Number of errors in the events.
     pub(crate) total_errors: usize,
-    /// Resources whose health was checked.
+    /// Number of resources with health checks.
     pub(crate) health_checked_count: usize,
-    /// Health checks that were OK.
+    /// Number of health checks with status OK.
     pub(crate) health_check_ok_count: usize,
-    /// Health checks that warn.
+    /// Number of health checks with status WARNING.
     pub(crate) health_check_warning_count: usize,
-    /// Health checks that are critical.
+    /// Number of health checks with status CRITICAL.
     pub(crate) health_check_critical_count: usize,
-    /// Health checks of which nobody could tell how it is.
+    /// Number of health checks with status UNKNOWN.
     pub(crate) health_check_unknown_count: usize,
 }
 

@@ -1,5 +1,4 @@
-//! The `apply` type: a manifest inside a manifest. Its resources are loaded with the manifest and applied by the engine;
-//! the type itself only says what can be asked for.
+//! The `apply` type: included manifests. The engine applies their resources; the type only declares the properties.
 
 use std::fmt;
 
@@ -12,30 +11,31 @@ use crate::resource::{
     Trigger, Watches,
 };
 
-/// Another manifest, whose resources run in the place of this one.
+/// Applies another manifest at the position of this resource.
 ///
-/// It is a file, or a folder that holds `manifest.yaml`, relative to the folder of this manifest. It is loaded and checked
-/// together with this one: nothing is touched before all of them are valid. Names are one space: resources of both can
-/// refer to each other. ccm does not load it if `control` excludes it before the run. The resource itself failed when
-/// something in it failed, and changed when something in it changed.
+/// The manifest is a file, or a directory with a `manifest.yaml`, relative to the directory of this manifest. ccm loads
+/// and checks all manifests before it changes anything. Resource names are shared: resources of both manifests can
+/// refer to each other. If `control` switches the resource off at load time, ccm does not load the manifest. The
+/// resource fails if one of the included resources failed, and is changed if one of them changed.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
-    /// The file or folder.
+    /// Path of the file or directory.
     pub(crate) name: String,
-    /// Only `present`.
+    /// Always `present`.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// Data that goes over its own, deep. When it is not given, all of the data of this manifest does.
+    /// Data to merge deeply over the data of the included manifest. Default: all data of this manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Map<String, Value>")]
     pub(crate) data: Option<Map<String, Value>>,
-    /// Change nothing in it and say what would be done, also when the rest is applied.
+    /// If true, ccm changes nothing in the included manifest and reports what it would change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) noop: bool,
-    /// Change nothing in it and make only the health checks of its resources, as `--monitor-only` does for all.
+    /// If true, ccm changes nothing in the included manifest and runs only the health checks of its resources, as
+    /// `--monitor-only` does for all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) health_check_only: bool,
-    /// Whether it may have children of its own (default `true`).
+    /// If true, the included manifest can include other manifests (default `true`).
     #[serde(default = "yes")]
     pub(crate) allow_apply: bool,
 }
@@ -44,12 +44,12 @@ fn yes() -> bool {
     true
 }
 
-/// The state of a child.
+/// Desired state of an included manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Ensure {
-    /// It is applied.
+    /// The manifest is applied.
     #[default]
     Present,
 }
@@ -64,7 +64,7 @@ impl resource::Properties for Properties {
     }
 }
 
-/// Nothing that the type itself would do.
+/// The type itself has no action.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action {}
 

@@ -1,4 +1,4 @@
-//! Owner, group and mode of what a type keeps on disk: how a wish becomes numbers, and what differs from it.
+//! Owner, group and mode on disk: resolves names to numbers and finds differences.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::{
     vocabulary::Account,
 };
 
-/// The user and the group that a resource names.
+/// The user and group that a resource names.
 #[derive(Clone, Copy)]
 pub(super) struct Ownership<'w> {
     owner: Option<&'w Account>,
@@ -21,8 +21,7 @@ impl<'w> Ownership<'w> {
         Self { owner, group }
     }
 
-    /// Returns the numbers of the user and the group, each where it is named. A name that the machine does not know is
-    /// an error.
+    /// Returns the UID and GID, each if it is named. An unknown name is an error.
     pub(super) fn ids(self, cx: &Context) -> Result<(Option<u32>, Option<u32>), Error> {
         let uid = self.owner.map(|owner| {
             cx.user_id(owner).ok_or_else(|| Error::unknown_account(AccountKind::User, owner).on("owner"))
@@ -33,7 +32,8 @@ impl<'w> Ownership<'w> {
         Ok((uid.transpose()?, gid.transpose()?))
     }
 
-    /// Returns owner, group and mode that differ, in this order. Set-id and sticky bits on disk are differences too.
+    /// Returns the differences in owner, group and mode, in this order. Setuid, setgid and sticky bits on disk are
+    /// differences, too.
     pub(super) fn differences(
         self,
         found: &Entry,
@@ -56,23 +56,23 @@ impl<'w> Ownership<'w> {
         differences
     }
 
-    /// Returns what a resource depends on that names these accounts.
+    /// Returns the accounts that the resource depends on.
     pub(super) fn watches(self) -> Watches {
         let names = |account: Option<&Account>| account.into_iter().map(ToString::to_string).collect();
         Watches { users: names(self.owner), groups: names(self.group), ..Watches::default() }
     }
 }
 
-/// Who owns something and who may use it, as a state tells it.
+/// Owner, group and permissions, as a state shows them.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct OwnerAndMode {
-    /// The user that owns it: the name, or the number when it has none.
+    /// User that owns the file: the name, or the UID if it has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
-    /// The group that owns it: the name, or the number when it has none.
+    /// Group that owns the file: the name, or the GID if it has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
-    /// Permissions in octal, with set-id and sticky bits where it has them.
+    /// Permissions in octal, with setuid, setgid and sticky bits if they are set.
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<String>,
 }
@@ -87,7 +87,7 @@ impl OwnerAndMode {
     }
 }
 
-/// Returns an error for each property that is needed and not given. `noun` needs all of them.
+/// Returns an error for each required property that is missing. `noun` requires all of them.
 pub(super) fn missing(noun: &str, needed: &[(&'static str, bool)]) -> Vec<Error> {
     let names: Vec<&str> = needed.iter().map(|(name, _)| *name).collect();
     let all = match names.as_slice() {

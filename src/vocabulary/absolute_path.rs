@@ -1,4 +1,4 @@
-//! Paths that mean the same wherever the program was started.
+//! Absolute paths in normalized form.
 
 use std::{
     fmt,
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use super::NotAWord;
 
-/// An absolute path without `.`, `..`, doubled or trailing slashes: one spelling for one place.
+/// Absolute path without `.`, `..`, doubled or trailing slashes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^/"))]
 pub(crate) struct AbsolutePath(String);
 
 impl AbsolutePath {
-    /// The path for the file system.
+    /// Returns the path.
     pub(crate) fn as_path(&self) -> &Path {
         Path::new(&self.0)
     }
@@ -44,7 +44,7 @@ impl TryFrom<String> for AbsolutePath {
     }
 }
 
-/// The path with `.`, `..` and needless slashes resolved by their text.
+/// Removes `.`, `..` and redundant slashes without reading the file system.
 fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::from("/");
     for component in path.components() {

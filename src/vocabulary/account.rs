@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{NotAWord, Raw};
 
-/// A user or a group: its name, or its id in digits.
+/// User or group: a name, or a UID or GID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
 #[schemars(inline)]
 pub(crate) struct Account(String);
 
 impl Account {
-    /// The id, when digits were given: no look-up is made for those.
+    /// Returns the number, if digits were given, without a look-up.
     pub(crate) fn id(&self) -> Option<u32> {
         self.0.parse().ok().filter(|_| self.is_number())
     }
 
-    /// The text as it was written.
+    /// Returns the name or the digits.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Checksums of whole files.
+//! Checksums of files.
 
 use std::{fmt, str::FromStr};
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use super::NotAWord;
 
-/// A SHA-256 in hex, or a SHA-512 as `sha512:` and hex.
+/// SHA-256 in hex, or `sha512:` and a SHA-512 in hex.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^((sha256:)?[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$"))]
 pub(crate) enum Checksum {
     Sha256([u8; 32]),
-    /// In a box, because there are many of the others.
+    /// Boxed, because SHA-256 is much more frequent.
     Sha512(Box<[u8; 64]>),
 }
 
-/// How a checksum is computed.
+/// Hash algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     Sha256,
@@ -25,7 +25,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Checksum {
-    /// A line of digits as checksum files hold them, where the length tells the algorithm.
+    /// Parses hex digits of a checksum file. The number of digits determines the algorithm.
     pub(crate) fn from_digits(digits: &str) -> Option<Self> {
         Self::sha256(digits).or_else(|| Self::sha512(digits))
     }
@@ -46,7 +46,7 @@ impl Checksum {
     }
 }
 
-/// The bytes that hex digits stand for.
+/// Decodes hex digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let pair = |pair: &[u8]| match pair {

@@ -1,8 +1,8 @@
-//! A command line without a shell: words, and signs that a shell was expected.
+//! Splits command lines without a shell, and finds signs that a shell was expected.
 
 use thiserror::Error;
 
-/// Why a text is not a command line.
+/// Reason why a string is not a command line.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum NotACommand {
     #[error("has a quotation mark that is not closed")]
@@ -13,27 +13,27 @@ pub(crate) enum NotACommand {
     Operator(String),
 }
 
-/// The words of a command line, by the quoting rules of the shell; at least one, the program.
+/// Splits a command line by the quoting rules of the shell. The result has at least one word.
 pub(crate) fn split(text: &str) -> Result<Vec<String>, NotACommand> {
     let words = shell_words::split(text).map_err(|_| NotACommand::Unclosed)?;
     if words.first().is_none_or(String::is_empty) { Err(NotACommand::Empty) } else { Ok(words) }
 }
 
-/// What only a shell could have run: words that stand between or around commands.
+/// Operators that only a shell understands.
 const OPERATORS: [&str; 12] = ["|", "||", "|&", "&&", "&", ";", ">", ">>", "<", "<<", "2>", "2>&1"];
 
-/// Operators that no program is ever meant to get as an argument, unless they are quoted.
+/// Operators that are never meant as an argument, unless they are quoted.
 const CERTAIN: [&str; 14] =
     ["|", "||", "|&", "&&", "&", ";", ";;", ">", ">>", "<", "<<", "2>", "2>>", "2>&1"];
 
-/// Returns the first unquoted word that is an operator of a shell.
+/// Returns the first unquoted shell operator.
 pub(crate) fn operator(text: &str) -> Option<NotACommand> {
     let word = marked(text).into_iter().find(Word::is_operator)?;
     Some(NotACommand::Operator(word.text()))
 }
 
-/// Returns the first word of which a shell would have made something else, and what that is called. Operators are no such
-/// words: with them a text is no command line at all. Nor is the script of a shell, which reads it itself.
+/// Returns the first word that a shell would expand, and the kind of expansion. Operators are reported separately, and
+/// the script in `sh -c` is ignored, because a shell reads it.
 pub(crate) fn expansion(text: &str) -> Option<(String, Expansion)> {
     let words = marked(text);
     let script = script(&words);
@@ -41,7 +41,7 @@ pub(crate) fn expansion(text: &str) -> Option<(String, Expansion)> {
     words.map(|(_, word)| word).find_map(|word| Some((word.text(), word.expansion()?)))
 }
 
-/// Returns which word is the script in `sh -c '...'`.
+/// Returns the index of the script in `sh -c '...'`.
 fn script(words: &[Word]) -> Option<usize> {
     let program = words.first()?.text();
     let name = program.rsplit('/').next().unwrap_or_default();
@@ -49,7 +49,7 @@ fn script(words: &[Word]) -> Option<usize> {
     ["sh", "bash", "dash", "ash", "ksh", "zsh"].contains(&name).then_some(option + 1)
 }
 
-/// What a shell makes of a word that is not quoted.
+/// Kind of expansion that a shell performs on an unquoted word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expansion {
     Variable,
@@ -60,11 +60,11 @@ pub(crate) enum Expansion {
     Output,
 }
 
-/// How a letter of a command line is protected from a shell.
+/// How a character of a command line is quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quoting {
     None,
-    /// Variables and commands are still replaced.
+    /// Variables and command substitutions are still expanded.
     Double,
     Full,
 }
@@ -127,7 +127,7 @@ impl Word {
     }
 }
 
-/// The words of a command line, with how each letter is quoted. What is not closed is quoted to the end.
+/// Splits a command line into words, with the quoting of each character. An unclosed quote extends to the end.
 fn marked(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut word: Option<Word> = None;
@@ -154,14 +154,14 @@ fn marked(text: &str) -> Vec<Word> {
     words
 }
 
-/// Commands that a shell carries out itself, where no program of that name exists.
+/// Shell built-ins without a program of the same name.
 const BUILTINS: [&str; 14] = [
     ".", ":", "cd", "eval", "exec", "exit", "export", "for", "if", "set", "source", "ulimit", "unset",
     "while",
 ];
 
-/// The word, if there is one, that looks as if a shell was to read it. Whether it was quoted is not known any more, so
-/// this only explains a failure.
+/// Returns the first word that looks as if a shell were expected. Quoting is no longer known here, so the result only
+/// explains failures.
 pub(crate) fn meant_for_a_shell(words: &[String]) -> Option<&str> {
     let program = words.first().map(String::as_str);
     if let Some(program) = program.filter(|program| BUILTINS.contains(program) || is_assignment(program)) {

@@ -1,4 +1,4 @@
-//! Lengths of time.
+//! Durations.
 
 use std::{fmt, str::FromStr, time};
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{NotAWord, Raw};
 
-/// A length of time such as `500ms`, `30s`, `5m`, `1h30m`, `2d` or `1w`; `M` is 30 days, `y` 365.
+/// Duration such as `500ms`, `30s`, `5m`, `1h30m`, `2d` or `1w`; `M` is 30 days, `y` 365 days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
 #[schemars(inline, with = "String", extend("pattern" = "^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h|d|w|M|y))+$"))]
 pub(crate) struct Duration(time::Duration);
 
-/// The units, largest first, with their length in nanoseconds.
+/// Units, largest first, with their length in nanoseconds.
 const UNITS: [(&str, u64); 6] = [
     ("w", 604_800_000_000_000),
     ("d", 86_400_000_000_000),
@@ -23,7 +23,7 @@ const UNITS: [(&str, u64); 6] = [
     ("ms", 1_000_000),
 ];
 
-/// Units that are read and never printed: two that are rough, and three too small for anybody to wait.
+/// Units that are accepted but never printed: two approximate ones, and three smaller than a millisecond.
 const READ_ONLY_UNITS: [(&str, u64); 5] = [
     ("y", 365 * 86_400_000_000_000),
     ("M", 30 * 86_400_000_000_000),
@@ -60,14 +60,14 @@ impl FromStr for Duration {
     }
 }
 
-/// Why a text is not a duration.
+/// Reason why a string is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Form,
     TooLong,
 }
 
-/// How many weeks fit into nanoseconds of 64 bits.
+/// Number of weeks that fit into 64 bits of nanoseconds.
 const LONGEST: &str = "30500w";
 
 fn parse(text: &str) -> Result<Duration, Fault> {
@@ -89,7 +89,7 @@ fn parse(text: &str) -> Result<Duration, Fault> {
     Ok(Duration(time::Duration::from_nanos(total)))
 }
 
-/// The nanoseconds in `number` units, exactly: the digits after the point are not rounded through a float.
+/// Returns the exact number of nanoseconds in `number` units, without rounding through a float.
 fn amount(number: &str, unit: u64) -> Result<u128, Fault> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if ![whole, fraction].into_iter().all(is_number) || fraction.len() > 9 {
@@ -114,7 +114,7 @@ impl TryFrom<Raw> for Duration {
     }
 }
 
-/// A length of time that something may take: a [`Duration`] in which anything can happen.
+/// Time limit: a [`Duration`] greater than zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
 #[schemars(inline, with = "Duration")]

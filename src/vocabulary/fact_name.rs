@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NotAWord;
 
-/// A name that expressions can read as `Facts.NAME`: letters, digits and `_`, of which a digit is not the first.
+/// Name that expressions can read as `Facts.NAME`: letters, digits and `_`, not beginning with a digit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^[A-Za-z_][A-Za-z0-9_]*$"))]

@@ -1,4 +1,4 @@
-//! Patterns for names of files.
+//! Patterns for file names.
 
 use std::{fmt::Write, path::Path};
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::NotAWord;
 
-/// A pattern for paths below a directory: `*` and `?` stand for what is between slashes, `**` for anything. Without a slash
-/// it is about names, wherever they are.
+/// Pattern for paths below a directory: `*` and `?` match within a path component, `**` matches across components. A
+/// pattern without a slash matches file names at any depth.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, with = "String")]

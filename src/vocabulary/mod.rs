@@ -1,7 +1,7 @@
-//! The words that properties are made of.
+//! Types of property values.
 //!
-//! Each word parses itself, prints itself and describes itself to the schema, so that a manifest, a flag and a
-//! JSON request accept exactly the same texts and refuse the others with the same sentence.
+//! Each type parses, prints and describes itself, so that manifests, flags and JSON requests accept the same values and
+//! reject others with the same message.
 
 mod absolute_path;
 mod account;
@@ -43,7 +43,7 @@ pub(crate) use size::Size;
 pub(crate) use url::{Login, Scheme, Url, has_scheme, holds_secrets};
 pub(crate) use variable::Variable;
 
-/// Why a text is not the word it should be: a sentence that quotes the text.
+/// Reason why a string is not a valid value: a sentence that quotes the string.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0}")]
 pub(crate) struct NotAWord(String);

@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{NotAWord, raw::Digits};
 
-/// Permission bits, at most `0777`: set-id and sticky bits are never asked for.
+/// Permission bits, at most `0777`, without setuid, setgid and sticky.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Digits", into = "String")]
 #[schemars(inline, extend("pattern" = "^(0[oO])?[0-7]{1,5}$"))]
 pub(crate) struct Mode(u32);
 
 impl Mode {
-    /// The bits as the system calls want them.
+    /// Returns the bits for system calls.
     pub(crate) fn bits(self) -> u32 {
         self.0
     }
 
-    /// Returns the bits for a directory: whoever may read or write it may also search it.
+    /// Returns the bits for a directory, with search permission wherever there is read or write permission.
     pub(crate) fn directory_bits(self) -> u32 {
         let used = (self.0 >> 2 | self.0 >> 1) & 0o111;
         self.0 | used

@@ -1,4 +1,4 @@
-//! A regular expression.
+//! Regular expressions.
 
 use std::{fmt, ops::Deref, str::FromStr};
 
@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::NotAWord;
 
-/// A regular expression in which `^` and `$` match at the lines of a text.
+/// Regular expression in which `^` and `$` match at line boundaries.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern(Regex);
 

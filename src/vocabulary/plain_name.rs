@@ -1,4 +1,4 @@
-//! Names that are handed to other programs as arguments.
+//! Names that are passed to other programs as arguments.
 
 use std::{fmt, str::FromStr};
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::NotAWord;
 
-/// A name of letters, digits and `.` `_` `+` `:` `~` `-` that does not begin with `-`: no program takes it for an option,
-/// a path, a pattern or something to expand.
+/// Name of letters, digits and `.` `_` `+` `:` `~` `-` that does not begin with `-`, so that no program mistakes it for
+/// an option, a path or a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^[A-Za-z0-9._+:~][A-Za-z0-9._+:~-]*$"))]

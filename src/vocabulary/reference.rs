@@ -1,4 +1,4 @@
-//! How one resource names another.
+//! References to resources.
 
 use std::{fmt, str::FromStr};
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::NotAWord;
 
-/// A resource as `type#name`, where the name may also be the other resource's alias.
+/// Resource as `type#name`, where the name can be an alias.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^[a-z]+#.+$"))]
 pub(crate) struct Reference {
-    /// The type's name.
+    /// Name of the type.
     pub(crate) kind: String,
-    /// The resource's name or alias.
+    /// Name or alias of the resource.
     pub(crate) name: String,
 }
 

@@ -1,4 +1,4 @@
-//! A text that may be written like a number or a truth value.
+//! Strings that can look like a number or a boolean.
 
 use std::{borrow::Cow, ops::Deref};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Raw;
 
-/// The text of a scalar, whatever type YAML gives it: in a configuration file `1` and `true` are texts.
+/// Text of a scalar, regardless of its YAML type: in configuration files, `1` and `true` are strings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct ScalarText(String);

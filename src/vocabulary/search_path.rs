@@ -1,4 +1,4 @@
-//! Where programs are looked up.
+//! Directories in which programs are searched.
 
 use std::{fmt, path::Path};
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::NotAWord;
 
-/// Absolute directories with colons between them.
+/// Absolute directories, separated by colons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^/[^:]*(:/[^:]*)*$"))]
 pub(crate) struct SearchPath(String);
 
 impl SearchPath {
-    /// The text as it was written.
+    /// Returns the value as it was written.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Texts that are used and never shown.
+//! Strings that are used but never shown.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::redaction::MASK;
 
-/// A value that no event, diff, log or message shows.
+/// Value that no event, diff, log or message shows.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
@@ -18,7 +18,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The value itself, for the one place that needs it.
+    /// Returns the value, for the one place that needs it.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Amounts of bytes.
+//! Sizes in bytes.
 
 use std::{fmt, str::FromStr};
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{NotAWord, Raw};
 
-/// An amount of bytes such as `500MiB`, `20GiB` or `1073741824`.
+/// Size in bytes such as `500MiB`, `20GiB` or `1073741824`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
 #[schemars(inline, extend("pattern" = "^[0-9]+(KiB|MiB|GiB|TiB)?$"))]
 pub(crate) struct Size(u64);
 
-/// The units, largest first.
+/// Units, largest first.
 const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
 impl Size {

@@ -1,4 +1,4 @@
-//! Variables for the environment of a command.
+//! Environment variables of a command.
 
 use std::fmt;
 
@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::{NotAWord, Secret};
 
-/// A variable, written `KEY=value`. Its value may be a secret, so that only its name is ever shown, also when it is
-/// not written as it should be.
+/// Environment variable, written `KEY=value`. Its value might be a secret, so messages show only its name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(inline, extend("pattern" = "^[^=]+="))]

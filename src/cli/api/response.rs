@@ -1,4 +1,4 @@
-//! Answers of `ccm ensure api`.
+//! Responses of `ccm ensure api`.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -8,25 +8,25 @@ use crate::{cli::schema::event_schema, session::Event, vocabulary::schema};
 
 pub(super) const RESPONSE: &str = "io.choria.ccm.v1.resource.ensure.response";
 
-/// The answer to a request: what happened, or why nothing was attempted.
+/// Response to a request: the result, or the reason why nothing was attempted.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Response {
     /// Always `io.choria.ccm.v1.resource.ensure.response`.
     #[schemars(extend("const" = RESPONSE))]
     pub(super) protocol: &'static str,
-    /// What the request carried, so that a program can tell whose answer this is.
+    /// Id of the request, so that a program can match responses with requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "id_schema")]
     pub(super) id: Option<Json>,
-    /// What happened.
+    /// Event of the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Event")]
     pub(super) state: Option<Json>,
-    /// Why nothing was attempted.
+    /// Reason why nothing was attempted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(super) error: Option<String>,
-    /// What was probably not meant.
+    /// Probable errors in the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) warnings: Vec<String>,
 }
@@ -37,8 +37,8 @@ impl Response {
     }
 }
 
-/// Returns an event whose status also tells what became of the resource, where programs written for the Go original look
-/// for it.
+/// Returns an event whose status also has the result of the resource, where programs written for the Go original expect
+/// it.
 pub(super) fn state_of(event: &Event) -> Result<Json, String> {
     let mut state = serde_json::to_value(event).map_err(|error| error.to_string())?;
     if let Some(status) = state.get_mut("status").and_then(Json::as_object_mut) {
@@ -61,7 +61,7 @@ fn id_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "number"] })
 }
 
-/// The schema of an answer.
+/// Returns the schema of a response.
 pub(in crate::cli) fn response_schema() -> Json {
     let mut event = event_schema();
     if let Some(event) = event.as_object_mut() {

@@ -1,4 +1,4 @@
-//! The keys that may log in as a user: `.ssh/authorized_keys` in its home directory.
+//! SSH keys that can log in as a user: `.ssh/authorized_keys` in the home directory.
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +12,21 @@ use crate::{
     types::disk::{blame, note_parent},
 };
 
-/// The modes of the file and of its directory: `sshd` refuses keys that others could have written.
+/// Mode of the file. `sshd` refuses keys that other users could have written.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
-/// A line of an `authorized_keys` file: options if there are any, the kind of key, the key, and a comment.
+/// A line of an `authorized_keys` file: optional options, the key type, the key, and a comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline)]
 pub(crate) struct AuthorizedKey {
     line: String,
-    /// The kind and the key: what tells two lines apart.
+    /// Key type and key, which identify a line.
     identity: String,
 }
 
-/// Why a line is not a key.
+/// Reason why a line is not a key.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotAKey {
     #[error("a key is one line, and this has several")]
@@ -39,7 +39,7 @@ pub(crate) enum NotAKey {
     OtherKind(String, String),
 }
 
-/// The kinds of keys that `sshd` knows; certificates have names of their own.
+/// Key types that `sshd` supports; certificates have types of their own.
 const KINDS: &[&str] = &[
     "ssh-ed25519",
     "ssh-rsa",
@@ -89,7 +89,7 @@ fn is_kind(word: &str) -> bool {
     KINDS.contains(&word) || word.ends_with("-cert-v01@openssh.com")
 }
 
-/// Splits a line at blanks that are not within double quotes, as options may hold some.
+/// Splits a line at spaces outside of double quotes, which options can contain.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     line.split(move |sign: char| {
@@ -99,14 +99,14 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     .filter(|word| !word.is_empty())
 }
 
-/// Whether keys that nobody asked for may stay.
+/// Whether keys that are not declared stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Others {
     Stay,
     Go,
 }
 
-/// Returns the text that the file should have, or nothing if it is right as it is.
+/// Returns the desired content of the file, or `None` if the file is up to date.
 pub(super) fn wanted_text(old: &str, keys: &[AuthorizedKey], others: Others) -> Option<String> {
     let is_wanted = |line: &str| {
         let found = AuthorizedKey::try_from(line.to_owned()).ok();
@@ -137,20 +137,20 @@ pub(super) fn wanted_text(old: &str, keys: &[AuthorizedKey], others: Others) -> 
     (text != old).then_some(text)
 }
 
-/// Returns where the keys of a user are.
+/// Returns the path of a user's keys.
 pub(super) fn path(home: &str) -> PathBuf {
     Path::new(home).join(".ssh/authorized_keys")
 }
 
-/// The keys that are there.
+/// Existing keys.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) text: String,
-    /// Whether the file and its directory are the user's, and nobody else can read them.
+    /// Whether the file and its directory belong to the user and no other user can read them.
     pub(super) is_protected: bool,
 }
 
-/// Reads the keys that are there now; none when there is no file.
+/// Reads the existing keys; none if the file does not exist.
 pub(super) fn read(home: &str, uid: u32) -> Result<Found, Error> {
     const LARGEST: u64 = 16 << 20;
     let path = path(home);
@@ -176,13 +176,13 @@ pub(super) fn read(home: &str, uid: u32) -> Result<Found, Error> {
     }
 }
 
-/// Whether the directory of the keys is as it should be.
+/// Returns whether the directory of the keys has the right owner and mode.
 fn has_folder(path: &Path, uid: u32) -> Result<bool, FileError> {
     let Some(folder) = path.parent() else { return Ok(true) };
     Ok(files::inspect(folder)?.is_some_and(|entry| (entry.uid, entry.mode) == (uid, FOLDER_MODE)))
 }
 
-/// Writes the file as the file type writes: beside the old one, synced, then renamed over it.
+/// Writes the file as the `file` type does: to a temporary file, synced and renamed.
 pub(super) fn write(home: &str, text: &str, uid: u32, gid: u32, cx: &Context) -> Result<(), Error> {
     let path = path(home);
     let attempt = || {

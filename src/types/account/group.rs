@@ -14,20 +14,20 @@ use crate::{
     vocabulary::Account,
 };
 
-/// Groups of users that this machine keeps itself, in `/etc/group`.
+/// Manages local groups in `/etc/group`.
 ///
-/// A group that only a directory service knows is left to it: where it is not as wanted, that is an error.
+/// ccm does not change groups of a directory service: if such a group is not in the desired state, the resource fails.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
-    /// The group's name: letters, digits, `_`, `.` and `-`, at most 32 characters.
+    /// Name of the group: letters, digits, `_`, `.` and `-`, at most 32 characters.
     pub(crate) name: AccountName,
     /// Whether the group exists.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// Its number. Left as it is, or chosen by the system, when not given.
+    /// GID of the group. If not given, it stays unchanged, or the system chooses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) gid: Option<u32>,
-    /// Whether a new group gets a number from the range for system groups.
+    /// If true, a new group gets a GID from the range for system groups.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) system: bool,
 }
@@ -47,28 +47,28 @@ impl resource::Properties for Properties {
     }
 }
 
-/// What is known about a group.
+/// Attributes of a group.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct GroupState {
-    /// What is known about the group.
+    /// Attributes of the group.
     metadata: Metadata,
     #[serde(skip)]
     obstacle: Option<Error>,
 }
 
-/// What is known about the group.
+/// Attributes of the group.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Metadata {
-    /// The group's name.
+    /// Name of the group.
     name: String,
-    /// The provider that looked.
+    /// Provider that inspected the group.
     provider: String,
-    /// Whether this machine keeps the group itself.
+    /// Whether the group is in the local account files.
     local: bool,
-    /// Its number; left out when there is no such group.
+    /// GID; omitted if the group does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     gid: Option<u32>,
-    /// The users that `/etc/group` lists in it.
+    /// Users that `/etc/group` lists as members.
     members: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl State for GroupState {
     }
 }
 
-/// What has to happen to a group.
+/// Steps to bring a group to the desired state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Create,
@@ -196,7 +196,7 @@ impl ResourceType for Group {
     }
 }
 
-/// Returns what stands in the way of making the group as wanted.
+/// Returns the reason why the desired state cannot be reached.
 fn obstacle(want: &Properties, database: &Database, gid: Option<u32>, cx: &Context) -> Option<Error> {
     match (want.ensure, want.gid, gid) {
         (Ensure::Present, Some(wanted), gid) if gid != Some(wanted) => {
@@ -218,7 +218,7 @@ fn obstacle(want: &Properties, database: &Database, gid: Option<u32>, cx: &Conte
     }
 }
 
-/// Says that an account is kept by somebody else.
+/// Returns the error for an account of a directory service.
 pub(super) fn not_local(what: &str, name: &AccountName) -> Error {
     Error::new(format!("the {what} \"{name}\" is not local: only the name service knows it"))
         .on("name")

@@ -21,10 +21,10 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Ensure {
-    /// It exists.
+    /// The account exists.
     #[default]
     Present,
-    /// It does not exist.
+    /// The account does not exist.
     Absent,
 }
 

@@ -1,12 +1,12 @@
-//! Names that an account can have.
+//! Names of accounts.
 
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The name of a local user or group: letters, digits, `_`, `.` and `-`, not beginning with `-`, `.` or only digits, at
-/// most 32 characters; a `$` may stand at the end.
+/// Name of a local user or group: letters, digits, `_`, `.` and `-`, optionally with a `$` at the end. It does not
+/// begin with `-` or `.`, is not a number, and has at most 32 characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^[A-Za-z0-9_][A-Za-z0-9_.-]*[$]?$", "maxLength" = 32))]
@@ -20,7 +20,7 @@ impl AccountName {
     }
 }
 
-/// Why a text cannot be the name of an account.
+/// Reason why a string is not the name of an account.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotAName {
     #[error("an account must have a name, not an empty text")]

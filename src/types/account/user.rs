@@ -1,4 +1,4 @@
-//! The `user` type: what is asked for and what is known.
+//! The `user` type: properties and decision.
 
 mod decision;
 mod enact;
@@ -28,70 +28,70 @@ use crate::{
     vocabulary::{AbsolutePath, Account, Secret},
 };
 
-/// Users that this machine keeps itself, in `/etc/passwd`: who they are, what they may do, and which keys log in as them.
+/// Manages local users in `/etc/passwd`: attributes, group membership, password and SSH keys.
 ///
-/// What is not given stays as it is, and is chosen by the system when the user is made. A user that only a directory
-/// service knows is left to it: where it is not as wanted, that is an error.
+/// Properties that are not given stay unchanged; the system chooses them for a new user. ccm does not change users of a
+/// directory service: if such a user is not in the desired state, the resource fails.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property that a user writes as true or false")]
 pub(crate) struct Properties {
-    /// The user's name: letters, digits, `_`, `.` and `-`, at most 32 characters.
+    /// Name of the user: letters, digits, `_`, `.` and `-`, at most 32 characters.
     pub(crate) name: AccountName,
     /// Whether the user exists.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// Its number.
+    /// UID of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) uid: Option<u32>,
-    /// The group that it is in first of all, by name or number; it must exist. Without one, a new user gets the group of
-    /// its own name, which is made where it is missing.
+    /// Primary group, by name or GID. The group must exist. Default for a new user: the group with the name of the
+    /// user, which ccm creates if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,
-    /// Other groups that it is in, by name; they must exist.
+    /// Supplementary groups, by name. The groups must exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<Vec<AccountName>>,
-    /// Whether the user may be in other groups than `groups` as well.
+    /// Whether the user can be in supplementary groups that are not in `groups`.
     #[serde(default)]
     pub(crate) membership: Membership,
-    /// The home directory. It is only written down, unless `manage_home` is true.
+    /// Home directory. Without `manage_home`, ccm only sets the attribute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) home: Option<AbsolutePath>,
-    /// Whether the home directory is made (from the skeleton, owned by the user) and moved when `home` changes. With
-    /// `ensure: absent` it is removed only with `force: true`.
+    /// If true, ccm creates the home directory (from the skeleton directory, owned by the user) and moves it if `home`
+    /// changes. With `ensure: absent`, ccm removes it only with `force: true`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) manage_home: bool,
-    /// The program that is started when the user logs in.
+    /// Login shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shell: Option<AbsolutePath>,
-    /// The user's full name or purpose.
+    /// Full name or purpose of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) comment: Option<String>,
-    /// Whether a new user gets a number from the range for system users.
+    /// If true, a new user gets a UID from the range for system users.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) system: bool,
-    /// The password as a hash of `crypt`, such as `openssl passwd -6` prints; `!` or `*` is none that anybody could type.
+    /// Password as a crypt hash, such as `openssl passwd -6` prints. `!` or `*` disables password logins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-secret" = true, "x-file-flag" = "password-file"))]
     pub(crate) password: Option<Secret>,
-    /// Whether the password is locked, so that nobody can log in with it; keys still can.
+    /// If true, the password is locked: password logins fail, but SSH keys still work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) locked: Option<bool>,
-    /// The day from which on the account cannot be used, as in `2027-01-31`, or `never`.
+    /// Day from which the account is expired, such as `2027-01-31`, or `never`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires: Option<Expiry>,
-    /// Keys that may log in as the user: lines of `.ssh/authorized_keys` in its home directory. Comments and other keys
-    /// in that file stay. The file is the user's with mode 0600, in a `.ssh` of 0700.
+    /// SSH keys that can log in as the user: lines of `.ssh/authorized_keys` in the home directory. Comments and other
+    /// keys in the file stay. The file belongs to the user with mode 0600, in a `.ssh` directory with mode 0700.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) authorized_keys: Option<Vec<AuthorizedKey>>,
-    /// Whether keys that are not in `authorized_keys` are removed.
+    /// If true, ccm removes keys that are not in `authorized_keys`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) authorized_keys_only: bool,
-    /// With `ensure: absent` and `manage_home`, remove the home directory and mail too.
+    /// If true, `ensure: absent` with `manage_home` also removes the home directory and the mail of the user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) force: bool,
 }
 
-/// Whether a list of groups is all there may be.
+/// Whether a list of groups is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -99,11 +99,11 @@ pub(crate) enum Membership {
     /// The user is at least in these groups.
     #[default]
     Minimum,
-    /// The user is in these groups and in no others.
+    /// The user is in exactly these groups.
     Exact,
 }
 
-/// The day from which on an account cannot be used.
+/// Day from which an account is expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, with = "String")]
@@ -218,7 +218,7 @@ impl resource::Properties for Properties {
     }
 }
 
-/// Whether a text is what `/etc/shadow` holds in place of a password.
+/// Returns whether a string is a valid password field of `/etc/shadow`.
 fn is_hash(text: &str) -> bool {
     let bare = text.trim_start_matches('!');
     let traditional =
@@ -237,7 +237,7 @@ impl Properties {
     }
 }
 
-/// What has to happen to a user.
+/// Steps to bring a user to the desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Create,
@@ -245,12 +245,12 @@ pub(crate) enum Action {
     Remove,
 }
 
-/// What has to be changed about a user.
+/// Attribute of a user to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Uid,
     Group,
-    /// The group of the user's name is missing, and is the first one.
+    /// The primary group with the name of the user does not exist.
     MissingGroup,
     Groups,
     Home,

@@ -1,4 +1,4 @@
-//! The `archive` type: archives that are downloaded, verified, unpacked and cleaned up after.
+//! The `archive` type: downloads, verifies, extracts and cleans up archives.
 
 mod checksums;
 mod creation;
@@ -30,108 +30,110 @@ use crate::{
     vocabulary::{AbsolutePath, Account, Algorithm, Checksum, Mode, Secret, Size, Url},
 };
 
-/// Archives that are downloaded over http or https, verified, unpacked and, if wanted, removed again.
+/// Downloads archives over HTTP or HTTPS, verifies them, extracts them, and optionally removes them.
 ///
-/// A download appears at its path complete, verified and with its owner and mode, or not at all. An archive is unpacked
-/// into a private directory on the same file system; when everything in it is in order, its files are moved to their
-/// places, each at once and `creates` last. If `extract_parent` did not exist, the whole tree appears at once. A run
-/// that is killed in between is finished by the next one. An archive that holds absolute paths, `..`, links that lead
-/// out of it, devices, duplicates or more than it may is refused whole; set-id bits are dropped.
+/// A download appears at its path only when it is complete, verified, and has its final owner and mode. ccm extracts an
+/// archive to a private directory on the same file system. If everything in it is valid, ccm renames the files to their
+/// final paths one by one, the path in `creates` last. If `extract_parent` did not exist, the complete tree appears
+/// atomically. The next run completes an interrupted run. ccm rejects an archive completely if it contains absolute
+/// paths, `..`, links that point outside, devices, duplicates, or more than the limits allow. It drops setuid and
+/// setgid bits.
 ///
-/// What was unpacked is remembered for its `extract_parent`, by the archive's path and by what it `creates`: a new
-/// `checksum` is noticed as another version even after `cleanup` and under another name, and files that the new version
-/// no longer has are removed if nobody has changed them. Directories that exist already keep their owner and mode.
+/// ccm records what it extracted to an `extract_parent`, by the path of the archive and by `creates`. It therefore
+/// notices a new `checksum` as another version even after `cleanup` and under another name, and removes files that the
+/// new version no longer has unless they were modified. Existing directories keep their owner and mode.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
-    /// Absolute path of the archive file. It ends like the URL, in one of .tar.gz .tgz .tar .zip .tar.xz .txz .tar.bz2
+    /// Absolute path of the archive file, with the same ending as the URL: .tar.gz .tgz .tar .zip .tar.xz .txz .tar.bz2
     /// .tbz2 .tar.zst .tzst. Its directory must exist.
     pub(crate) name: AbsolutePath,
-    /// Whether the archive is to be there (and unpacked, if asked for) or its file to be gone. What was unpacked stays.
+    /// `present`: the archive exists, and is extracted if `extract_parent` is set. `absent`: the archive file does not
+    /// exist; extracted files stay.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// Where to download it from, http or https. A user, password and query in it are never shown. Required unless `ensure` is
-    /// `absent`. Redirects are followed, but never from https to http.
+    /// URL to download from (HTTP or HTTPS). ccm never shows its user, password and query. Required unless `ensure` is
+    /// `absent`. ccm follows redirects, but never from HTTPS to HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<Url>,
-    /// What the download must hash to: the hex digits of its SHA-256, or `sha512:` and those of its SHA-512. A file that
-    /// is there already and differs is downloaded again. Without it, whatever the server sends is believed. When `url`
-    /// changes and this does not, nothing is downloaded, and a warning says so.
+    /// Expected checksum of the download: a SHA-256 in hex, or `sha512:` and a SHA-512 in hex. ccm downloads an
+    /// existing file again if its checksum differs. Without `checksum`, ccm accepts any content. If `url` changes and
+    /// `checksum` does not, ccm prints a warning and downloads nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checksum: Option<Checksum>,
-    /// Where to get the checksum from when a download is needed: a file like `SHA256SUMS` with a line for the archive,
-    /// or with a checksum alone. Not together with `checksum`.
+    /// URL of the checksum, read when a download is needed: a file like `SHA256SUMS` with a line for the archive, or a
+    /// file with only a checksum. Conflicts with `checksum`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checksum_url: Option<Url>,
-    /// The directory to unpack into. If it does not exist it is made, with its parents, mode 0755.
+    /// Directory to extract to. ccm creates it with its parents, mode 0755, if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) extract_parent: Option<AbsolutePath>,
-    /// A file that is there once the archive is unpacked. While it exists nothing is downloaded or unpacked, unless
-    /// another version than the asked-for one was unpacked here, or its unpacking was interrupted.
+    /// Path that exists when the archive is extracted. While it exists, ccm downloads and extracts nothing, unless it
+    /// recorded the extraction of another version here, or the extraction was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) creates: Option<AbsolutePath>,
-    /// Remove the archive once it is unpacked. Needs `extract_parent` and `creates`.
+    /// If true, ccm removes the archive after the extraction. Requires `extract_parent` and `creates`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) cleanup: bool,
-    /// The user that owns the archive and everything unpacked from it, by name or number. Required unless `ensure` is
-    /// `absent`; `ccm ensure` takes that of the file that is there, or whoever runs it.
+    /// User that owns the archive and all extracted files, by name or UID. Required unless `ensure` is `absent`. With
+    /// `ccm ensure`, the default is the owner of the existing file, or the current user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<Account>,
-    /// The group that owns the archive and everything unpacked from it, by name or number. Required unless `ensure` is
-    /// `absent`; `ccm ensure` takes that of the file that is there, or of whoever runs it.
+    /// Group that owns the archive and all extracted files, by name or GID. Required unless `ensure` is `absent`. With
+    /// `ccm ensure`, the default is the group of the existing file, or of the current user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,
-    /// Permissions of the archive file in octal. Without it a new file gets 0644 less the umask, and an existing one
-    /// keeps what it has. Unpacked files have the modes that the archive gives them.
+    /// Permissions of the archive file in octal. Default: 0644 minus the umask for a new file; an existing file keeps
+    /// its mode. Extracted files have the modes recorded in the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<Mode>,
-    /// The user to log in to the server as (basic authentication). It is never shown.
+    /// User name for basic authentication. ccm never shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-secret" = true))]
     pub(crate) username: Option<Secret>,
-    /// The password to log in to the server with. It is never shown.
+    /// Password for basic authentication. ccm never shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-secret" = true, "x-file-flag" = "password-file"))]
     pub(crate) password: Option<Secret>,
-    /// Headers to send to the server. Their values are never shown, and no other server that a redirect leads to gets
-    /// them. Those that are part of how a download is done, such as `Content-Length` or `Range`, cannot be given.
+    /// HTTP headers to send to the server. ccm never shows their values, and does not send them to another server after
+    /// a redirect. Headers that control the transfer, such as `Content-Length` or `Range`, are rejected.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-late" = true, "x-secret" = true))]
     pub(crate) headers: BTreeMap<String, Secret>,
-    /// Certificates in PEM form to trust besides those of the authorities that the system trusts: of other authorities,
-    /// or of the server itself.
+    /// File with additional trusted certificates in PEM format: of certificate authorities, or of the server itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<AbsolutePath>,
-    /// How many components to take away from the front of every name in the archive: with 1, `app-1.2/bin/app` is
-    /// unpacked as `bin/app`.
+    /// Number of leading path components to remove from each name in the archive: with 1, `app-1.2/bin/app` becomes
+    /// `bin/app`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) strip_components: Option<u32>,
-    /// Compare every unpacked file with what was unpacked, on every run, and unpack again if one is missing or differs in
-    /// content, owner, group or mode. Of directories only that they are there is compared.
+    /// If true, every run compares the extracted files with the record of the extraction, and extracts again if a file
+    /// is missing or differs in content, owner, group or mode. For directories, ccm checks only that they exist.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) verify: bool,
-    /// The largest file to download (default `16GiB`). A server that announces or sends more is refused.
+    /// Maximum size of the download (default `16GiB`). ccm rejects a larger one as soon as the server announces or
+    /// sends more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_download: Option<Size>,
-    /// The most that the archive may unpack to (default `16GiB`).
+    /// Maximum total size of the extracted files (default `16GiB`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_size: Option<Size>,
-    /// The most files, directories and links that the archive may hold (default 1000000).
+    /// Maximum number of files, directories and links in the archive (default 1000000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_entries: Option<u64>,
-    /// How many times its own size the archive may unpack to (default 250). Up to 64 MiB are always allowed.
+    /// Maximum ratio of the extracted size to the size of the archive (default 250). 64 MiB are always allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_ratio: Option<u64>,
 }
 
-/// Whether the archive is to be there.
+/// Whether the archive is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Ensure {
-    /// Downloaded, and unpacked if asked for.
+    /// The archive is downloaded, and extracted if `extract_parent` is set.
     #[default]
     Present,
-    /// Its file is gone.
+    /// The archive file does not exist.
     Absent,
 }
 
@@ -184,7 +186,7 @@ impl resource::Properties for Properties {
 }
 
 impl Properties {
-    /// Returns the format that the ending of the name stands for.
+    /// Returns the format that the ending of the name denotes.
     fn format(&self) -> Option<ArchiveFormat> {
         ArchiveFormat::of(&self.name.to_string())
     }
@@ -235,7 +237,7 @@ impl Properties {
         problems
     }
 
-    /// Returns the archive and where it is unpacked, if it is.
+    /// Returns the archive and its target directory, if it is extracted.
     fn unpacking(&self) -> Option<Unpacking<'_>> {
         let target = self.extract_parent.as_ref()?.as_path();
         let creates = self.creates.as_ref().map(AbsolutePath::as_path);
@@ -246,12 +248,12 @@ impl Properties {
         Origin::of(self.url.as_ref(), self.checksum_url.as_ref())
     }
 
-    /// Returns whether it matters later where the archive came from, and what was unpacked does not tell it.
+    /// Returns whether the URL of the archive matters later and the extracted files do not reveal it.
     fn remembers_origin(&self) -> bool {
         self.checksum_url.is_some() || self.checksum.is_some() && self.extract_parent.is_none()
     }
 
-    /// Returns how the wanted checksum is computed.
+    /// Returns the algorithm of the expected checksum.
     fn algorithm(&self) -> Algorithm {
         self.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm)
     }
@@ -270,23 +272,23 @@ impl Properties {
     }
 }
 
-/// What has to happen, in this order.
+/// Steps to bring the archive to the desired state, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Action(Vec<Step>);
 
-/// One thing that has to happen.
+/// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Download,
     /// Sets owner, group and mode of the archive in place.
     SetAttributes,
-    /// Puts a copy of the archive with its owner, group and mode in its place, because another user could have the file
-    /// that is there open for writing.
+    /// Replaces the archive by a copy with its owner, group and mode, because another user could have the existing file
+    /// open for writing.
     TakeOver,
     Extract,
-    /// Remove the archive after its extraction.
+    /// Removes the archive after its extraction.
     CleanUp,
-    /// Remove the archive because it is not wanted.
+    /// Removes the archive because it is not wanted.
     Remove,
 }
 

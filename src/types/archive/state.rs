@@ -1,4 +1,4 @@
-//! What is observed of an archive: its file, what it creates, and what earlier runs made of it.
+//! Observed state of an archive: its file, the path in `creates`, and the records of earlier runs.
 
 use std::{
     fs::File,
@@ -22,62 +22,62 @@ use crate::{
     vocabulary::{Checksum, Mode},
 };
 
-/// What is observed of an archive.
+/// Observed state of an archive.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ArchiveState {
-    /// What is known about the archive.
+    /// Attributes of the archive.
     pub(super) metadata: Metadata,
-    /// What is at the path.
+    /// Entry at the path.
     #[serde(skip)]
     pub(super) entry: Option<Entry>,
-    /// The checksums of the file at the path, where they matter.
+    /// Checksums of the file at the path, if they are needed.
     #[serde(skip)]
     pub(super) checksums: Vec<Checksum>,
     /// Owner, group and mode as numbers.
     #[serde(skip)]
     pub(super) target: Option<Attributes>,
-    /// What was fetched last, where the checksum of that matters.
+    /// Record of the last download, if its checksum is needed.
     #[serde(skip)]
     pub(super) fetched: Option<Fetched>,
-    /// What was unpacked last.
+    /// Record of the last extraction.
     #[serde(skip)]
     pub(super) extraction: Option<ExtractionRecord>,
-    /// Whether the list of what was unpacked is needed and cannot be read.
+    /// Whether the list of extracted files is needed and cannot be read.
     #[serde(skip)]
     pub(super) is_list_lost: bool,
 }
 
-/// What is known about the archive.
+/// Attributes of the archive.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Metadata {
-    /// The path of the archive file.
+    /// Path of the archive file.
     pub(super) name: String,
-    /// SHA-256 of the archive file in hex; left out when there is none, or when nothing depends on it because what
-    /// `creates` names exists.
+    /// SHA-256 of the archive file in hex. Omitted if the file does not exist, or if nothing depends on it because the
+    /// path in `creates` exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) checksum: Option<String>,
     /// Whether the archive file exists.
     pub(super) archive_exists: bool,
-    /// Whether what `creates` names exists.
+    /// Whether the path in `creates` exists.
     pub(super) creates_exists: bool,
     #[serde(flatten)]
     pub(super) permissions: OwnerAndMode,
-    /// When the archive file was last changed, in RFC 3339.
+    /// Time of the last change of the archive file, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mtime: Option<String>,
     /// Size of the archive file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) size: Option<u64>,
-    /// The provider that looked.
+    /// Provider that inspected the archive.
     pub(super) provider: String,
-    /// SHA-256 of the archive that was last unpacked into `extract_parent`, or is being unpacked.
+    /// SHA-256 of the archive that was last extracted to `extract_parent`, or is being extracted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) extracted_checksum: Option<String>,
     /// Whether the last extraction was interrupted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) extraction_unfinished: bool,
-    /// Unpacked files that are missing or differ from what was unpacked in content, owner, group or mode, the first few of
-    /// them; only with `verify`.
+    /// Extracted files that are missing or differ from the record in content, owner, group or mode; at most the first
+    /// few, and only with `verify`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tampered: Vec<String>,
 }
@@ -141,7 +141,7 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
 }
 
 impl ArchiveState {
-    /// Warns of a checksum that is still that of an archive from another address: then nothing new is downloaded.
+    /// Warns about a checksum that belongs to an archive from another URL, in which case nothing is downloaded.
     fn doubt_checksum(&self, want: &Properties, cx: &Context) {
         let Some(checksum) = want.checksum.as_ref().filter(|_| want.ensure == Ensure::Present) else {
             return;
@@ -158,11 +158,11 @@ impl ArchiveState {
     }
 }
 
-/// What is at the path of the archive.
+/// Entry at the path of the archive.
 struct Found {
     file: Option<File>,
     entry: Option<Entry>,
-    /// Of a file that is only predicted, if it is known.
+    /// Checksum of a file that is only predicted, if it is known.
     checksum: Option<Checksum>,
 }
 
@@ -193,7 +193,7 @@ impl Metadata {
     }
 }
 
-/// Returns what earlier runs did. Where that cannot be read, a warning says so, and the archive may be downloaded
+/// Returns the record of an earlier run. If it cannot be read, ccm prints a warning and might download the archive
 /// again.
 fn recall<T>(found: Result<Option<T>, StateError>, cx: &Context) -> Option<T> {
     found.unwrap_or_else(|error| {
@@ -202,7 +202,7 @@ fn recall<T>(found: Result<Option<T>, StateError>, cx: &Context) -> Option<T> {
     })
 }
 
-/// Owner, group and mode as numbers; `None` when not all are given, as when only looking.
+/// Returns owner, group and mode as numbers; `None` if not all of them are given, as in `ccm status`.
 fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Error> {
     let (Some(uid), Some(gid)) = Ownership::of(want.owner.as_ref(), want.group.as_ref()).ids(cx)? else {
         return Ok(None);
@@ -211,19 +211,19 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<Attributes>, Err
     Ok(Some(Attributes { uid, gid, mode }))
 }
 
-/// Returns the umask of this process. Asking the kernel for it would mean to change it.
+/// Returns the umask of this process from `/proc`. The system call could only read the umask by changing it.
 fn umask() -> u32 {
     let status = crate::host::system_file::read("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
 }
 
-/// Returns the error of a file operation, or why the operation was stopped.
+/// Returns the error of a file operation, or the reason why the operation was stopped.
 pub(super) fn blame(error: FileError, cx: &Context) -> Error {
     cx.tick().err().unwrap_or_else(|| local(error))
 }
 
-/// Returns a path below the extraction's target, if it is one.
+/// Returns the path relative to the target directory, if it is below it.
 pub(super) fn below(path: &Path, target: &Path) -> Option<PathBuf> {
     path.strip_prefix(target).ok().map(Path::to_owned)
 }

@@ -1,4 +1,4 @@
-//! The `exec` type: commands, run when they are needed.
+//! The `exec` type: runs commands when they are needed.
 
 mod decision;
 mod executor;
@@ -21,108 +21,108 @@ use crate::{
     vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
 };
 
-/// Commands, and when they have to be run.
+/// Runs commands, if they are needed.
 ///
-/// A command runs whenever its turn comes, unless something says that it is not needed. Asked in this order: a
-/// resource in `subscribe` changed (it runs, whatever follows), `creates` exists (it does not run, and the guards are not asked),
+/// ccm runs the command unless a condition says that it is not needed. The conditions are evaluated in this order: a
+/// resource in `subscribe` changed (ccm runs the command), `creates` exists (ccm runs neither command nor guards),
 /// `onlyif` says no, `unless` says yes, `refresh_only` is set.
 ///
-/// A dry run takes a command to create what `creates` says, and what earlier resources would make or remove counts. Guards
-/// are run in a dry run too, so they must change nothing. They see the machine as it is: what they would say once earlier
-/// resources of the same run have done their work cannot be known. A guard that cannot be run because an earlier resource
-/// would have to make its directory or program first is not asked; a warning says so, and the command is taken to be needed.
-/// Before a refresh neither `creates` nor the guards are asked: it happens whatever they would say.
+/// A dry run assumes that a command creates the path in `creates`, and considers the predicted changes of earlier
+/// resources. Guards run in a dry run, too, so they must not change anything. They see the machine as it is, without
+/// the predicted changes. If a guard cannot run because an earlier resource would have to create its directory or
+/// program first, ccm prints a warning and assumes that the command is needed. A refresh ignores `creates` and the
+/// guards.
 ///
-/// A command or a guard that takes longer than `timeout`, each on its own, is ended together with everything that it started;
-/// so is one that runs when ccm is asked to stop, and one that was running when ccm itself was killed is ended by the next
-/// run. Each command has a cgroup of its own for that, where the machine has cgroups of version 2 and ccm may make one. Where
-/// it may not, processes that go out of their way to get lost cannot all be found, and the message says when nobody can tell
-/// whether all of it has ended. What a command that ended by itself left running in the background lives on, but
-/// nobody reads its output any more: if it still has the output of the command, the next time it writes to it ends it. Give a
-/// daemon an output of its own, such as `/dev/null`. A command has a session of its own and no terminal: what would ask there
-/// for a password fails instead of waiting for ever.
+/// If a command or guard exceeds `timeout`, ccm terminates it with all processes that it started. The same happens if
+/// ccm is asked to stop; if ccm itself was killed, the next run terminates the command. For this, each command runs in
+/// a cgroup of its own where cgroups version 2 are available. Without a cgroup, ccm might not find processes that
+/// detach themselves, and the message says so. Background processes of a command that terminated by itself keep
+/// running, but ccm no longer reads their output: if they still write to the output of the command, the next write
+/// kills them. Redirect the output of a daemon, for example to `/dev/null`. Commands run in a session of their own
+/// without a terminal, so a password prompt fails instead of waiting forever.
 ///
-/// Values in `environment` and `stdin` are secrets: they are shown nowhere, and where the command prints one, or a line of
-/// one, `[secret]` is shown instead. Texts of fewer than four characters are not looked for: they are part of too much else.
-/// The command itself can be seen by every user of the machine while it runs.
+/// Values in `environment` and `stdin` are secret: ccm never shows them, and replaces them, and each of their lines, by
+/// `[secret]` in the output of the command. ccm does not search for strings of fewer than four characters. Every user
+/// of the machine can see the command itself while it runs.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
-    /// What the resource is called. It is the command, too, when `command` is not given.
+    /// Name of the resource. Also the command, if `command` is not given.
     pub(crate) name: String,
-    /// Always `present`: the command has been run, or need not be.
+    /// Always `present`: the command has run, or does not have to.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// The command. Without a shell (provider `posix`) it is split into words by the quoting rules of the shell, and
-    /// nothing else in it has a meaning: no variables, no `*`, no pipes.
+    /// Command to run. The provider `posix` uses no shell: it splits the command into words by the quoting rules of the
+    /// shell, and variables, `*` and pipes have no special meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) command: Option<String>,
-    /// The directory to run in (default `/`).
+    /// Directory to run the command in (default `/`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) cwd: Option<AbsolutePath>,
-    /// Variables, as `KEY=value`, to add to the environment that ccm itself was started with, or, with `user`, to one like
-    /// that of a login.
+    /// Variables (`KEY=value`) to add to the environment: that of ccm, or with `user` that of a login.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true, "x-secret" = true))]
     pub(crate) environment: Vec<Variable>,
-    /// Absolute directories with colons between them: where the program is looked up, and the `PATH` that it sees.
-    /// Without it, the `PATH` of ccm.
+    /// Absolute directories, separated by colons, to search for the program; also the `PATH` of the command. Default:
+    /// the `PATH` of ccm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<SearchPath>,
-    /// Exit codes that mean success (default only 0). Any other, or a signal, is a failure, also when the command left
-    /// behind what `creates` names.
+    /// Exit statuses that mean success (default: only 0). Any other status, or a signal, is a failure, even if the
+    /// command created the path in `creates`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) returns: Vec<u8>,
-    /// An absolute path. If anything is there, be it a symbolic link that leads nowhere, the command is not needed.
+    /// Absolute path. If it exists, even as a dangling symbolic link, ccm does not run the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) creates: Option<AbsolutePath>,
-    /// A guard: the command is needed only if this one exits with 0. It runs like the command itself, in the same
-    /// directory, environment and time limit, as the same user, but without its input. Exit codes 126 and 127, a signal,
-    /// or a guard that cannot be started are no answer but a failure. With the provider `shell`, 126 and 127 mean no if the
-    /// guard wrote nothing to its standard error: `command -v` of some shells says so that there is no such program.
+    /// Guard: ccm runs the command only if the guard exits with status 0. The guard runs in the same directory and
+    /// environment, with the same time limit and user, but without standard input. If the guard cannot be started, ends
+    /// by a signal, or exits with status 126 or 127, the resource fails. With the provider `shell`, a guard that exits
+    /// with status 126 or 127 and writes nothing to standard error means no, because `command -v` of some shells
+    /// reports a missing program this way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) onlyif: Option<String>,
-    /// A guard like `onlyif` with the opposite meaning: the command is needed only if this one does not exit with 0.
+    /// Guard with the opposite meaning of `onlyif`: ccm runs the command only if the guard does not exit with status 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) unless: Option<String>,
-    /// Run only when a resource in `subscribe` has changed.
+    /// If true, ccm runs the command only if a resource in `subscribe` changed.
     #[serde(alias = "refreshonly", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) refresh_only: bool,
-    /// Show what the command prints, line by line, while it runs. Of a command that fails, the last lines are shown anyway.
+    /// If true, ccm shows the output of the command line by line while it runs. If the command fails, ccm always shows
+    /// the last lines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) logoutput: bool,
-    /// The user to run as, by name or number, with its group and its other groups. Needs root. Guards run as this user too.
-    /// The environment is then like that of a login, so that nothing of ccm's own gets there: `HOME`, `USER`, `LOGNAME`
-    /// and `SHELL` of the user, and of ccm only `PATH`, `LANG`, `TZ` and the proxies (`http_proxy`, `no_proxy` and the
-    /// like); then `path` and `environment`.
+    /// User to run the command and its guards as, by name or UID, with the user's primary and supplementary groups.
+    /// Requires root. The environment is then that of a login: `HOME`, `USER`, `LOGNAME` and `SHELL` of the user, and
+    /// of ccm's environment only `PATH`, `LANG`, `TZ` and the proxy variables such as `http_proxy` and `no_proxy`.
+    /// `path` and `environment` are added to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<Account>,
-    /// With `user`: start from the whole environment of ccm, with `HOME`, `USER` and `LOGNAME` of the user, instead of one
-    /// like that of a login.
+    /// If true, a command with `user` gets the complete environment of ccm instead of that of a login, with `HOME`,
+    /// `USER` and `LOGNAME` of the user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) inherit_environment: bool,
-    /// The group to run as, by name or number, instead of the user's own. Needs root.
+    /// Group to run the command as, by name or GID, instead of the user's primary group. Requires root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,
-    /// Permissions, in octal, that files made by the command do not get, such as `"0027"`. Without it, the umask of ccm.
+    /// File mode creation mask in octal, such as `"0027"`. Default: the mask of ccm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) umask: Option<Mode>,
-    /// Text for the command to read from its standard input, which is empty otherwise.
+    /// Text that the command reads from standard input. Default: empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-secret" = true, "x-file-flag" = "stdin-file"))]
     pub(crate) stdin: Option<Secret>,
 }
 
-/// The one thing that can be wanted of a command.
+/// Desired state of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Ensure {
-    /// It has been run, or need not be.
+    /// The command has run, or does not have to.
     #[default]
     Present,
 }
@@ -184,12 +184,12 @@ impl resource::Properties for Properties {
 }
 
 impl Properties {
-    /// The command to run.
+    /// Returns the command to run.
     fn command(&self) -> &str {
         self.command.as_deref().unwrap_or(&self.name)
     }
 
-    /// How command and guards are run.
+    /// Returns the settings that command and guards share.
     fn settings(&self) -> Settings<'_> {
         Settings {
             environment: &self.environment,
@@ -204,14 +204,14 @@ impl Properties {
         }
     }
 
-    /// The command lines that were given, each with its property.
+    /// Returns the given command lines, each with its property.
     fn texts(&self) -> Vec<(&'static str, &str)> {
         let guards = [("onlyif", self.onlyif.as_deref()), ("unless", self.unless.as_deref())];
         let guards = guards.into_iter().filter_map(|(property, text)| Some((property, text?)));
         std::iter::once(("command", self.command())).chain(guards).collect()
     }
 
-    /// Whether an exit code means success.
+    /// Returns whether an exit status means success.
     fn accepts(&self, code: i32) -> bool {
         match self.returns.as_slice() {
             [] => code == 0,
@@ -220,12 +220,12 @@ impl Properties {
     }
 }
 
-/// A reason to run the command.
+/// Reason to run the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Nothing says that it is not needed.
+    /// No condition says that the command is not needed.
     Execute,
-    /// A subscribed resource has changed.
+    /// A subscribed resource changed.
     Refresh,
 }
 

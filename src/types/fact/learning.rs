@@ -1,4 +1,4 @@
-//! Learns the value of a fact by running its command.
+//! Evaluates a fact by running its command.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,27 +13,27 @@ use crate::{
     vocabulary::RunMode,
 };
 
-/// What was learned.
+/// Result of evaluating a fact.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FactState {
-    /// What was learned.
+    /// Attributes of the fact.
     metadata: Metadata,
-    /// The value as later resources see it.
+    /// Value that later resources see.
     #[serde(skip)]
     pub(super) learned: Option<Value>,
 }
 
-/// What was learned.
+/// Attributes of the fact.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Metadata {
-    /// What the fact is called.
+    /// Name of the fact.
     name: String,
-    /// The provider that ran the command.
+    /// Provider that ran the command.
     provider: String,
-    /// The value, with secrets masked; left out where there is none.
+    /// Value, with secrets masked; omitted if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// Whether it is the `default`.
+    /// Whether the value is the `default`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_default: bool,
 }
@@ -52,7 +52,7 @@ impl State for FactState {
     }
 }
 
-/// Runs the command and returns what it says. Changes nothing, if the command does not.
+/// Runs the command and returns its value.
 pub(super) fn learn(want: &Properties, through: Through, cx: &Context) -> Result<FactState, Error> {
     let line = CommandLine { role: Role::Command, text: &want.command, through, settings: want.settings() };
     let follows = cx.mode() == RunMode::Noop && !cx.prediction.borrow().is_empty();
@@ -106,7 +106,7 @@ fn state(want: &Properties, through: Through, learned: Option<Value>, cx: &Conte
     FactState { metadata, learned }
 }
 
-/// Masks the secrets in all texts of a value.
+/// Masks secrets in all strings of a value.
 fn masked(value: Value, redactor: &Redactor) -> Value {
     match value {
         Value::String(text) => redactor.redact(&text).into_owned().into(),

@@ -1,4 +1,4 @@
-//! The `fact` type: a value that is learned in the run.
+//! The `fact` type: values that commands return during the run.
 
 mod learning;
 mod parse;
@@ -19,67 +19,68 @@ use crate::{
     vocabulary::{AbsolutePath, FactName, SearchPath, Variable},
 };
 
-/// A value that is learned when the turn of the resource comes.
+/// Sets a run-time fact to the output of a command.
 ///
-/// Resources after it, and in manifests inside this one, see it as `Facts.NAME` in `control` and in properties that are
-/// worked out when their turns come, such as the `content` of a file or the `command` of an exec. It never counts as a change.
-/// A run of only some resources learns it too, unless it is among those to skip.
+/// Later resources, and resources in manifests included later, refer to the value as `Facts.NAME` in `control` and in
+/// run-time properties such as the `content` of a file or the `command` of an exec. A fact never counts as a change. A
+/// run of selected resources evaluates the fact, too, unless `--skip` names it.
 ///
-/// The command must change nothing: it runs in a dry run too. One that cannot be run there because an earlier resource
-/// would have to bring its program gives the `default`, and without one a warning and no value.
+/// The command must not change anything, because a dry run runs it, too. If it cannot run there because an earlier
+/// resource would have to provide its program, the value is `default`; without a default, ccm prints a warning and the
+/// fact has no value.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
-    /// What the fact is called: letters, digits and `_`. No name that the machine's own facts have.
+    /// Name of the fact: letters, digits and `_`. It must differ from the names of machine facts.
     pub(crate) name: FactName,
-    /// Only `present`.
+    /// Always `present`.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// The command that prints the value. It must exit with 0.
+    /// Command that prints the value. It must exit with status 0.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-late" = true))]
     pub(crate) command: String,
-    /// What the output is: a text, without its last newline; lines, as a list; or JSON or YAML.
+    /// Format of the output: a string (without its last newline), a list of lines, JSON or YAML.
     #[serde(default)]
     pub(crate) parse: Parse,
-    /// Where the command prints the value.
+    /// Output stream that has the value.
     #[serde(default)]
     pub(crate) stream: Source,
-    /// The value, of any type, when the command cannot be run or fails. Without it, or with `null`, that is a failure.
+    /// Value, of any type, if the command cannot run or fails. Without it, or with `null`, the resource fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) default: Option<Value>,
-    /// The directory to run in (default `/`).
+    /// Directory to run the command in (default `/`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) cwd: Option<AbsolutePath>,
-    /// Variables, as `KEY=value`, to add to the environment that ccm itself was started with.
+    /// Variables (`KEY=value`) to add to the environment of ccm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true, "x-secret" = true))]
     pub(crate) environment: Vec<Variable>,
-    /// Absolute directories with colons between them: where the program is looked up, and the `PATH` that it sees.
-    /// Without it, the `PATH` of ccm.
+    /// Absolute directories, separated by colons, to search for the program; also the `PATH` of the command. Default:
+    /// the `PATH` of ccm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<SearchPath>,
 }
 
-/// The one thing that can be wanted of a fact.
+/// Desired state of a fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Ensure {
-    /// It is learned.
+    /// The fact has a value.
     #[default]
     Present,
 }
 
-/// Where a command prints a value.
+/// Output stream of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Source {
-    /// To its standard output.
+    /// Standard output.
     #[default]
     Stdout,
-    /// To its standard error.
+    /// Standard error.
     Stderr,
 }
 
@@ -117,7 +118,7 @@ impl Properties {
     }
 }
 
-/// Nothing that would change anything.
+/// A fact has no action.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action {}
 

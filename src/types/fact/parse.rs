@@ -1,4 +1,4 @@
-//! What a command printed, as a value.
+//! Parses the output of a command.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,24 +6,24 @@ use serde_json::Value;
 
 use crate::document::{self, Source, to_value};
 
-/// What the output of a command is.
+/// Format of the output of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Parse {
-    /// A text, without its last newline.
+    /// String, without its last newline.
     #[default]
     Text,
-    /// Lines, as a list.
+    /// List of lines.
     Lines,
-    /// A document in JSON.
+    /// JSON document.
     Json,
-    /// A document in YAML.
+    /// YAML document.
     Yaml,
 }
 
 impl Parse {
-    /// Returns the value that a text stands for, or why it stands for none.
+    /// Returns the value of the output, or the reason why it cannot be parsed.
     pub(super) fn value(self, text: &str) -> Result<Value, String> {
         match self {
             Self::Text => {

@@ -1,4 +1,4 @@
-//! What may be asked of a file.
+//! Properties of a file.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -18,49 +18,48 @@ use crate::{
     vocabulary::{AbsolutePath, Account, Checksum, Glob, Mode, Secret, Url, has_scheme},
 };
 
-/// Files, directories and symbolic links: whether they exist, what is in them, who owns them and who may use them.
+/// Manages files, directories and symbolic links: existence, content, owner, group and permissions.
 ///
-/// A file is replaced as a whole and appears with its final owner and mode: whoever reads it sees the old file or the
-/// new one, also after a crash. Symbolic links are never followed: one at the path itself is replaced or removed, one
-/// further up the path is followed only where no other user could have put it there.
+/// ccm replaces a file atomically: at every instant, also after a crash, the path is the complete old file or the
+/// complete new file with its final owner and mode. ccm never follows a symbolic link at the path: it replaces or
+/// removes the link. It follows a link in a parent directory only if no other user could have created the link.
 ///
-/// In a directory of another account a file with `content` or `source` is written as anywhere else, whoever it is to
-/// belong to: nothing of that account's is followed, read or changed for it. What cannot be done so, such as a directory, is
-/// refused there unless it is to belong to that account, and the message names the account.
+/// In a directory that belongs to another account, ccm writes files with `content` or `source` without following,
+/// reading or changing anything of that account. It refuses operations that cannot be done this way, such as creating a
+/// directory, unless the result belongs to that account. The message names the account.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
     /// Absolute path of the file or directory, without `.`, `..` or doubled slashes.
     pub(crate) name: AbsolutePath,
-    /// What is to be at the path: a regular file, nothing, a directory, or a symbolic link. Missing parents of a
-    /// directory are made; the parent of a file or link must exist.
+    /// Desired state: a regular file, nothing, a directory, or a symbolic link. ccm creates missing parents of a
+    /// directory. The parent of a file or link must exist.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// The content of the file as text. Without `content`, `source` and `edit` only existence and attributes are
-    /// managed: a file that is absent is created empty, and the bytes of an existing one stay. Unless ccm runs as root,
-    /// the owner must be allowed to read the file by then: nobody else could tell whether its content is right.
+    /// Content of the file. Without `content`, `source` and `edit`, ccm manages only existence, owner, group and mode:
+    /// it creates a missing file empty and keeps the content of an existing file. If ccm does not run as root, the
+    /// owner must be able to read the file, because ccm has to verify the content.
     #[serde(alias = "contents", default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-file-flag" = "content-file"))]
     pub(crate) content: Option<String>,
-    /// A file to copy the content from: a local one, where a relative path starts at the folder of the manifest, or an
-    /// address of http or https to download it from. A download appears complete and verified, or not at all; a user,
-    /// password and query in its address are never shown. Not together with `content`.
+    /// File to copy the content from: a local path, relative to the directory of the manifest, or an HTTP or HTTPS URL
+    /// to download. ccm never shows the user, password or query of the URL. A download appears only when it is complete
+    /// and verified. Conflicts with `content`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-source" = true))]
     pub(crate) source: Option<String>,
-    /// What a download must hash to: the hex digits of its SHA-256, or `sha512:` and those of its SHA-512. A file that is
-    /// there already and differs is downloaded again. Without it, whatever the server sends is believed, and what it says
-    /// of the version (`ETag` or `Last-Modified`) decides whether to download again.
+    /// Expected checksum of a download: a SHA-256 in hex, or `sha512:` and a SHA-512 in hex. ccm downloads an existing
+    /// file again if its checksum differs. Without `checksum`, ccm accepts any content, and compares `ETag` or
+    /// `Last-Modified` to decide whether to download again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checksum: Option<Checksum>,
-    /// Headers to send to the server. Their values are never shown, and no other server that a redirect leads to gets
-    /// them.
+    /// HTTP headers to send to the server. ccm never shows their values, and does not send them to another server after
+    /// a redirect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-late" = true, "x-secret" = true))]
     pub(crate) headers: BTreeMap<String, Secret>,
-    /// Steps that change a text file of which only a part is managed, carried out in their order. Each step has one of
-    /// `line`, `block`, `replace`, `ini`, `keyvalue`, `json` and `toml`, and its options beside it. Carried out on its
-    /// own result an edit changes nothing, else it is refused. Owner, group and mode stay as they are unless given. Not
-    /// together with `content` or `source`.
+    /// Steps that edit parts of a text file, in order. Each step has one of `line`, `block`, `replace`, `ini`,
+    /// `keyvalue`, `json` and `toml`, and its options. ccm rejects an edit that would change its own result. Owner,
+    /// group and mode stay unless they are set. Conflicts with `content` and `source`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true))]
     pub(crate) edit: Vec<Step>,
@@ -72,35 +71,36 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) validate: Option<Validate>,
-    /// With `edit`, begin with an empty file where there is none; owner, group and mode are then required. Without it, a
-    /// file that is absent is an error.
+    /// If true, `edit` creates a missing file. `owner`, `group` and `mode` are then required. If false, a missing file
+    /// is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) create: bool,
-    /// Where the link of `ensure: link` leads, as it is to be written into it: an absolute path, or one that starts at
-    /// the directory of the link. It need not exist.
+    /// Target of the symbolic link, written as it is: an absolute path, or a path relative to the directory of the
+    /// link. The target does not have to exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true))]
     pub(crate) target: Option<String>,
-    /// The user that owns it, by name or number. Required for files and directories, unless they are edited. In `ccm
-    /// ensure`, what is there keeps its owner, group and mode when they are not given, and what is new gets those of
-    /// whoever runs it and `0644`, a directory `0755`.
+    /// User that owns the file, by name or UID. Required for files and directories without `edit`. With `ccm ensure`,
+    /// an existing file keeps its owner, group and mode unless you set them. A new file belongs to the current user,
+    /// with mode `0644` (`0755` for directories).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<Account>,
-    /// The group that owns it, by name or number. Required for files and directories, unless they are edited.
+    /// Group that owns the file, by name or GID. Required for files and directories without `edit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,
-    /// Its permissions in octal, such as `"0644"`; at most `0777`. A directory may be searched by whoever may read or
-    /// write it: `"0644"` makes it `0755`. Required for files and directories, unless they are edited.
+    /// Permissions in octal, such as `"0644"`; at most `0777`. For a directory, ccm adds the search permission wherever
+    /// there is read or write permission: `"0644"` becomes `0755`. Required for files and directories without `edit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<Mode>,
-    /// Whether a program runs as the owner of its file. Taken away where it is not asked for, as are `setgid` and
-    /// `sticky`, when `mode` or one of the three is given.
+    /// If true, the program runs as the owner of its file. If `mode`, `setuid`, `setgid` or `sticky` is set, ccm
+    /// removes the other special bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) setuid: Option<bool>,
-    /// Whether a program runs as the group of its file, and what is made in a directory belongs to its group.
+    /// If true, the program runs as the group of its file; in a directory, new files belong to the group of the
+    /// directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) setgid: Option<bool>,
-    /// Whether only the owner of what is in a directory may rename or remove it.
+    /// If true, only the owner of a file in the directory can rename or remove the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sticky: Option<bool>,
     /// With `ensure: directory`, remove what is in it and no resource of the manifest manages: files, archives and what is
@@ -109,18 +109,17 @@ pub(crate) struct Properties {
     /// true`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) purge: bool,
-    /// Patterns of what `purge` leaves alone: `*.bak` wherever it is, `local/*` below the directory; `**` goes through
-    /// directories.
+    /// Patterns of paths that `purge` keeps: `*.bak` matches at any depth, `local/*` below the directory, and `**`
+    /// crosses directories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignore: Vec<Glob>,
-    /// With `ensure: absent`, remove a directory together with everything in it. With `ensure: directory`, put the
-    /// directory in the place of a file, which is lost. With `ensure: link`, put the link in the place of a file, or of a
-    /// directory with everything in it.
+    /// If true, `ensure: absent` removes a directory with its content, `ensure: directory` replaces a file, and
+    /// `ensure: link` replaces a file or a directory with its content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) force: bool,
 }
 
-/// What is to be at a path.
+/// Desired kind of file at a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -256,7 +255,7 @@ impl resource::Properties for Properties {
 }
 
 impl Properties {
-    /// Returns what is wrong with the ways in which the content is given.
+    /// Returns the errors in the properties that give the content.
     fn content_problems(&self) -> Vec<Error> {
         let ways = [
             ("content", self.content.is_some()),
@@ -312,13 +311,13 @@ impl Properties {
         problems
     }
 
-    /// Returns the address to download from, where `source` is meant as one, or what is wrong with it.
+    /// Returns the URL to download from if `source` looks like one, or the error in it.
     fn address(&self) -> Option<Result<Url, String>> {
         let source = self.source.as_deref().filter(|source| has_scheme(source))?;
         Some(Url::parse(source).map_err(|error| error.to_string()))
     }
 
-    /// Returns the address to download from, if the content is downloaded.
+    /// Returns the URL to download from, if the content is downloaded.
     pub(super) fn remote(&self) -> Option<Url> {
         self.address()?.ok()
     }
@@ -328,7 +327,7 @@ impl Properties {
         self.source.as_ref().filter(|source| !has_scheme(source))
     }
 
-    /// Whether owner, group and mode have to be given.
+    /// Returns whether owner, group and mode are required.
     fn needs_attributes(&self) -> bool {
         match self.ensure {
             Ensure::Absent | Ensure::Link => false,
@@ -337,34 +336,34 @@ impl Properties {
         }
     }
 
-    /// Whether only a part of the content is managed.
+    /// Returns whether ccm manages only parts of the content.
     pub(super) fn is_edited(&self) -> bool {
         !self.edit.is_empty()
     }
 
-    /// Whether new content has to be judged before an action puts it in place.
+    /// Returns whether new content has to be validated before an action publishes it.
     pub(super) fn is_validated(&self, action: Action) -> bool {
         self.validate.is_some() && action.stores() && self.manages_content()
     }
 
-    /// Whether the bytes of the file are managed, not only its existence and attributes.
+    /// Returns whether ccm manages the content of the file, not only its existence and attributes.
     pub(super) fn manages_content(&self) -> bool {
         self.holds_content() || self.is_edited()
     }
 
-    /// Whether the whole content is given.
+    /// Returns whether the complete content is given.
     pub(super) fn holds_content(&self) -> bool {
         self.content.is_some() || self.source.is_some()
     }
 
-    /// Whether the checksum of what is there matters: to compare it, or because somebody looks at the file and nothing
-    /// else. A file that is edited is read in another way.
+    /// Returns whether the checksum of the existing file is needed: to compare it, or for `ccm status`. Edited files
+    /// are read in another way.
     pub(super) fn checksum_matters(&self) -> bool {
         let only_looks = self.ensure == Ensure::Present && self.mode.is_none();
         !self.is_edited() && (self.holds_content() || only_looks)
     }
 
-    /// Returns the set-id and sticky bits that are asked for; `None` when they stay as they are.
+    /// Returns the desired setuid, setgid and sticky bits; `None` if they stay as they are.
     pub(super) fn special_bits(&self) -> Option<u32> {
         let flags = [(self.setuid, 0o4000), (self.setgid, 0o2000), (self.sticky, 0o1000)];
         let given = self.mode.is_some() || flags.iter().any(|(flag, _)| flag.is_some());

@@ -1,4 +1,4 @@
-//! What is observed of a file.
+//! Observed state of a file.
 
 use std::{fmt, path::PathBuf};
 
@@ -13,17 +13,17 @@ use crate::{
     types::{disk::modified, ownership::OwnerAndMode},
 };
 
-/// What is at a path.
+/// Observed state of a path.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FileState {
-    /// What is known about the path.
+    /// Attributes of the path.
     pub(super) metadata: Metadata,
     #[serde(skip)]
     pub(super) found: Found,
-    /// The entry behind `found`, where there is one on disk.
+    /// Entry on disk that `found` describes, if there is one.
     #[serde(skip)]
     pub(super) entry: Option<Entry>,
-    /// What the user's wish comes down to on this machine, or why it cannot be told.
+    /// Desired owner, group and content on this machine, or the reason why they cannot be determined.
     #[serde(skip)]
     pub(super) target: Result<Target, Error>,
 }
@@ -33,7 +33,7 @@ impl FileState {
         self.target.as_ref().ok()?.attributes
     }
 
-    /// Compares the content with what it is wanted to be.
+    /// Compares the content with the desired content.
     pub(super) fn content(&self) -> Comparison {
         let Ok(Target { checksum, size, .. }) = &self.target else { return Comparison::Impossible };
         match (checksum, &self.metadata.checksum) {
@@ -61,30 +61,30 @@ impl FileState {
     }
 }
 
-/// What is known about the path.
+/// Attributes of the path.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Metadata {
-    /// The path.
+    /// Path of the file.
     pub(super) name: String,
-    /// SHA-256 of the content in hex; of regular files that can be read, and left out where the content is not managed.
+    /// SHA-256 of the content in hex, for readable regular files whose content is managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) checksum: Option<String>,
     #[serde(flatten)]
     pub(super) permissions: OwnerAndMode,
-    /// The provider that looked.
+    /// Provider that inspected the file.
     pub(super) provider: String,
-    /// When the content was last changed, in RFC 3339.
+    /// Time of the last change of the content, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mtime: Option<String>,
     /// Size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) size: Option<u64>,
-    /// More about what is neither a file nor a directory: `type`, and `target` of a symbolic link.
+    /// Details of links and special files: `type`, and `target` of a symbolic link.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(super) extended: Map<String, Value>,
 }
 
-/// The kind of thing at a path.
+/// Kind of file at a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Found {
     #[default]
@@ -100,20 +100,20 @@ pub(super) enum Found {
     Special(&'static str),
 }
 
-/// Whether something is in a directory; only asked where the decision depends on it.
+/// Whether a directory contains something. Read only if the decision depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     Some,
-    /// That much, which a dry run tells before all of it is removed.
+    /// Number of entries, which a dry run reports before a removal.
     Counted(Amount),
     None,
     NotAsked,
 }
 
-/// How much is in a tree.
+/// Size of a directory tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
-    /// What is not a directory.
+    /// Number of entries that are not directories.
     pub(super) files: usize,
     pub(super) directories: usize,
 }
@@ -131,7 +131,7 @@ impl fmt::Display for Amount {
     }
 }
 
-/// What became of comparing the content.
+/// Result of comparing the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     Same,
@@ -142,17 +142,17 @@ pub(super) enum Comparison {
     Impossible,
 }
 
-/// What the user's wish comes down to: numbers for names, and the content's checksum.
+/// Desired state in terms of this machine: UID and GID for names, and the checksum of the content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) attributes: Option<Attributes>,
-    /// The content's checksum. Not worked out where the size tells already that the content differs.
+    /// Checksum of the content. Not computed if the size already differs.
     pub(super) checksum: Option<String>,
-    /// The content's size, where it is known before reading it.
+    /// Size of the content, if it is known without reading it.
     pub(super) size: Option<u64>,
-    /// What `purge` removes, as paths below the directory.
+    /// Paths that `purge` removes, relative to the directory.
     pub(super) unmanaged: Vec<PathBuf>,
-    /// What `edit` makes of the text, where both are known.
+    /// Result of `edit`, if the current content is known.
     pub(super) edited: Option<Edited>,
 }
 
@@ -174,7 +174,7 @@ impl Metadata {
     }
 }
 
-/// The word for something that is neither a file, a directory nor a link.
+/// Returns the word for a file that is not a regular file, directory or link.
 pub(super) fn special(kind: &FileKind) -> &'static str {
     match kind {
         FileKind::Fifo => "fifo",

@@ -1,4 +1,4 @@
-//! What a file has to pass before it appears.
+//! Validation of new content before ccm publishes it.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ use serde_json::json;
 
 use crate::vocabulary::command_words;
 
-/// What judges new content before it appears.
+/// Validator of new content.
 #[derive(Clone, Debug)]
 pub(crate) enum Validate {
-    /// Commands that all have to succeed.
+    /// Commands that must all succeed.
     Commands(Vec<ValidateCommand>),
-    /// The content has to be of this form.
+    /// Data format that the content must have.
     Format(DataFormat),
 }
 
-/// A form of data.
+/// A data format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DataFormat {
@@ -29,14 +29,14 @@ pub(crate) enum DataFormat {
     Toml,
 }
 
-/// A command that judges a file.
+/// Command that validates a file.
 #[derive(Clone, Debug)]
 pub(crate) struct ValidateCommand {
     pub(super) written: String,
     words: Vec<Vec<Part>>,
 }
 
-/// A part of a word.
+/// Part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
@@ -54,12 +54,12 @@ impl ValidateCommand {
         Ok(Self { written: written.to_owned(), words })
     }
 
-    /// Returns whether it is told where the file is.
+    /// Returns whether the command names the file with `%s`.
     pub(super) fn names_file(&self) -> bool {
         self.words.iter().flatten().any(|part| *part == Part::File)
     }
 
-    /// Returns the words with the path of the file in them.
+    /// Returns the words with the path of the file in place of `%s`.
     pub(super) fn with_file(&self, path: &str) -> Vec<String> {
         let text = |part: &Part| match part {
             Part::Text(text) => text.clone(),
@@ -69,7 +69,7 @@ impl ValidateCommand {
     }
 }
 
-/// Takes a word apart: `%s` is the file and `%%` a percent sign.
+/// Splits a word into its parts: `%s` is the file and `%%` a percent sign.
 fn parts(word: &str, written: &str) -> Result<Vec<Part>, String> {
     let (mut parts, mut text) = (Vec::new(), String::new());
     let mut letters = word.chars();

@@ -1,4 +1,4 @@
-//! What a package is to be: there, gone, the newest, or of one version.
+//! Desired state of a package.
 
 use std::{fmt, str::FromStr};
 
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use super::{error::PackageError, version::Scheme};
 use crate::{document::closest, vocabulary::Raw};
 
-/// The desired state of a package: `present`, `absent`, `purged`, `latest` or a version.
+/// Desired state of a package: `present`, `absent`, `purged`, `latest` or a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
 #[schemars(inline, with = "String", extend("type" = ["string", "number"]))]
 pub(crate) enum Ensure {
-    /// Some version is installed.
+    /// Any version is installed.
     #[default]
     Present,
-    /// It is not installed; its configuration may be.
+    /// The package is not installed; its configuration can remain.
     Absent,
-    /// Neither it nor its configuration is there.
+    /// Neither the package nor its configuration is installed.
     Purged,
-    /// The newest version that the sources offer is installed.
+    /// The newest available version is installed.
     Latest,
-    /// This version is installed, newer or older than what is there.
+    /// This version is installed, even if it is a downgrade.
     Version(String),
 }
 
-/// The words that are no versions.
+/// Keywords that are not versions.
 const WORDS: [(&str, Ensure); 4] = [
     ("present", Ensure::Present),
     ("absent", Ensure::Absent),
@@ -35,7 +35,7 @@ const WORDS: [(&str, Ensure); 4] = [
 ];
 
 impl Ensure {
-    /// Says what is wrong with a version for a package system.
+    /// Returns the error in a version, by the rules of a package system.
     pub(super) fn fault(&self, scheme: Scheme) -> Option<PackageError> {
         let Self::Version(version) = self else { return None };
         let fault = scheme.fault(version)?;

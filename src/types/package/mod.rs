@@ -1,4 +1,4 @@
-//! The `package` type: what is installed, and in which version.
+//! The `package` type: installed packages and their versions.
 
 mod action;
 mod apt;
@@ -44,45 +44,46 @@ use crate::{
     vocabulary::PlainName,
 };
 
-/// Orders an installed version against one that a user wrote, as the package system does that a provider stands for.
+/// Orders an installed version against a requested version by the rules of the package system of a provider.
 pub(crate) fn order_to_wanted(provider: &str, version: &str, wanted: &str) -> std::cmp::Ordering {
     let scheme = if provider == "apt" { Scheme::Debian } else { Scheme::Rpm };
     scheme.order_to_wanted(version, wanted)
 }
 
-/// Packages of the machine's own package system: installed, in a version, or gone.
+/// Manages packages of the system's package manager: installed, in a given version, or removed.
 ///
-/// Versions are written as the system writes them and ordered exactly as it orders them. With dnf, `1.0` is any release of
-/// that version and `1.0-1.el9` is one; an epoch counts where it is given. A version that is written is also installed over
-/// a newer one; `latest` never goes back.
+/// Versions are written and ordered as the package manager writes and orders them. With dnf, `1.0` matches any release
+/// of that version, and `1.0-1.el9` matches one release; an epoch counts if it is given. ccm also downgrades to a given
+/// version. `latest` never downgrades.
 ///
-/// Nobody is ever asked anything, and configuration files that were changed on the machine stay. Another package manager at
-/// work is waited for, for a minute or for `timeout`. One that has begun is never ended half-way: neither a time limit nor
-/// a signal stops it, it is waited for, and the report says so. What an interrupted dpkg left half-way is finished first.
+/// ccm never prompts, and keeps configuration files that were changed on the machine. If another package manager is
+/// running, ccm waits for a minute or for `timeout`. Neither a time limit nor a signal stops a package manager that ccm
+/// started: ccm waits for it, and the report says so. ccm first completes operations of dpkg that were interrupted.
 ///
-/// All packages of a manifest are read with one query. Those that follow each other and need the same are installed or
-/// removed in one go; when that fails, each is tried alone.
+/// ccm reads the state of all packages of a manifest with one query. It installs or removes consecutive packages with
+/// the same options together. If that fails, it tries each package separately.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
-    /// Name of the package, with an architecture if another than the machine's own is meant: `libc6:i386` for apt,
+    /// Name of the package, with an architecture if it differs from that of the machine: `libc6:i386` for apt,
     /// `glibc.i686` for dnf. Letters, digits and `.` `_` `+` `:` `~` `-`, not beginning with `-`.
     #[schemars(with = "PlainName")]
     pub(crate) name: PackageName,
-    /// `present` (in any version), `absent` (its changed configuration files stay), `purged` (these too are removed; with
-    /// dnf the same as `absent`), `latest` (the newest that the sources offer, never an older one), or a version.
+    /// Desired state: `present` (any version), `absent` (modified configuration files stay), `purged` (configuration
+    /// files are removed, too; with dnf the same as `absent`), `latest` (the newest available version, never a
+    /// downgrade), or a version.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// When the lists of what the sources offer are brought up to date, at most once per run and only where a package has
-    /// to be installed or is to be the latest: `auto` when a file of sources is newer than they are, when they do not have
-    /// what is wanted, and for `latest` when they are older than a day; `never`; `always`; or an age such as `12h` instead
-    /// of the day, for every package that has to be installed. A dry run never does it, and says when a real run would.
+    /// When to refresh the package index, at most once per run and only if a package has to be installed or `ensure` is
+    /// `latest`. `auto`: if a repository configuration is newer than the index, if the index does not have the package,
+    /// and for `latest` if the index is older than a day. An age such as `12h` replaces the day and holds for all
+    /// packages that have to be installed. A dry run never refreshes the index, and reports if a real run would.
     #[serde(default)]
     pub(crate) refresh: Refresh,
-    /// Whether the package is kept from being changed by others: `apt-mark hold`, or dnf's versionlock plugin. Left as it is
-    /// when not given; a package on hold that would have to change is then an error.
+    /// If true, the package is protected from changes by others: `apt-mark hold`, or the versionlock plugin of dnf. If
+    /// not given, ccm does not change it, and a held package that would have to change is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hold: Option<bool>,
-    /// Options that are passed to `apt-get` or `dnf` before the names, such as `--no-install-recommends`.
+    /// Options to pass to `apt-get` or `dnf` before the names, such as `--no-install-recommends`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) options: Vec<String>,
 }

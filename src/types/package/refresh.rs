@@ -1,4 +1,4 @@
-//! When the lists of what the sources offer are brought up to date.
+//! When to refresh the package index.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::lists::Lists;
 use crate::vocabulary::{Duration, Raw};
 
-/// When to bring the lists up to date: `auto`, `never`, `always`, or an age such as `12h`.
+/// When to refresh the package index: `auto`, `never`, `always`, or an age such as `12h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
 #[schemars(inline, with = "String")]
@@ -22,37 +22,37 @@ pub(crate) enum Refresh {
     Auto,
     Never,
     Always,
-    /// As `auto`, and when they are older than this.
+    /// As `auto`, and if the index is older than this.
     Age(Duration),
 }
 
-/// How old lists may be that `latest` is judged by, when nobody says.
+/// Maximum age of the index for `latest`, unless an age is given.
 const LATEST_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the lists are needed for.
+/// Purpose of reading the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Nothing depends on them.
+    /// Nothing depends on the index.
     Nothing,
     /// A package has to be installed.
     Install,
-    /// It has to be known whether there is a newer version.
+    /// ccm has to know whether there is a newer version.
     Latest,
 }
 
-/// Why the lists have to be brought up to date.
+/// Reason to refresh the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Asked,
     NoLists,
     SourceChanged(PathBuf),
     Older(Duration),
-    /// The package is not known, or not in the version that is wanted.
+    /// The index does not have the package, or not in the requested version.
     NotOffered,
 }
 
 impl Refresh {
-    /// Says why the lists have to be brought up to date before anything is looked up in them.
+    /// Returns the reason to refresh the index before it is read, if there is one.
     pub(super) fn reason(self, need: Need, lists: &Lists, now: SystemTime) -> Option<Reason> {
         let limit = match (self, need) {
             (_, Need::Nothing) | (Self::Never, _) => return None,

@@ -1,4 +1,4 @@
-//! What is observed of a package.
+//! Observed state of a package.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,47 +9,48 @@ use crate::resource::State;
 /// Whether a package is installed, and in which version.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PackageState {
-    /// What is known about the package.
+    /// Attributes of the package.
     pub(super) metadata: Metadata,
     #[serde(skip)]
     pub(super) standing: Standing,
 }
 
-/// What is known about the package.
+/// Attributes of the package.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Metadata {
-    /// The package's name, as it was asked for.
+    /// Name of the package, as requested.
     pub(super) name: String,
-    /// The installed version: of apt with its epoch, of dnf VERSION-RELEASE. Left out when it is not installed.
+    /// Installed version: with apt including the epoch, with dnf VERSION-RELEASE. Omitted if the package is not
+    /// installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) version: Option<String>,
-    /// The architecture that the installed version was built for.
+    /// Architecture of the installed version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) arch: Option<String>,
-    /// The provider that looked.
+    /// Provider that inspected the package.
     pub(super) provider: String,
-    /// What else the package system knows.
+    /// Further attributes of the package.
     pub(super) extended: Extended,
 }
 
-/// What else the package system knows.
+/// Further attributes of a package.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Extended {
-    /// The epoch of the installed version.
+    /// Epoch of the installed version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) epoch: Option<String>,
-    /// The release of the installed version, which Debian calls revision.
+    /// Release of the installed version, which Debian calls revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) release: Option<String>,
-    /// How far it is installed, in the word of `dpkg-query`: `installed`, `config-files`, `half-configured` and others.
+    /// Status in the words of `dpkg-query`: `installed`, `config-files`, `half-configured` and others.
     pub(super) status: String,
-    /// The version that would be installed, where that had to be looked up.
+    /// Version that would be installed, if it had to be looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) candidate: Option<String>,
-    /// Whether it is on hold, where that had to be looked up.
+    /// Whether the package is on hold, if it had to be looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hold: Option<bool>,
-    /// All installed versions, where there are several.
+    /// All installed versions, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) versions: Vec<String>,
 }

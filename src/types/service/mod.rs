@@ -1,4 +1,4 @@
-//! The `service` type: what runs, and what starts at boot.
+//! The `service` type: running state and start at boot.
 
 mod bus;
 mod decision;
@@ -37,44 +37,43 @@ use crate::{
     vocabulary::{Duration, PlainName},
 };
 
-/// Services: whether they run, whether they start at boot, and when they are restarted.
+/// Manages services: whether they run, whether they start at boot, and when ccm restarts them.
 ///
-/// Whether a service runs and whether it starts at boot are managed apart: it can be running but disabled, or stopped
-/// but enabled. With `subscribe`, a change of another resource restarts the service if it is to run and is running; one
-/// that is not yet running is started, and with `ensure: stopped` nothing is restarted. A restart that is owed is not
-/// forgotten when the run ends before it, or when it fails: the next run does it.
+/// The running state and the start at boot are independent: a service can run but be disabled, or be stopped but
+/// enabled. With `subscribe`, ccm restarts a running service if one of the subscribed resources changes. A service that
+/// is not running yet is started instead, and with `ensure: stopped` ccm restarts nothing. If the run ends before a
+/// restart, or the restart fails, the next run performs it.
 ///
-/// A service that was started is waited for while it is still activating, and looked at again a moment later: one that
-/// did not stay is a failure. Starting may take `timeout`, by default 30 seconds; stopping and restarting get as long as
-/// systemd itself allows by default in addition.
+/// After a start, ccm waits while the service is activating and checks it again a moment later. If the service did not
+/// keep running, the resource fails. A start can take `timeout` (default 30 seconds). Stopping and restarting can take
+/// systemd's default time limit in addition.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
-    /// Name of the service, such as `nginx` or `nginx.service`: letters, digits and `.` `_` `+` `:` `~` `-`, not beginning
-    /// with `-`.
+    /// Name of the service, such as `nginx` or `nginx.service`: letters, digits and `.` `_` `+` `:` `~` `-`, not
+    /// beginning with `-`.
     #[schemars(with = "PlainName")]
     pub(crate) name: ServiceName,
-    /// The unit, where its name differs from the resource's: an instance such as `wg-quick@wg0`, or a unit under an alias
-    /// of one's own. The resource's name otherwise.
+    /// Name of the unit, if it differs from the name of the resource: an instance such as `wg-quick@wg0`, or an alias.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub(crate) unit: Option<UnitWord>,
-    /// Whether the service runs. `stopped` also stops one that is on its way up or is being started again and again.
+    /// Whether the service runs. `stopped` also stops a service that is starting or restarting.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// Whether the service starts at boot. Left as it is when not given. Units that cannot be disabled (static,
-    /// indirect, generated, alias) count as enabled and are left alone.
+    /// If true, the service starts at boot. If not given, ccm does not change it. Units that cannot be disabled
+    /// (static, indirect, generated, alias) count as enabled, and ccm does not change them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) enable: Option<bool>,
-    /// Whether the unit is masked, so that nobody can start it. Left as it is when not given. `true` needs `ensure:
-    /// stopped`; `false` unmasks the unit before anything else is done to it.
+    /// If true, the unit is masked and cannot be started; this requires `ensure: stopped`. If false, ccm unmasks the
+    /// unit before it does anything else. If not given, ccm does not change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) masked: Option<bool>,
-    /// What a change of a subscribed resource does to the running service. `reload` makes it read its configuration
-    /// again where it can do that, and restarts it where it cannot.
+    /// How ccm refreshes a running service if a subscribed resource changed. `reload` reloads the configuration, or
+    /// restarts a service that cannot reload.
     #[serde(default)]
     pub(crate) restart: Refresh,
-    /// How long a service that was just started, restarted or reloaded has to stay running to count as such, as far as
-    /// `timeout` leaves time for it. `0s` does not look again.
+    /// How long a service must keep running after a start, restart or reload, within `timeout`. `0s` disables the
+    /// check.
     #[serde(default = "settle")]
     pub(crate) settle: Duration,
 }
@@ -88,10 +87,10 @@ fn settle() -> Duration {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Ensure {
-    /// It runs.
+    /// The service runs.
     #[default]
     Running,
-    /// It does not run.
+    /// The service does not run.
     Stopped,
 }
 
@@ -104,19 +103,19 @@ impl Ensure {
     }
 }
 
-/// How a running service takes notice of a change.
+/// How a running service is refreshed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Refresh {
-    /// It is stopped and started.
+    /// The service is stopped and started.
     #[default]
     Restart,
-    /// It reads its configuration again, or is restarted if it cannot.
+    /// The service reloads its configuration, or restarts if it cannot.
     Reload,
 }
 
-/// The longest name that a unit can have.
+/// Longest name of a unit.
 const LONGEST_NAME: usize = 255;
 
 impl resource::Properties for Properties {
@@ -153,18 +152,18 @@ impl Survey for Properties {
 }
 
 impl Properties {
-    /// Returns the unit's name as it is given to systemctl.
+    /// Returns the name of the unit for systemctl.
     fn unit_word(&self) -> &str {
         self.unit.as_ref().map_or(self.name.as_str(), UnitWord::as_str)
     }
 
-    /// Returns the unit's whole name.
+    /// Returns the full name of the unit.
     fn unit_name(&self) -> String {
         unit_name(self.unit_word())
     }
 }
 
-/// What has to be done to a service, in this order.
+/// Steps to bring a service to the desired state, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Action(Vec<Verb>);
 
@@ -176,11 +175,11 @@ enum Verb {
     Reload,
     Enable,
     Disable,
-    /// Disables what is enabled until the next boot only.
+    /// Disables a unit that is enabled until the next boot.
     DisableForNow,
     Mask,
     Unmask,
-    /// Unmasks what is masked until the next boot only.
+    /// Unmasks a unit that is masked until the next boot.
     UnmaskForNow,
 }
 
@@ -200,7 +199,7 @@ impl Verb {
 }
 
 impl Action {
-    /// What is left of the unit that it is done to.
+    /// Returns the effect of the verb on the unit.
     fn effect(&self, unit: String) -> UnitEffect {
         let mut effect = UnitEffect { unit, running: None, enabled: None, masked: None };
         for verb in &self.0 {

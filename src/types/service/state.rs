@@ -1,4 +1,4 @@
-//! What is observed of a service.
+//! Observed state of a service.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::resource::State;
 
-/// What a service is doing, and whether it starts at boot.
+/// Running state and start at boot of a service.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ServiceState {
-    /// What is known about the service.
+    /// Attributes of the service.
     pub(super) metadata: Metadata,
     #[serde(skip)]
     pub(super) activity: Activity,
@@ -22,27 +22,27 @@ pub(crate) struct ServiceState {
     pub(super) enablement: Enablement,
 }
 
-/// What is known about the service.
+/// Attributes of the service.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Metadata {
-    /// The service's name, as it was asked for.
+    /// Name of the service, as requested.
     pub(super) name: String,
-    /// The provider that looked.
+    /// Provider that inspected the service.
     pub(super) provider: String,
-    /// Whether it starts at boot, or is started by another unit that does.
+    /// Whether the service starts at boot, by itself or through another unit.
     pub(super) enabled: bool,
-    /// Whether it is running.
+    /// Whether the service is running.
     pub(super) running: bool,
-    /// The name that the system knows it under.
+    /// Name of the unit.
     pub(super) unit: String,
-    /// What it is doing, in the word of `systemctl is-active`.
+    /// Running state, as `systemctl is-active` reports it.
     pub(super) active_state: String,
-    /// Whether it starts at boot, in the word of `systemctl is-enabled`; `not-found` for a unit that runs without a file.
+    /// Start at boot, as `systemctl is-enabled` reports it; `not-found` for a unit without a unit file.
     pub(super) unit_file_state: String,
 }
 
 impl ServiceState {
-    /// Returns what a unit is in the terms of the type.
+    /// Returns the state of a unit in the terms of the type.
     pub(super) fn of(want: &Properties, unit: &Unit) -> Result<Self, ServiceError> {
         let activity = unit.activity()?;
         let enablement = Enablement::from_word(&unit.boot)?;

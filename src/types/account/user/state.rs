@@ -1,4 +1,4 @@
-//! What is observed of a user.
+//! Observed state of a user.
 
 use std::path::Path;
 
@@ -18,68 +18,68 @@ use crate::{
     vocabulary::Account,
 };
 
-/// What is known about a user.
+/// Attributes of a user.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UserState {
-    /// What is known about the user.
+    /// Attributes of the user.
     pub(super) metadata: Metadata,
-    /// What stands in the place of the password; nothing where it cannot be read.
+    /// Password field; `None` if it cannot be read.
     #[serde(skip)]
     pub(super) password: Option<String>,
     #[serde(skip)]
     pub(super) expires: Option<Expiry>,
-    /// The keys that are there.
+    /// Existing SSH keys.
     #[serde(skip)]
     pub(super) keys: Option<Found>,
-    /// Whether `/etc/shadow` has no line for it, although `/etc/passwd` says so.
+    /// Whether `/etc/shadow` has no entry for the user although `/etc/passwd` refers to it.
     #[serde(skip)]
     pub(super) lacks_shadow: bool,
-    /// Whether no group has the number of its first one, and none its name.
+    /// Whether the primary group does not exist, neither by GID nor by the name of the user.
     #[serde(skip)]
     pub(super) lacks_group: bool,
-    /// The number of the group that was asked for.
+    /// GID of the requested primary group.
     #[serde(skip)]
     pub(super) wanted_gid: Option<u32>,
-    /// What is in the way of making the user as wanted.
+    /// Reason why the desired state cannot be reached.
     #[serde(skip)]
     pub(super) obstacle: Option<Error>,
     #[serde(skip)]
     pub(super) home_exists: bool,
 }
 
-/// What is known about the user.
+/// Attributes of the user.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Metadata {
-    /// The user's name.
+    /// Name of the user.
     pub(super) name: String,
-    /// The provider that looked.
+    /// Provider that inspected the user.
     pub(super) provider: String,
-    /// Whether this machine keeps the user itself.
+    /// Whether the user is in the local account files.
     pub(super) local: bool,
-    /// Its number; left out, as all below, when there is no such user.
+    /// UID. This and the following attributes are omitted if the user does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) uid: Option<u32>,
-    /// The number of its first group.
+    /// GID of the primary group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) gid: Option<u32>,
-    /// The name of its first group.
+    /// Name of the primary group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) group: Option<String>,
-    /// The other groups that it is in.
+    /// Supplementary groups.
     pub(super) groups: Vec<String>,
-    /// Its home directory.
+    /// Home directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) home: Option<String>,
-    /// The program that is started when it logs in.
+    /// Login shell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) shell: Option<String>,
-    /// Its full name or purpose.
+    /// Full name or purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) comment: Option<String>,
-    /// Whether its password is locked; left out where that cannot be read.
+    /// Whether the password is locked; omitted if it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) locked: Option<bool>,
-    /// The day from which on it cannot be used, or `never`; left out where that cannot be read.
+    /// Day from which the account is expired, or `never`; omitted if it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) expires: Option<String>,
 }
@@ -91,7 +91,7 @@ impl State for UserState {
     }
 }
 
-/// Looks at a user, and at what is in the way of making it as wanted.
+/// Inspects a user, and finds reasons why the desired state cannot be reached.
 pub(super) fn inspect(want: &Properties, on: &Shadow, cx: &Context) -> Result<UserState, Error> {
     let database = on.database(cx)?;
     let name = want.name.as_str();
@@ -129,7 +129,7 @@ pub(super) fn inspect(want: &Properties, on: &Shadow, cx: &Context) -> Result<Us
     })
 }
 
-/// Returns what the account files, or the name service, say of a user.
+/// Returns the attributes of a user from the account files or the name service.
 fn known(want: &Properties, database: &Database, cx: &Context) -> Metadata {
     let name = want.name.as_str();
     let groups = database.groups_of(name);
@@ -161,7 +161,7 @@ fn known(want: &Properties, database: &Database, cx: &Context) -> Metadata {
     }
 }
 
-/// Returns what is in the way, as far as it can be known before anything is done.
+/// Returns the reason why the desired state cannot be reached, as far as it can be known before any change.
 fn obstacle(want: &Properties, have: &Metadata, database: &Database, cx: &Context) -> Option<Error> {
     if want.ensure == Ensure::Absent {
         let uid = have.uid?;
@@ -188,7 +188,7 @@ fn obstacle(want: &Properties, have: &Metadata, database: &Database, cx: &Contex
     missing.map(|group| Error::unknown_account(AccountKind::Group, &group).on("groups"))
 }
 
-/// Returns what is where a home would be moved to.
+/// Returns an error if the new path of a home directory that has to be moved exists.
 fn in_the_new_place(want: &Properties, have: &Metadata) -> Option<Error> {
     let (new, old) = (want.home.as_ref()?.as_path(), Path::new(have.home.as_ref()?));
     let exists = |path: &Path| matches!(files::inspect(path), Ok(Some(_)));

@@ -1,4 +1,4 @@
-//! One step of an `edit`, as it is written and as it is carried out.
+//! One step of an `edit`: its options and its execution.
 
 use std::path::Path;
 
@@ -22,60 +22,62 @@ use crate::vocabulary::{Pattern, ScalarText};
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub(crate) struct Step {
-    /// A whole line.
+    /// A complete line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     line: Option<ScalarText>,
-    /// Lines that stand between two marker lines.
+    /// Lines between two marker lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     block: Option<ScalarText>,
-    /// A regular expression; every match is replaced by `with`.
+    /// Regular expression. ccm replaces every match by `with`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replace: Option<ScalarText>,
-    /// A key in a section of an INI file.
+    /// Key in a section of an INI file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ini: Option<Ini>,
-    /// A key and its value on one line.
+    /// Key and value on one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     keyvalue: Option<KeyValue>,
-    /// A merge patch for a JSON file (RFC 7396): maps merge, null removes a key, anything else replaces.
+    /// Merge patch for a JSON file (RFC 7396): maps merge, null removes a key, and other values replace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     json: Option<serde_json::Map<String, Value>>,
-    /// A dotted key of a TOML file.
+    /// Dotted key of a TOML file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     toml: Option<Toml>,
-    /// With `line`: the last line that matches this is replaced. With `ensure: absent`, all that match are removed.
+    /// With `line`: regular expression. ccm replaces the last line that matches. With `ensure: absent`, ccm removes all
+    /// lines that match.
     #[serde(rename = "match", default, skip_serializing_if = "Option::is_none")]
     matching: Option<ScalarText>,
-    /// With `line`, `block` and `keyvalue`: what is new goes behind the last line that matches this, not to the end.
+    /// With `line`, `block` and `keyvalue`: regular expression. New lines go after the last line that matches, instead
+    /// of to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<ScalarText>,
-    /// With `line`, `block` and `keyvalue`: what is new goes before the first line that matches this.
+    /// With `line`, `block` and `keyvalue`: regular expression. New lines go before the first line that matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     before: Option<ScalarText>,
-    /// `absent` removes what the step names.
+    /// If `absent`, ccm removes the text that the step names.
     #[serde(default, skip_serializing_if = "Presence::is_present")]
     ensure: Presence,
-    /// With `block`: tells it from other blocks in the file.
+    /// With `block`: label that distinguishes the block from other blocks in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     marker: Option<ScalarText>,
-    /// With `block`: how a comment begins, and ends where it has to, as in `<!-- -->`; known from the ending of the
-    /// file's name, else `#`.
+    /// With `block`: start of a comment, and its end if it needs one, as in `<!-- -->`. Default: derived from the
+    /// ending of the file name, else `#`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     comment: Option<ScalarText>,
-    /// With `replace`: the text in place of each match; `$1` stands for a group of the pattern.
+    /// With `replace`: text for each match; `$1` is a group of the expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     with: Option<ScalarText>,
 }
 
-/// Whether what a step names is to be there.
+/// Whether the text that a step names is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 enum Presence {
-    /// It is to be there.
+    /// The text is wanted.
     #[default]
     Present,
-    /// It is not to be there.
+    /// The text is removed.
     Absent,
 }
 
@@ -86,38 +88,38 @@ impl Presence {
     }
 }
 
-/// A key in a section of an INI file.
+/// Key in a section of an INI file.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 struct Ini {
-    /// The section; without one, the lines before the first section.
+    /// Name of the section. Without it, the key is in the lines before the first section.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     section: Option<ScalarText>,
-    /// The key.
+    /// Name of the key.
     key: ScalarText,
-    /// Its value.
+    /// Value of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<ScalarText>,
-    /// `absent` removes the key.
+    /// If `absent`, ccm removes the key.
     #[serde(default, skip_serializing_if = "Presence::is_present")]
     ensure: Presence,
 }
 
-/// A key and its value on one line.
+/// Key and value on one line.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 struct KeyValue {
-    /// The key.
+    /// Name of the key.
     key: ScalarText,
-    /// Its value.
+    /// Value of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<ScalarText>,
-    /// What stands between them; blanks around it do not matter to lines that are there.
+    /// Separator between key and value. Spaces around it in existing lines do not matter.
     #[serde(default = "equals_sign")]
     separator: String,
-    /// `absent` removes the key.
+    /// If `absent`, ccm removes the key.
     #[serde(default, skip_serializing_if = "Presence::is_present")]
     ensure: Presence,
 }
@@ -126,22 +128,22 @@ fn equals_sign() -> String {
     "=".to_owned()
 }
 
-/// A dotted key of a TOML file.
+/// Dotted key of a TOML file.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 struct Toml {
-    /// The key, with dots between the tables that lead to it.
+    /// Name of the key, with dots between the tables that contain it.
     key: String,
-    /// Its value.
+    /// Value of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// `absent` removes the key.
+    /// If `absent`, ccm removes the key.
     #[serde(default, skip_serializing_if = "Presence::is_present")]
     ensure: Presence,
 }
 
-/// What a step does.
+/// Action of a step.
 pub(super) enum Operation<'s> {
     Line { line: &'s str, matching: Option<Pattern>, spot: Spot },
     NoLine { line: &'s str, matching: Option<Pattern> },
@@ -153,7 +155,7 @@ pub(super) enum Operation<'s> {
     Toml { keys: Vec<Key>, value: Option<&'s Value> },
 }
 
-/// Where something new goes.
+/// Position for new lines.
 pub(super) struct Spot {
     after: Option<Pattern>,
     before: Option<Pattern>,
@@ -179,7 +181,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns the text that the step makes of another.
+    /// Applies the step to a text and returns the result.
     pub(super) fn apply(&self, text: &str, path: &Path) -> Result<String, Reason> {
         match self {
             Self::Line { line, matching, spot } => {
@@ -207,7 +209,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Returns why the step is refused when it would change its own result.
+    /// Returns why ccm rejects a step that would change its own result.
     pub(super) fn unstable(&self) -> Reason {
         match self {
             Self::Replace(replacement) => Reason::Restless { pattern: replacement.pattern() },
@@ -216,7 +218,7 @@ impl Operation<'_> {
     }
 }
 
-/// The options of a step, with the steps that have them.
+/// Options and the steps that accept them.
 const OPTIONS: &[(&str, &[&str])] = &[
     ("match", &["line"]),
     ("after", &["line", "block", "keyvalue"]),
@@ -228,7 +230,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
 ];
 
 impl Step {
-    /// Returns what the step does, or what is wrong with how it is written.
+    /// Returns the action of the step, or the error in its options.
     pub(super) fn operation(&self) -> Result<Operation<'_>, String> {
         let name = self.name()?;
         self.check_options(name)?;
@@ -283,7 +285,7 @@ impl Step {
         Ok(Operation::Json(self.json.clone().unwrap_or_default().into()))
     }
 
-    /// Returns the one key that says what the step is.
+    /// Returns the one key that names the step.
     fn name(&self) -> Result<&'static str, String> {
         let given = [
             ("line", self.line.is_some()),
@@ -305,7 +307,7 @@ impl Step {
         }
     }
 
-    /// Refuses options that mean nothing to the step.
+    /// Rejects options that the step does not have.
     fn check_options(&self, name: &str) -> Result<(), String> {
         let given = [
             self.matching.is_some(),
