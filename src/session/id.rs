@@ -1,4 +1,4 @@
-//! Ids that are unique and sort by the second that they were given in (KSUID).
+//! Unique ids that sort by the second of their creation (KSUID).
 
 use jiff::Timestamp;
 
@@ -7,8 +7,8 @@ const EPOCH: i64 = 1_400_000_000;
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH: usize = 27;
 
-/// A source of ids: four bytes of time and sixteen that start by chance and count up, written in base 62. So the ids that
-/// one source gives in one second sort in the order they were given out.
+/// Generator of ids: four bytes of time and sixteen bytes that begin with a random number and count up, in base 62. The
+/// ids that one generator creates within a second therefore sort in the order of their creation.
 pub(super) struct Ids {
     next: u128,
 }
@@ -16,13 +16,13 @@ pub(super) struct Ids {
 impl Ids {
     pub(super) fn new() -> Self {
         let mut bytes = [0; 16];
-        // The kernel's generator does not fail for sixteen bytes once the machine has booted.
+        // After boot, the kernel's generator does not fail for sixteen bytes.
         let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-        // Without the highest bit there is room to count up.
+        // Clearing the highest bit leaves room to count up.
         Self { next: u128::from_be_bytes(bytes) >> 1 }
     }
 
-    /// A new id.
+    /// Creates an id.
     pub(super) fn give(&mut self, now: Timestamp) -> String {
         let mut bytes = [0; 20];
         let seconds = u32::try_from(now.as_second() - EPOCH).unwrap_or_default();
@@ -33,7 +33,7 @@ impl Ids {
     }
 }
 
-/// Base 62 by repeated division of the whole number.
+/// Encodes in base 62 by repeated division of the whole number.
 fn encode(bytes: [u8; 20]) -> String {
     let mut words: [u32; 5] = std::array::from_fn(|at| {
         u32::from_be_bytes([bytes[at * 4], bytes[at * 4 + 1], bytes[at * 4 + 2], bytes[at * 4 + 3]])

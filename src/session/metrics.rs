@@ -1,4 +1,4 @@
-//! What came of health checks, as Prometheus reads it.
+//! Metrics of health checks for Prometheus.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ const PERFDATA: Metric = metric(
     &["type", "name", "check", "label", "uom"],
 );
 
-/// Everything that is counted of health checks.
+/// All metrics of health checks.
 pub(crate) const CHECK_METRICS: [&Metric; 6] =
     [&DURATION, &STATUS_COUNT, &STATUS, &TRIES, &LAST_RUN, &PERFDATA];
 
@@ -63,7 +63,7 @@ pub(crate) fn metrics(events: &[Event]) -> String {
     metrics.text()
 }
 
-/// Counts what came of the checks of a resource, which is called `name`.
+/// Counts the results of the checks of the resource called `name`.
 pub(crate) fn count_checks(metrics: &Metrics, event: &Event, name: &str) {
     let at = event.timestamp.parse::<Timestamp>().map_or(0.0, |at| at.as_duration().as_secs_f64());
     for result in &event.health_check {

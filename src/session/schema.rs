@@ -1,4 +1,4 @@
-//! The schemas of what a session records.
+//! JSON Schemas of events and summaries.
 
 use schemars::Schema;
 use serde_json::{Value, json};

@@ -1,8 +1,9 @@
-//! A session that outlives the process: a folder with one append-only file of events.
+//! Sessions that outlive the process: a directory with one append-only file of events.
 //!
-//! Several commands of a script may write at once, and any of them may be killed. Each event is one line, appended whole
-//! under a lock; a line that was torn by a kill is passed over by readers and fenced off by the next writer. The folder is
-//! held by its descriptor, and refused where others control it or the way to it: nothing that is recorded can be led elsewhere.
+//! Several commands of a script can write at the same time, and each can be killed. An event is one line, appended
+//! under a lock. Readers skip a line that was torn by a kill, and the next writer separates it from its own line. The
+//! store holds the directory by its descriptor, and rejects it if other users control it or a parent, so that records
+//! cannot be redirected.
 
 use std::{
     ffi::OsString,
@@ -22,35 +23,35 @@ use crate::host::files::{self, Entry, FileError, FileKind, PrivateFolder, Proble
 const EVENTS: &str = "events.jsonl";
 const MARK: &str = "session.json";
 const PROTOCOL: &str = "io.choria.ccm.v1.session";
-/// How the names of folders begin that are made for sessions.
+/// Prefix of the names of session directories.
 const PREFIX: &str = "ccm-session-";
 
-/// A folder that holds a session.
+/// Directory of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
-    /// As it was given; for messages.
+    /// Path of the directory as it was given, for messages.
     folder: PathBuf,
-    /// The folder itself, wherever it is now.
+    /// Descriptor of the directory.
     held: Rc<PrivateFolder>,
 }
 
-/// Says that a folder was made to hold a session, and when.
+/// Marker file of a session directory, with the time of its creation.
 #[derive(Serialize, Deserialize)]
 struct Mark {
     protocol: String,
-    /// RFC 3339, UTC.
+    /// Time of creation: RFC 3339, UTC.
     started: String,
 }
 
-/// Everything that was recorded in a store.
+/// All records of a store.
 pub(crate) struct Recorded {
     pub(crate) started: Timestamp,
     pub(crate) events: Vec<Event>,
-    /// Lines that a killed command left unfinished.
+    /// Number of incomplete lines of killed commands.
     pub(crate) torn: usize,
 }
 
-/// Why a store cannot be used.
+/// Reason why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
     #[error("{} is not a session: make one with `ccm session new`", .0.display())]
@@ -89,7 +90,7 @@ pub(crate) enum StoreError {
 }
 
 impl Store {
-    /// Makes a store in a new folder, or in one that is empty.
+    /// Creates a store in a new or empty directory.
     pub(crate) fn create(folder: &Path) -> Result<Self, StoreError> {
         let folder = absolute(folder);
         let made = match PrivateFolder::make_new(&folder) {
@@ -110,14 +111,14 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes a store in a folder of its own below another one.
+    /// Creates a store in a new directory below another one.
     pub(crate) fn create_below(parent: &Path) -> Result<Self, StoreError> {
         Self::create(&parent.join(format!("{PREFIX}{}", Ids::new().give(Timestamp::now()))))
     }
 
-    /// Opens a store that exists. An empty folder of the user's own that is closed to others becomes one.
+    /// Opens an existing store. An empty private directory of the user becomes a store.
     pub(crate) fn open(folder: &Path) -> Result<Self, StoreError> {
-        // Without a slash behind it, which would lead through a link.
+        // A trailing slash would follow a link.
         let folder: PathBuf = absolute(folder).components().collect();
         let Some(found) = find(&folder)? else { return Err(StoreError::NotASession(folder)) };
         let store = Self::at(&folder, found);
@@ -146,19 +147,19 @@ impl Store {
         Self { folder: folder.to_owned(), held: Rc::new(held) }
     }
 
-    /// Says that the folder holds a session, unless another command was faster.
+    /// Creates the marker file, unless another command was faster.
     fn mark(&self) -> Result<(), StoreError> {
         let mark = Mark { protocol: PROTOCOL.to_owned(), started: Timestamp::now().to_string() };
         let text = serde_json::to_vec(&mark).map_err(|error| self.broken(error.into()))?;
         self.held.put_new(MARK, &text).map(drop).map_err(|error| self.failed(error))
     }
 
-    /// Returns the path that the store was made or opened by.
+    /// Returns the path by which the store was created or opened.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Adds an event.
+    /// Appends an event.
     pub(super) fn append(&self, event: &Event) -> Result<(), StoreError> {
         let mut file = self.held.make_to_append(EVENTS).map_err(|error| self.failed(error))?;
         let mut write = || {
@@ -173,7 +174,7 @@ impl Store {
         write().map_err(|error| self.broken(error))
     }
 
-    /// Reads everything that was recorded.
+    /// Reads all records.
     pub(crate) fn read(&self) -> Result<Recorded, StoreError> {
         let mark = self.text(MARK)?;
         let started = serde_json::from_slice::<Mark>(&mark).ok().and_then(|mark| mark.started.parse().ok());
@@ -188,18 +189,18 @@ impl Store {
         Ok(recorded)
     }
 
-    /// Reads a file of the store; one that is not there is empty.
+    /// Reads a file of the store; empty if the file does not exist.
     fn text(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         let Some(mut file) = self.held.open_file(name).map_err(|error| self.failed(error))? else {
             return Ok(Vec::new());
         };
         let mut bytes = Vec::new();
-        // The lock keeps out the half of a line that somebody is appending.
+        // The lock excludes partly written lines.
         let read = file.lock_shared().and_then(|()| file.read_to_end(&mut bytes));
         read.map(|_| bytes).map_err(|error| self.broken(error))
     }
 
-    /// Removes the store and nothing else: a folder in which somebody put something of his own stays.
+    /// Removes the store and nothing else: a directory with other files stays.
     pub(crate) fn remove(self) -> Result<(), StoreError> {
         let found = files::inspect(&self.folder).map_err(|error| self.failed(error))?;
         if found.is_some_and(|found| matches!(found.kind, FileKind::Symlink { .. })) {
@@ -213,8 +214,8 @@ impl Store {
         removed.and_then(|()| self.held.remove_self()).map_err(|error| self.failed(error))
     }
 
-    /// Removes what scripts that did not come to their end left below a folder: stores of this user that nobody has written
-    /// to since `before` (seconds since 1970). What cannot be removed stays.
+    /// Removes abandoned stores of this user below a directory that were last written before `before` (seconds since
+    /// 1970). Ignores errors.
     pub(crate) fn sweep_below(parent: &Path, before: i64) {
         let parent = absolute(parent);
         for name in files::names(&parent).unwrap_or_default() {
@@ -224,7 +225,7 @@ impl Store {
         }
     }
 
-    /// Returns when a store was last written to, in seconds since 1970; `None` if there is none, or not one to be used.
+    /// Returns when a store was last written, in seconds since 1970; `None` if there is no usable store.
     pub(crate) fn last_touched(folder: &Path) -> Option<i64> {
         Self::at(folder, find(folder).ok().flatten()?).touched()
     }
@@ -237,7 +238,7 @@ impl Store {
     fn find_abandoned(folder: &Path, before: i64) -> Option<Self> {
         let held = find(folder).ok().flatten().filter(|held| held.entry().uid == geteuid().as_raw())?;
         let store = Self::at(folder, held);
-        // What has neither file was never a session, or is just becoming one.
+        // A directory with neither file was never a session, or is being created.
         (store.touched()? < before).then_some(store)
     }
 
@@ -251,7 +252,7 @@ impl Store {
 }
 
 impl StoreError {
-    /// Says what a problem with a file means for the session in a folder.
+    /// Returns the error of the session for an error of a file.
     fn of(folder: &Path, error: FileError) -> Self {
         let path = folder.to_owned();
         match error.problem {
@@ -265,7 +266,7 @@ impl StoreError {
     }
 }
 
-/// Opens the folder that a session may be in; `None` if there is no folder.
+/// Opens the directory of a session; `None` if it does not exist.
 fn find(folder: &Path) -> Result<Option<PrivateFolder>, StoreError> {
     match PrivateFolder::open(folder) {
         Err(FileError { problem: Problem::NotADirectory { .. } | Problem::DanglingLink { .. }, .. }) => {
@@ -279,7 +280,7 @@ fn absolute(folder: &Path) -> PathBuf {
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// Whether the last line has no end.
+/// Returns whether the last line is incomplete.
 fn ends_torn(file: &mut File) -> io::Result<bool> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(false);

@@ -1,8 +1,8 @@
-//! Files that hold the checksums of others.
+//! Checksum files.
 
 use crate::vocabulary::Checksum;
 
-/// Finds the checksum of a file in a list as `sha256sum`, `shasum` or BSD's `sha256` write it, or one that stands alone.
+/// Finds the checksum of a file in the output of `sha256sum`, `shasum` or BSD's `sha256`, or a single checksum.
 pub(super) fn find(text: &str, names: &[&str]) -> Option<Checksum> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let listed = names.iter().find_map(|name| lines().find_map(|line| of_line(line, name)));
@@ -19,14 +19,14 @@ fn of_line(line: &str, name: &str) -> Option<Checksum> {
         let (_, listed) = before.split_once(" (")?;
         return is_name(listed, name).then(|| Checksum::from_digits(digits.trim())).flatten();
     }
-    // `DIGITS  NAME`, with a star before the name of a file read as binary
+    // `DIGITS  NAME`, with an asterisk before the name of a file read in binary mode
     let (digits, listed) = line.split_once(char::is_whitespace)?;
     let listed = listed.trim_start();
     let listed = listed.strip_prefix('*').unwrap_or(listed);
     is_name(listed, name).then(|| Checksum::from_digits(digits)).flatten()
 }
 
-/// Returns whether a list means this file; lists may name files by a path.
+/// Returns whether a listed name, which can be a path, denotes this file.
 fn is_name(listed: &str, name: &str) -> bool {
     listed.rsplit('/').next() == Some(name)
 }

@@ -1,4 +1,4 @@
-//! Tells whether what `creates` names will be there once an unpacked tree is put in place.
+//! Predicts whether the path in `creates` will exist after an extraction.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::host::{
     unpack::What,
 };
 
-/// As many links are followed as the kernel follows.
+/// Maximum number of links to follow, as in the kernel.
 const MOST_LINKS: usize = 40;
 
 /// Whether a path will exist.
@@ -15,18 +15,18 @@ const MOST_LINKS: usize = 40;
 pub(super) enum Creation {
     Certain,
     Impossible,
-    /// A link leads out of the target.
+    /// A link points out of the target directory.
     Unknown,
 }
 
-/// What is at a path of the target, after the tree is put in place.
+/// Entry at a path of the target directory after the extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
     Link(PathBuf),
     /// A file or directory.
     Other,
-    /// It cannot be looked at.
+    /// The path cannot be inspected.
     Unknown,
 }
 
@@ -40,7 +40,7 @@ impl From<&What> for Found {
 }
 
 impl Found {
-    /// Looks at a path with `lstat`.
+    /// Inspects a path with `lstat`.
     pub(super) fn on_disk(path: &Path) -> Self {
         match files::inspect(path).map(|entry| entry.map(|entry| entry.kind)) {
             Ok(None) => Self::Nothing,
@@ -51,7 +51,7 @@ impl Found {
     }
 }
 
-/// Follows a path of the target component by component and returns whether something will be at its end.
+/// Follows a path in the target directory component by component, and returns whether its last component will exist.
 pub(super) fn predict(path: &Path, target: &Path, look: &dyn Fn(&Path) -> Found) -> Creation {
     let mut at = PathBuf::new();
     let mut ahead: Vec<PathBuf> = vec![path.to_owned()];
@@ -68,7 +68,7 @@ pub(super) fn predict(path: &Path, target: &Path, look: &dyn Fn(&Path) -> Found)
         }
         match look(&at) {
             Found::Other => {}
-            // The last component of `creates` may itself be a link, which is there wherever it leads.
+            // The last component of `creates` can be a link, which exists wherever it points.
             Found::Link(_) if ahead.iter().all(|rest| rest.as_os_str().is_empty()) => {
                 return Creation::Certain;
             }

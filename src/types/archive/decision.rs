@@ -1,4 +1,4 @@
-//! What has to happen to an archive: the decision table, without looking at anything.
+//! Decision table of archives: a pure function of the properties and the state.
 
 use super::{
     Action, Ensure, Properties, Step,
@@ -11,7 +11,7 @@ use crate::{
     types::ownership::Ownership,
 };
 
-/// Returns the steps that bring what was found to what is wanted.
+/// Returns the steps from the observed to the desired state.
 pub(super) fn compare(want: &Properties, have: &ArchiveState) -> Result<Option<Change<Action>>, Error> {
     let mut plan = Plan::default();
     match &have.entry {
@@ -76,7 +76,7 @@ impl Plan {
                 }));
                 self.step(Step::Download);
             }
-            // Nothing tells whether what others could have written is the archive.
+            // Without a checksum, a file that other users can have written is not trusted.
             Match::Unknown if !attributes.is_empty() || extracts && is_exposed => self.step(Step::Download),
             Match::Equal if !attributes.is_empty() => {
                 self.step(if is_exposed { Step::TakeOver } else { Step::SetAttributes });
@@ -94,10 +94,10 @@ impl Plan {
     }
 }
 
-/// How the file at the path compares with the archive that is wanted.
+/// Comparison of the file at the path with the desired archive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Match {
-    /// Nothing says what the archive has to be.
+    /// No checksum is known.
     Unknown,
     Equal,
     Different,
@@ -111,7 +111,7 @@ fn wanted_archive(want: &Properties, have: &ArchiveState) -> Match {
         (Some(checksum), _) if have.checksums.contains(checksum) => Match::Equal,
         (Some(_), _) => Match::Different,
         (None, None) => Match::Unknown,
-        // Without asking the network, what the checksum was last time is all that is known.
+        // Without network access, the recorded checksum is the only known one.
         (None, Some(_)) => {
             let fetched = have.fetched.as_ref().filter(|fetched| fetched.origin == want.origin());
             let is_same = |checksum| fetched.is_some_and(|fetched| fetched.is(checksum));
@@ -120,7 +120,7 @@ fn wanted_archive(want: &Properties, have: &ArchiveState) -> Match {
     }
 }
 
-/// Returns why the archive has to be unpacked although what it creates is there.
+/// Returns the reason to extract the archive again although the path in `creates` exists.
 pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) -> Option<Difference> {
     let ExtractionRecord { fetched, progress, .. } = have.extraction.as_ref()?;
     if *progress == Progress::Unfinished {
@@ -135,7 +135,7 @@ pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) ->
         return Some(Difference::between("verify", format!("{path}{more} changed"), "as extracted"));
     }
     let shown = || fetched.checksums.first().map(ToString::to_string).unwrap_or_default();
-    // The archive may still be there to tell that another kind of checksum is of the same file.
+    // The archive might still exist and show that a checksum of another algorithm belongs to the same file.
     let is_same_file =
         |wanted| have.checksums.contains(wanted) && have.checksums.iter().any(|sum| fetched.is(sum));
     match (&want.checksum, &want.checksum_url) {
@@ -151,14 +151,14 @@ pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) ->
     }
 }
 
-/// Returns whether the file at the path was unpacked into the target, as far as is remembered.
+/// Returns whether the recorded extraction is that of the file at the path.
 fn is_extracted(have: &ArchiveState) -> bool {
     have.extraction.as_ref().is_some_and(|ExtractionRecord { fetched, progress, .. }| {
         *progress == Progress::Complete && have.checksums.first().is_some_and(|checksum| fetched.is(checksum))
     })
 }
 
-/// Owner, group and mode of the archive file that differ, in this order.
+/// Returns the differences in owner, group and mode of the archive file, in this order.
 fn attribute_differences(want: &Properties, have: &ArchiveState) -> Vec<Difference> {
     let (Some(target), Some(entry), true) = (&have.target, &have.entry, have.metadata.archive_exists) else {
         return Vec::new();
@@ -185,7 +185,7 @@ mod tests {
     const URL: &str = "https://example.net/app.tgz";
     const SUMS: &str = "https://example.net/SUMS";
 
-    /// What a user asks for of an archive from an address, besides where it is and where it goes.
+    /// Returns the properties of an archive from a URL, except paths.
     fn want(url: &str, more: &str) -> Properties {
         let yaml = format!("name: /srv/app.tgz\nurl: {url}\nextract_parent: /srv/app\n{more}");
         let source = Source::read("test", yaml.into_bytes()).unwrap();
@@ -196,7 +196,8 @@ mod tests {
         digit.repeat(64).parse().unwrap()
     }
 
-    /// The archive with this checksum is at its path, and one with that checksum, got as `was` says, is unpacked.
+    /// Returns the state with an archive of one checksum at its path, and another one, downloaded with the properties
+    /// `was`, extracted.
     fn state(at_path: &str, unpacked: &str, was: &Properties) -> ArchiveState {
         let record = json!({
             "archive": "/srv/app.tgz",
@@ -242,7 +243,7 @@ mod tests {
             (with(OTHER, SUMS), Some("url")),
             (with(URL, OTHER), Some("checksum_url")),
             (with(OTHER, OTHER), Some("checksum_url")),
-            // Nothing was known of where its checksum is.
+            // There was no record of the URL of its checksum.
             (want(URL, ""), None),
         ] {
             let found = reason_to_extract_again(&with(URL, SUMS), &state("a", "a", &was));

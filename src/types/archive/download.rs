@@ -1,4 +1,4 @@
-//! What an archive asks of a server.
+//! Requests of an archive.
 
 use super::{Properties, checksums, error::ArchiveError};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     vocabulary::{AbsolutePath, Checksum, Login, Secret},
 };
 
-/// A list of checksums is not longer than this.
+/// Maximum size of a checksum file.
 const LONGEST_LIST: u64 = 4 << 20;
 
 /// Returns the request for the archive.
@@ -34,7 +34,7 @@ pub(super) fn order<'a, 'c>(
     })
 }
 
-/// Returns what the download has to hash to.
+/// Returns the expected checksum of the download.
 pub(super) fn checksum(want: &Properties, order: &DownloadRequest) -> Result<Option<Checksum>, Error> {
     let Some(url) = &want.checksum_url else { return Ok(want.checksum.clone()) };
     let mut request = Request { url, ..order.request(None) };

@@ -1,4 +1,4 @@
-//! What can go wrong with an archive, and what the user is told about it.
+//! Errors of archives and their messages.
 
 use std::{io, path::PathBuf};
 
@@ -9,7 +9,7 @@ use crate::{
     vocabulary::{AbsolutePath, Url},
 };
 
-/// What can go wrong with an archive.
+/// Reason why an archive failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
     #[error("\"{name}\" does not end like an archive")]
@@ -45,7 +45,7 @@ pub(super) enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// Returns the property to blame.
+    /// Returns the property that the error belongs to.
     fn property(&self) -> Option<&'static str> {
         match self {
             Self::Needs { property, .. } | Self::Zero { property } => Some(property),
@@ -62,7 +62,7 @@ impl ArchiveError {
         }
     }
 
-    /// Returns what the user could do about it.
+    /// Returns advice.
     fn help(&self) -> Option<String> {
         let text = match self {
             Self::UnknownEnding { .. } | Self::UnknownUrlEnding { .. } => {
@@ -86,7 +86,7 @@ impl ArchiveError {
         Some(text.to_owned())
     }
 
-    /// Returns whether another attempt could go better.
+    /// Returns whether another attempt could succeed.
     fn retry(&self) -> Retry {
         let is_passing = !matches!(
             self,

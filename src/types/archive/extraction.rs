@@ -1,4 +1,4 @@
-//! Unpacking an archive and putting its files in place.
+//! Extracts an archive and publishes its files.
 
 use std::{
     collections::BTreeMap,
@@ -26,34 +26,34 @@ use crate::{
     vocabulary::AbsolutePath,
 };
 
-/// An archive that is unpacked and checked, and not yet visible.
+/// An extracted and verified archive that is not yet visible.
 pub(super) struct Unpacked {
     staging: Staging,
     files: Vec<Extracted>,
 }
 
-/// An unpacked archive that nothing stands in the way of.
+/// An extracted archive without conflicts.
 pub(super) struct Ready {
     unpacked: Unpacked,
     obsolete: Obsolete,
 }
 
-/// What earlier versions unpacked and this one does not, or not as the same kind of thing. An interrupted upgrade leaves
-/// a path as one version or the other had it.
+/// Paths of earlier versions that are not in this version, or not as the same kind of file. After an interrupted
+/// upgrade, a path can be that of either version.
 type Obsolete = BTreeMap<PathBuf, Vec<What>>;
 
-/// Where and for whom an archive is unpacked.
+/// Target and owner of an extraction.
 pub(super) struct Extraction<'a, 'c> {
     unpacking: Unpacking<'a>,
     creates: Option<&'a AbsolutePath>,
-    /// What the target gets when it is made.
+    /// Owner and mode of the target directory, if ccm creates it.
     root: Attributes,
     rules: Rules,
     cx: &'a Context<'c>,
 }
 
 impl<'a, 'c> Extraction<'a, 'c> {
-    /// Prepares the extraction of an archive; `None` when it is only kept.
+    /// Prepares the extraction of an archive; `None` if it is not extracted.
     pub(super) fn new(want: &'a Properties, archive: Attributes, cx: &'a Context<'c>) -> Option<Self> {
         let unpacking = want.unpacking()?;
         let rules = Rules {
@@ -68,7 +68,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         Some(Self { unpacking, creates: want.creates.as_ref(), root, rules, cx })
     }
 
-    /// Unpacks a tar archive while it arrives.
+    /// Extracts a tar archive while it is downloaded.
     pub(super) fn of_stream(
         &self,
         archive: &mut dyn Read,
@@ -80,7 +80,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         Ok(Unpacked { staging, files })
     }
 
-    /// Unpacks an archive that is there.
+    /// Extracts an archive file.
     pub(super) fn of_file(&self, archive: &File, kind: ArchiveFormat) -> Result<Unpacked, UnpackError> {
         let mut staging = self.stage()?;
         let files = unpack::unpack_file(archive, kind, &mut staging, &self.rules, &mut || stop(self.cx))?;
@@ -97,7 +97,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         Ok(Staging::new(self.unpacking.target, self.root)?)
     }
 
-    /// Returns the refusal of an archive as the user sees it.
+    /// Returns the error for a rejected archive.
     pub(super) fn refusal(&self, error: UnpackError) -> Error {
         if let Err(stopped) = self.cx.tick() {
             return stopped;
@@ -108,7 +108,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         }
     }
 
-    /// Finds out what would keep the files from being put in place, before anything is touched.
+    /// Finds conflicts before anything is changed.
     pub(super) fn survey(&self, unpacked: Unpacked) -> Result<Ready, Error> {
         let obsolete = self.obsolete(&unpacked.files);
         self.expect_creation(&unpacked.files, &obsolete)?;
@@ -117,7 +117,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         Ok(Ready { unpacked, obsolete })
     }
 
-    /// Fails if what `creates` names would not be there after the files are put in place.
+    /// Fails if the path in `creates` would not exist after the extraction.
     fn expect_creation(&self, files: &[Extracted], obsolete: &Obsolete) -> Result<(), Error> {
         let Some(creates) = self.creates else { return Ok(()) };
         let Some(relative) = below(creates.as_path(), self.unpacking.target) else { return Ok(()) };
@@ -134,7 +134,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         }
     }
 
-    /// Puts the files in place and remembers them. From here on a kill leaves work for the next run, never a wrong state.
+    /// Publishes and records the files. If the program is killed from here on, the next run completes the work.
     pub(super) fn publish(&self, ready: Ready, fetched: Fetched) -> Result<(), Error> {
         let Ready { unpacked: Unpacked { staging, files }, obsolete } = ready;
         let state = &self.cx.state.directory;
@@ -148,8 +148,8 @@ impl<'a, 'c> Extraction<'a, 'c> {
         Ok(())
     }
 
-    /// Returns whether what is at a path of the target may make room for something of another kind: it came from an
-    /// earlier version and nobody has changed it, nor put anything into it.
+    /// Returns whether an entry of another kind can be replaced: an earlier version extracted it, and it was not
+    /// modified or filled since.
     fn yields(&self, obsolete: &Obsolete, path: &Path) -> bool {
         let Some(versions) = obsolete.get(path) else { return false };
         let at = self.unpacking.target.join(path);
@@ -163,7 +163,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         })
     }
 
-    /// Returns what earlier versions unpacked here, apart from what is the same kind of thing again.
+    /// Returns the entries of earlier versions, except those of the same kind in this version.
     fn obsolete(&self, files: &[Extracted]) -> Obsolete {
         let earlier = self.cx.state.directory.extracted_before(self.unpacking).unwrap_or_else(|error| {
             self.cx.warn(format!("{error}; files that the archive no longer has are not known and stay"));
@@ -180,7 +180,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
         obsolete
     }
 
-    /// Removes what the new version no longer has, the deepest first: a directory goes when it has become empty.
+    /// Removes entries that the new version no longer has, the deepest first, and directories that became empty.
     fn remove_obsolete(&self, obsolete: &Obsolete, files: &[Extracted]) -> Result<(), Error> {
         for (relative, versions) in obsolete.iter().rev().filter(|(path, _)| find(files, path).is_none()) {
             self.cx.tick()?;
@@ -206,8 +206,8 @@ impl<'a, 'c> Extraction<'a, 'c> {
         Ok(())
     }
 
-    /// Returns whether a path of the target leads through nothing but directories. What a link leads to never came from
-    /// here.
+    /// Returns whether all parents of a path in the target are directories. Entries after a link were never extracted
+    /// by ccm.
     fn lies_in_directories(&self, relative: &Path) -> bool {
         let is_directory = |above: &Path| {
             let found = files::inspect(&self.unpacking.target.join(above));
@@ -217,7 +217,7 @@ impl<'a, 'c> Extraction<'a, 'c> {
     }
 }
 
-/// Returns what is at a path of an archive, whose files are in the order of their paths.
+/// Returns the entry at a path of an archive, whose entries are sorted by path.
 fn find<'f>(files: &'f [Extracted], path: &Path) -> Option<&'f Extracted> {
     files.binary_search_by(|file| file.path.as_path().cmp(path)).ok().map(|at| &files[at])
 }

@@ -1,4 +1,4 @@
-//! Reads an archive file and hashes the bytes that are handed on, so that what is used is what was hashed.
+//! Hashes an archive file while its bytes are used, so that the used bytes are the hashed bytes.
 
 use std::{
     fs::File,
@@ -14,28 +14,29 @@ use crate::{
     vocabulary::{Algorithm, Checksum},
 };
 
-/// A file on disk that is hashed while it is read.
+/// A file that is hashed while it is read.
 pub(super) struct HashedFile<'a, 'c> {
     file: &'a File,
     path: &'a Path,
     hashes: Hashes,
     cx: &'a Context<'c>,
-    /// Why reading ended before the end of the file.
+    /// Reason why reading stopped before the end of the file.
     failure: Option<Error>,
 }
 
 impl<'a, 'c> HashedFile<'a, 'c> {
-    /// Starts reading where the file's offset is.
+    /// Starts reading at the current offset of the file.
     pub(super) fn new(file: &'a File, wanted: Algorithm, path: &'a Path, cx: &'a Context<'c>) -> Self {
         Self { file, path, hashes: Hashes::new(wanted), cx, failure: None }
     }
 
-    /// Reads the rest of the file and returns the checksums of all of it.
+    /// Reads the rest of the file and returns the checksums of the whole file.
     pub(super) fn finish(self) -> Result<Vec<Checksum>, Error> {
         self.pour(|_| Ok(()))
     }
 
-    /// Writes the rest of the file to `copy`, which nobody else has open, and returns the checksums of all of it.
+    /// Copies the rest of the file to `copy`, which no other process has open, and returns the checksums of the whole
+    /// file.
     pub(super) fn copy_to(self, copy: &TempFile) -> Result<Vec<Checksum>, Error> {
         let mut to = copy.file();
         self.pour(|bytes| to.write_all(bytes).map_err(|error| local(copy.explain(&error))))

@@ -1,4 +1,4 @@
-//! The provider for servers that speak http or https.
+//! The provider for HTTP and HTTPS servers.
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,7 @@ use crate::{
     vocabulary::{AbsolutePath, Algorithm, Checksum, Mode},
 };
 
-/// Archives over http and https; what is left of broken downloads is kept until the run ends.
+/// Archives over HTTP and HTTPS. Keeps interrupted downloads until the end of the run.
 #[derive(Default)]
 pub(crate) struct Http {
     partial: Mutex<HashMap<PathBuf, Partial>>,
@@ -72,7 +72,7 @@ impl Http {
         Ok(())
     }
 
-    /// Puts the archive at its place; where it is also to be unpacked and can be on the way, gives that too.
+    /// Publishes the downloaded archive. If it is extracted while it is downloaded, returns the result as well.
     fn download(
         &self,
         want: &Properties,
@@ -103,7 +103,7 @@ impl Http {
                     return Err(error);
                 }
             };
-        // What stands in the way of its files is found out while the old archive is still there.
+        // Find conflicts while the old archive still exists.
         let ready = match (extraction, unpacked) {
             (Some((extraction, _)), Some(unpacked)) => Some(extraction.survey(unpacked)?),
             _ => None,
@@ -121,7 +121,7 @@ impl Http {
     }
 }
 
-/// Fetches the archive into its draft and checks it, unpacking it on the way where its kind allows that.
+/// Downloads and verifies the archive, and extracts it at the same time if its format allows that.
 fn fetch(
     order: &DownloadRequest,
     draft: &TempFile,
@@ -144,14 +144,14 @@ fn fetch(
         if let Err(error @ (UnpackError::Files(_) | UnpackError::CopyInterrupted)) = unpacked {
             return Err(refusal(error).into());
         }
-        // That the download is not what it should be says more than that it cannot be unpacked.
+        // A wrong download explains more than the extraction error that it causes.
         return Ok((verified(feed)?, Some(unpacked.map_err(refusal)?)));
     }
     let checksums = verified(feed)?;
     Ok((checksums, Some(extraction.of_file(draft.file(), *kind).map_err(refusal)?)))
 }
 
-/// Unpacks the archive, unless that was done on the way, and puts its files in place.
+/// Extracts the archive, unless that is already done, and publishes its files.
 fn extract(
     want: &Properties,
     have: &ArchiveState,
@@ -173,10 +173,10 @@ fn extract(
     Ok(())
 }
 
-/// Unpacks the archive that lies at its path, if its bytes are still those that were looked at.
+/// Extracts the archive at its path, if its content is still the inspected one.
 ///
-/// The bytes that are unpacked are the bytes that are hashed: a tar archive is hashed while it is unpacked, and a zip
-/// archive, in which the reader goes back and forth, is first copied to a file that nobody else has open.
+/// The extracted bytes are the hashed bytes: a tar archive is hashed while it is extracted. A zip archive, which is
+/// read with seeks, is first copied to a file that no other process has open.
 fn from_disk(
     want: &Properties,
     have: &ArchiveState,
@@ -206,7 +206,7 @@ fn from_disk(
     Ok((extraction.survey(unpacked)?, Fetched { origin: want.origin(), checksums }))
 }
 
-/// Opens the archive that lies at its path.
+/// Opens the archive at its path.
 fn open(want: &Properties) -> Result<File, Error> {
     let opened = files::open_regular(want.name.as_path()).map_err(local)?;
     opened.and_then(|(file, _)| file).ok_or_else(|| changed(want))
@@ -216,7 +216,7 @@ fn changed(want: &Properties) -> Error {
     ArchiveError::Changed { path: want.name.as_path().to_owned() }.into()
 }
 
-/// Puts a copy of the archive in its place, if its bytes are still those that were looked at.
+/// Replaces the archive by a copy, if its content is still the inspected one.
 fn take_over(want: &Properties, have: &ArchiveState, target: Attributes, cx: &Context) -> Result<(), Error> {
     let path = want.name.as_path();
     let file = open(want)?;
@@ -228,7 +228,7 @@ fn take_over(want: &Properties, have: &ArchiveState, target: Attributes, cx: &Co
     copy.publish(target).map_err(local)
 }
 
-/// Sets owner, group and mode of an archive that is otherwise right.
+/// Sets owner, group and mode of an archive that is otherwise up to date.
 fn set_attributes(
     want: &Properties,
     have: &ArchiveState,

@@ -1,4 +1,4 @@
-//! What a dry run can tell of an archive without asking anybody.
+//! Dry runs of archives, without network access.
 
 use super::{Action, Properties, Step, error::ArchiveError, state::ArchiveState};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     vocabulary::{AbsolutePath, Algorithm, Scheme},
 };
 
-/// Fails as a real run would, as far as that can be told without the network and is not told by its effects.
+/// Fails if a real run would fail, as far as this is known without the network and not part of the effects.
 pub(super) fn simulate(
     want: &Properties,
     have: &ArchiveState,
@@ -25,7 +25,7 @@ pub(super) fn simulate(
     if action.0.contains(&Step::Download) { check_authorities(want, cx) } else { Ok(()) }
 }
 
-/// What the steps leave behind.
+/// Returns the effects of the steps.
 pub(super) fn effects(want: &Properties, have: &ArchiveState, action: &Action) -> Effects {
     let mut paths = Vec::new();
     let of_archive = |intent, sha256, content| {
@@ -68,7 +68,7 @@ pub(super) fn effects(want: &Properties, have: &ArchiveState, action: &Action) -
     Effects { paths, ..Effects::default() }
 }
 
-/// The certificates in `ca_file` are read as the download reads them, if it does.
+/// Reads the certificates in `ca_file`, if the download would.
 fn check_authorities(want: &Properties, cx: &Context) -> Result<(), Error> {
     let is_secure =
         [&want.url, &want.checksum_url].into_iter().flatten().any(|url| url.scheme() == Scheme::Https);

@@ -1,4 +1,4 @@
-//! Whether what was unpacked is still as it was unpacked.
+//! Compares extracted files with the record of the extraction.
 
 use std::path::Path;
 
@@ -15,11 +15,11 @@ use crate::{
     types::disk::stop,
 };
 
-/// As many tampered files are named.
+/// Maximum number of modified files in a message.
 const MOST_NAMED: usize = 10;
 
 impl ArchiveState {
-    /// Compares what was unpacked with what is there.
+    /// Compares the extracted files with the record.
     pub(super) fn verify(&mut self, want: &Properties, cx: &Context) -> Result<(), Error> {
         let (Some(target), Some(owner)) = (&want.extract_parent, self.target) else { return Ok(()) };
         let Some(record) = &self.extraction else {
@@ -44,7 +44,7 @@ impl ArchiveState {
     }
 }
 
-/// Returns the first few of the unpacked files that are missing or differ.
+/// Returns the first extracted files that are missing or different.
 fn tampered(
     target: &Path,
     list: &[Extracted],
@@ -67,7 +67,7 @@ fn tampered(
     Ok(tampered)
 }
 
-/// Returns whether nobody has changed what something is and holds.
+/// Returns whether an entry is unmodified since the extraction.
 pub(super) fn is_untouched(path: &Path, what: &What, cx: &Context) -> Result<bool, Error> {
     Ok(look(path, what, cx)?.is_some_and(|found| is_as_unpacked(&found, what)))
 }
@@ -89,8 +89,8 @@ fn is_as_unpacked(found: &Digested, what: &What) -> bool {
     }
 }
 
-/// Returns whether something belongs to whom it was unpacked for, with the mode that it was given. A directory may have
-/// been there before, and then kept its own.
+/// Returns whether an entry has the owner and mode of its extraction. A directory might have existed before and kept
+/// its own.
 fn has_attributes(found: &Entry, what: &What, owner: Attributes) -> bool {
     let is_owned = (found.uid, found.gid) == (owner.uid, owner.gid);
     match what {

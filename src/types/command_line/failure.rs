@@ -1,4 +1,4 @@
-//! Why a command or a guard failed, in words that show no secret.
+//! Reasons why a command or guard failed, without secrets.
 
 use std::fmt::Write;
 
@@ -9,14 +9,14 @@ use crate::{
     vocabulary::command_words as words,
 };
 
-/// How much of each output a message holds: this many of the last lines, and so many characters of each, most of them
-/// from its end, because that is where programs say what went wrong.
+/// Maximum number of output lines in a message. Of long lines, mostly the end is shown, because programs report errors
+/// there.
 const LINES: usize = 10;
 const COLUMNS: usize = 500;
 const FIRST_COLUMNS: usize = 100;
 
 impl CommandLine<'_> {
-    /// The command ended in a way that does not count as success.
+    /// Returns the error of a command with an exit status that does not mean success.
     pub(in crate::types) fn failed(&self, finished: &Finished, returns: &[u8], cx: &Context) -> Error {
         let exit = self.exit(finished.exit, cx);
         let kind = ErrorKind::NotReached { what: format!("{exit}, expected {}", expected(returns)) };
@@ -24,7 +24,7 @@ impl CommandLine<'_> {
         self.error(message, cx).of_kind(kind)
     }
 
-    /// The guard ended in a way that says neither yes nor no.
+    /// Returns the error of a guard that gave no answer.
     pub(in crate::types) fn gave_no_answer(&self, finished: &Finished, cx: &Context) -> Error {
         let message = format!("{} gave no answer: {}", self.role.property(), self.exit(finished.exit, cx));
         let message = with_output(message, &finished.stderr, &finished.stdout, cx);
@@ -35,7 +35,7 @@ impl CommandLine<'_> {
         error.with_help(help)
     }
 
-    /// The command or guard could not be started, or was ended.
+    /// Returns the error of a command or guard that could not be started or was terminated.
     pub(super) fn did_not_end(&self, error: ProcessError, cx: &Context) -> Error {
         let property = match &error {
             ProcessError::Directory { .. } => "cwd",
@@ -67,7 +67,7 @@ impl CommandLine<'_> {
         self.error(message, cx).of_kind(kind).on(property)
     }
 
-    /// How far it came before it was ended.
+    /// Describes the progress of a command before it was terminated.
     fn stopped(&self, stopped: &Stopped, cx: &Context) -> String {
         let mut message = match (self.role, cx.sensitive) {
             (Role::Command | Role::Post, true) => format!("the command {}", stopped.cause),
@@ -96,7 +96,7 @@ impl CommandLine<'_> {
         }
     }
 
-    /// The program as messages call it.
+    /// Returns the name of the program for messages.
     pub(super) fn program_name(&self) -> Option<String> {
         match self.through {
             Through::Shell => Some("/bin/sh".to_owned()),
@@ -104,7 +104,7 @@ impl CommandLine<'_> {
         }
     }
 
-    /// The error, with a hint where the command seems to have been written for a shell.
+    /// Returns the error, with a hint if the command seems to need a shell.
     fn error(&self, message: String, cx: &Context) -> Error {
         let error = Error::new(message).on(self.role.property());
         if self.through == Through::Shell || cx.sensitive {
@@ -120,7 +120,7 @@ impl CommandLine<'_> {
     }
 }
 
-/// The exit codes that mean success, for a sentence.
+/// Lists the exit statuses that mean success.
 fn expected(returns: &[u8]) -> String {
     match returns {
         [] => "0".to_owned(),
@@ -132,13 +132,13 @@ fn expected(returns: &[u8]) -> String {
     }
 }
 
-/// The message, and below it the last lines of what was printed.
+/// Returns the message, followed by the last lines of the output.
 fn with_output(mut message: String, stderr: &Output, stdout: &Output, cx: &Context) -> String {
     if cx.sensitive {
         return message;
     }
     for (name, output) in [("stderr", stderr), ("stdout", stdout)] {
-        // What is read as a whole was not redacted before.
+        // Output that is read completely was not redacted before.
         let text = cx.redactor.redact(&output.text()).into_owned();
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let hidden = lines.len().saturating_sub(LINES);
@@ -154,7 +154,7 @@ fn with_output(mut message: String, stderr: &Output, stdout: &Output, cx: &Conte
     message
 }
 
-/// What went wrong, without a word of the command.
+/// Describes the error without any word of the command.
 fn discreet(error: &ProcessError) -> &'static str {
     match error {
         ProcessError::NotFound { .. } | ProcessError::Missing { .. } => {

@@ -1,4 +1,4 @@
-//! Who a command runs as.
+//! User and group of a command.
 
 use rustix::process::{getegid, geteuid, getgroups};
 
@@ -11,7 +11,7 @@ use crate::{
     resource::{AccountKind, Context, Error},
 };
 
-/// Makes the command run as the user and group that the resource names.
+/// Makes the command run as the user and group of the resource.
 pub(super) fn assume<'a>(
     command: Command<'a>,
     settings: Settings,
@@ -43,7 +43,7 @@ pub(super) fn assume<'a>(
     }
 }
 
-/// The user and group that what the command makes belongs to, as far as they are known.
+/// Returns the UID and GID of files that the command creates, as far as they are known.
 pub(in crate::types) fn ids(settings: Settings, cx: &Context) -> (u32, u32) {
     let uid = settings.user.and_then(|user| cx.user_id(user));
     let gid = settings.group.and_then(|group| cx.group_id(group));
@@ -51,8 +51,8 @@ pub(in crate::types) fn ids(settings: Settings, cx: &Context) -> (u32, u32) {
     (uid.unwrap_or(geteuid().as_raw()), gid.or_else(primary).unwrap_or(getegid().as_raw()))
 }
 
-/// Gives the command what somebody has who just logged in, unless it is to have all that ccm has. Who is not in the
-/// database of users has no name there.
+/// Gives the command the environment of a login, unless it inherits the environment of ccm. A UID without an account
+/// has no user name.
 fn environment<'a>(command: Command<'a>, inherited: Inherited, user: Option<&User>) -> Command<'a> {
     let is_whole = inherited == Inherited::Everything;
     let command = if is_whole { command } else { command.login_environment() };
@@ -65,7 +65,7 @@ fn environment<'a>(command: Command<'a>, inherited: Inherited, user: Option<&Use
     if is_whole { command } else { command.variable("SHELL", shell) }
 }
 
-/// Whose shell is not known has this one.
+/// Shell of an account without a login shell.
 const SHELL: &str = "/bin/sh";
 
 fn become_user<'a>(

@@ -1,4 +1,4 @@
-//! Whether a command could be started when its turn comes in a real run: what a dry run has to tell without starting it.
+//! Predicts in a dry run whether a command could be started.
 
 use std::{
     io::ErrorKind,
@@ -14,18 +14,18 @@ use crate::{
     resource::{self, AccountLeft, Context, Error},
 };
 
-/// What a dry run can say of starting a command line that does not certainly fail.
+/// Prediction for a command that does not certainly fail.
 pub(in crate::types) enum Readiness {
-    /// It can be started now, and then.
+    /// The command can be started.
     Clear,
-    /// It cannot be started now. Then it can: earlier resources see to that.
+    /// The command cannot be started now, but after the predicted changes of earlier resources.
     Predicted(Error),
-    /// It cannot be started now. An earlier command may change that.
+    /// The command cannot be started now, but an earlier command might change that.
     Open(Error),
 }
 
 impl CommandLine<'_> {
-    /// Whether it could be started when its turn comes; an error when it certainly could not.
+    /// Predicts whether the command can be started; an error if it certainly cannot.
     pub(in crate::types) fn readiness(&self, cx: &Context) -> Result<Readiness, Error> {
         let may_change = cx.may_differ();
         let is_predicted = |error: &Error| match &error.kind {
@@ -58,7 +58,7 @@ impl CommandLine<'_> {
         })
     }
 
-    /// What is found now, as it would be by then: an error that stands, or one that earlier resources take care of.
+    /// Returns the error as predicted: it remains, or earlier resources resolve it.
     fn by_then(
         &self,
         found: Result<PathBuf, ProcessError>,
@@ -91,12 +91,12 @@ impl CommandLine<'_> {
     }
 }
 
-/// What is needed of a path.
+/// Requirement on a path.
 struct Need {
     is_met: fn(&Entry) -> bool,
-    /// What is wrong with anything else.
+    /// Error for any other entry.
     fault: ErrorKind,
-    /// The error of a program that does not find it.
+    /// Creates the error of a program that is not found.
     error: fn(String, PathBuf, ErrorKind) -> ProcessError,
 }
 
@@ -115,7 +115,7 @@ const PROGRAM: Need = Need {
     },
 };
 
-/// The paths of which one would have to be something else for the command to be started.
+/// Returns the paths of which one would have to change for the command to start.
 fn places(error: &ProcessError) -> Vec<PathBuf> {
     match error {
         ProcessError::Directory { directory, .. } => vec![directory.clone()],

@@ -1,4 +1,4 @@
-//! What has to happen to a service: the decision table, without looking at anything.
+//! Decision table of services: a pure function of the properties and the state.
 
 use super::{
     Action, Ensure, Properties, Refresh, Verb,
@@ -8,7 +8,8 @@ use super::{
 };
 use crate::resource::{Change, Difference, Error, Trigger};
 
-/// Returns the verbs that bring the service to what is wanted, running first and enabling second, or why none can.
+/// Returns the verbs that bring the service to the desired state, running first and enabling second, or the reason why
+/// none can.
 pub(super) fn compare(
     want: &Properties,
     have: &ServiceState,
@@ -73,7 +74,7 @@ fn enabling(want: &Properties, have: &ServiceState) -> Option<Verb> {
     }
 }
 
-/// A unit that is masked hides whether it is enabled: what is asked for is done in any case.
+/// Returns the verb for a masked unit, whose enablement is hidden.
 fn enabling_unmasked(want: &Properties) -> Option<Verb> {
     want.enable.map(|enable| if enable { Verb::Enable } else { Verb::Disable })
 }

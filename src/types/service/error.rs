@@ -1,11 +1,11 @@
-//! What can go wrong with a service, and what the user is told about it.
+//! Errors of services and their messages.
 
 use crate::{
     resource::{Error, ErrorKind},
     vocabulary::Duration,
 };
 
-/// What can go wrong with a service. Units are named as systemd names them.
+/// Reason why a service failed. Units are named as systemd names them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ServiceError {
     #[error("\"{name}\" is too long for the name of a unit")]
@@ -26,12 +26,12 @@ pub(super) enum ServiceError {
     UnknownActivity { word: String },
     #[error("invalid systemctl is-enabled output: {word:?}")]
     UnknownEnablement { word: String },
-    /// `systemctl` ended with an error; `said` is what it printed about it.
+    /// `systemctl` failed; `said` is its message.
     #[error("systemctl {arguments} failed: {said}")]
     Systemctl { arguments: String, said: String },
     #[error("timed out after {limit}: systemctl {verb} was not done")]
     SystemctlTimeout { verb: String, limit: Duration },
-    /// `systemctl` could not be run, or printed without end.
+    /// `systemctl` could not run, or printed too much.
     #[error("{reason}")]
     Process { reason: String },
     #[error("timed out after {limit}: {unit} is still activating")]
@@ -53,7 +53,7 @@ fn done(property: &str) -> &'static str {
 }
 
 impl ServiceError {
-    /// Returns the property to blame.
+    /// Returns the property that the error belongs to.
     fn property(&self) -> Option<&'static str> {
         match self {
             Self::LongName { .. } | Self::NotFound { .. } => Some("name"),
@@ -65,7 +65,7 @@ impl ServiceError {
         }
     }
 
-    /// Returns what the user could do about it.
+    /// Returns advice.
     fn help(&self) -> Option<String> {
         let text = match self {
             Self::NotFound { .. } => {
@@ -94,7 +94,7 @@ impl ServiceError {
         Some(text.to_owned())
     }
 
-    /// Returns what kind of failure it is to the engine.
+    /// Returns the kind of the error for the engine.
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Interrupted => ErrorKind::Interrupted,

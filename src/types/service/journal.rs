@@ -1,4 +1,4 @@
-//! What a service said before it failed.
+//! Last log lines of a failed service.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,18 +8,18 @@ use crate::{
     resource::{Context, Error},
 };
 
-/// How long to look for it.
+/// Time limit of the query.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many of its last lines are shown.
+/// Number of lines that are shown.
 const LINES: usize = 5;
 
-/// The last lines of a unit's journal, as far as they can be had: to name the true cause of a failure is worth an
-/// attempt, not another failure.
+/// Last lines of a unit's journal, if available. An error while reading them is ignored, because they only explain
+/// another failure.
 pub(super) struct LastLines(Vec<String>);
 
 impl LastLines {
-    /// Returns what the unit said since a moment.
+    /// Returns the log lines of a unit since a time.
     pub(super) fn of(name: &str, since: SystemTime, cx: &Context) -> Self {
         if cx.sensitive {
             return Self(Vec::new());
@@ -30,8 +30,8 @@ impl LastLines {
         Self(lines[last..].iter().map(|&line| line.to_owned()).collect())
     }
 
-    /// Returns whether systemd says that it did not start the unit because a condition is not met. It remembers that in
-    /// no other way: a unit that does not run and that nobody refers to is forgotten.
+    /// Returns whether systemd did not start the unit because of a failed condition. The journal is the only record of
+    /// it, because systemd unloads a unit that does not run and is not referenced.
     pub(super) fn tell_of_a_condition(&self) -> bool {
         self.0
             .iter()
@@ -50,18 +50,18 @@ impl LastLines {
     }
 }
 
-/// Returns everything that the unit said since a moment, or the end of it.
+/// Returns the log of a unit since a time, or its end.
 fn said(name: &str, since: SystemTime, cx: &Context) -> Option<String> {
     let journalctl = |arguments: &[&str]| {
         let command = Command::new("journalctl").arguments(arguments).timeout(PATIENCE);
         command.run(&cx.host.runner, cx.interrupt()).ok()
     };
-    // What the service wrote last may still be on its way.
+    // The last lines of the service might not be in the journal yet.
     let _ = journalctl(&["--sync"]);
     let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
     let since = format!("--since=@{}.{:06}", since.as_secs(), since.subsec_micros());
     let unit = format!("--unit={}", unit_name(name));
-    // With `--lines`, some versions of systemd give the first lines since then, not the last.
+    // With `--lines`, some versions of systemd print the first lines instead of the last.
     let finished = journalctl(&[&unit, &since, "--no-pager", "--quiet", "--output=cat"])?;
     Some(finished.stdout.text().trim_end().to_owned())
 }

@@ -1,4 +1,4 @@
-//! The name of a service.
+//! Names of services and units.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::vocabulary::PlainName;
 
-/// A name that can be handed to `systemctl`, and a refusal that says what is wrong with any other.
+/// Name that is safe as an argument of `systemctl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct ServiceName(PlainName);
@@ -34,7 +34,7 @@ impl From<ServiceName> for String {
     }
 }
 
-/// The name of a unit, instances included: what a service may be called, and `@` and `\\` besides.
+/// Name of a unit, including instances: as the name of a service, with `@` and `\\`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct UnitWord(String);
@@ -49,7 +49,7 @@ impl TryFrom<String> for UnitWord {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        // An `@` stands between the name of a template and that of its instance, which may be any text but empty.
+        // The name of an instance follows the `@` of its template, and can be any string except the empty one.
         let plain = text.replacen('@', "_", 1).replace('\\', "_");
         ServiceName::try_from(plain).map_err(|_| {
             format!(

@@ -1,4 +1,4 @@
-//! What a dry run makes of a unit that earlier resources would have brought, changed or taken away.
+//! Predicts in a dry run how earlier resources would change a unit.
 
 use std::{
     fs,
@@ -15,16 +15,16 @@ use crate::{
     template::PredictedText,
 };
 
-/// What earlier resources would have made of the file of a unit.
+/// Predicted unit file.
 enum UnitFile {
     AsOnDisk,
     Removed(PathBuf),
     Written(String),
-    /// There is or may be one, and nobody knows what it holds.
+    /// The file exists or might exist, with unknown content.
     Unknown,
 }
 
-/// The unit as a real run would find it, from how it is now.
+/// Returns the unit as a real run would find it.
 pub(super) fn predict(unit: Option<Unit>, name: &str, cx: &Context) -> Option<Unit> {
     let (id, prediction) = (unit_name(name), cx.prediction.borrow());
     let idle = || Unit::idle(name);
@@ -44,7 +44,7 @@ pub(super) fn predict(unit: Option<Unit>, name: &str, cx: &Context) -> Option<Un
     Some(after(unit?, prediction.unit(&id)))
 }
 
-/// The unit after what earlier resources would have done to it.
+/// Applies the effects of earlier resources to a unit.
 fn after(mut unit: Unit, effect: Option<&UnitEffect>) -> Unit {
     if let Some(running) = effect.and_then(|effect| effect.running) {
         if running { "active" } else { "inactive" }.clone_into(&mut unit.active);
@@ -79,19 +79,19 @@ fn unit_file(id: &str, prediction: &Prediction) -> UnitFile {
     found
 }
 
-/// Whether another directory has a unit with this name, which counts when the file at the path is gone.
+/// Returns whether another directory has a unit file of this name, which is used if the file at the path is removed.
 fn is_elsewhere(id: &str, path: &Path) -> bool {
-    // Two of the directories may be the same.
+    // Two of the directories can be the same.
     let gone = look::real(path).ok();
     let mut others = UNIT_DIRECTORIES.iter().map(|directory| Path::new(directory).join(id));
     others.any(|other| look::real(&other).is_ok_and(|other| Some(other) != gone))
 }
 
-/// The word of `systemctl is-enabled` for a unit with this text, from the one that it has now. Links that are there stay.
+/// Returns the predicted state of `systemctl is-enabled` for a unit file with this content. Existing links stay.
 fn boot<'a>(now: &'a str, text: &str) -> &'a str {
     let mut section = "";
     let (mut has_rules, mut has_companions) = (false, false);
-    // A comment is a key that nobody knows.
+    // Comments have no known key.
     for line in text.lines().map(str::trim) {
         let entry = line.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
         match entry.filter(|(_, value)| section == "[Install]" && !value.is_empty()) {

@@ -1,10 +1,10 @@
-//! Whether systemd has read the files of units as they are now.
+//! Tracks whether systemd has loaded the current unit files.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use crate::resource::{Context, Effects, History, Moment, PathEffect, Unknown};
 
-/// Below these is everything that systemd and its generators make units of.
+/// Directories with all files that systemd and its generators read for units.
 const REALMS: [&str; 6] = [
     "/etc/systemd",
     "/run/systemd",
@@ -14,7 +14,7 @@ const REALMS: [&str; 6] = [
     "/etc/init.d",
 ];
 
-/// The units themselves are in these.
+/// Directories of unit files.
 pub(super) const UNIT_DIRECTORIES: [&str; 6] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -24,31 +24,31 @@ pub(super) const UNIT_DIRECTORIES: [&str; 6] = [
     "/etc/init.d",
 ];
 
-/// What could have happened to units since systemd last read their files.
+/// Changes to units since systemd last loaded their files.
 #[derive(Default)]
 pub(super) struct ReloadTracker {
-    /// Up to when it is known what the run has done.
+    /// Time up to which the changes of the run are known.
     noted: Moment,
-    /// When units were last read from disk.
+    /// Time of the last daemon-reload.
     reloaded: Option<Moment>,
-    /// When the directories of units were last changed, as far as that is known to be of no concern.
+    /// Change times of the unit directories that need no reload.
     directories: Option<Vec<Option<(i64, i64)>>>,
 }
 
-/// What the actions on other resources mean for what is known about units.
+/// Effect of other resources on the known state of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Invalidation {
     None,
-    /// A unit may have been started or stopped.
+    /// Units might have been started or stopped.
     Activity,
-    /// A unit may also have been enabled or disabled.
+    /// Units might also have been enabled or disabled.
     Anything,
-    /// A file of a unit may have been changed.
+    /// Unit files might have changed.
     Files,
 }
 
 impl ReloadTracker {
-    /// What the run has done to other resources since this was last asked and [`ReloadTracker::note`]d.
+    /// Returns the effect of all changes of the run since the last [`ReloadTracker::note`].
     pub(super) fn invalidation(&self, cx: &Context) -> Invalidation {
         let changed = || self.directories.as_ref() != Some(&directories());
         let since = cx.history().map(|history| history.since(self.noted)).unwrap_or_default();
@@ -59,13 +59,13 @@ impl ReloadTracker {
         }
     }
 
-    /// Whatever the run has done so far has been taken into account.
+    /// Marks all changes of the run so far as considered.
     pub(super) fn note(&mut self, cx: &Context) {
         self.noted = cx.history().map(History::now).unwrap_or_default();
         self.directories = Some(directories());
     }
 
-    /// Units have been read from disk, or could not be.
+    /// Records a daemon-reload, or a failed one.
     pub(super) fn note_reload(&mut self, cx: &Context) {
         self.note(cx);
         self.reloaded = Some(self.noted);
@@ -75,7 +75,7 @@ impl ReloadTracker {
         self.reloaded.is_some()
     }
 
-    /// Whether to read units from disk could bring one that systemd does not know.
+    /// Returns whether a daemon-reload could load a unit that systemd does not know.
     pub(super) fn could_bring_one(&self, cx: &Context) -> bool {
         let happened = |moment| {
             cx.history().is_some_and(|history| history.since(moment).into_iter().any(may_bring_units))
@@ -85,7 +85,7 @@ impl ReloadTracker {
 }
 
 impl Invalidation {
-    /// What one action means. Other units than the one that a service asked for are that service's own business.
+    /// Returns the effect of one action. Other units than that of the service are the concern of their own resources.
     fn by(effects: &Effects) -> Self {
         if may_bring_units(effects) {
             Self::Anything
@@ -94,25 +94,25 @@ impl Invalidation {
         } else if effects.paths.is_empty() {
             Self::None
         } else {
-            // A path unit may watch it.
+            // A path unit might watch the path.
             Self::Activity
         }
     }
 }
 
-/// Whether an action may leave units that it does not name.
+/// Returns whether an action might create units that it does not name.
 fn may_bring_units(effects: &Effects) -> bool {
     let fills = |effect: &PathEffect| matches!(effect, PathEffect::Filled { .. });
     effects.unknown > Unknown::Nothing || effects.paths.iter().any(fills)
 }
 
-/// Whether a file is one that units are made of.
+/// Returns whether units are made from a file.
 pub(super) fn is_of_units(path: &Path) -> bool {
     REALMS.iter().any(|realm| path.starts_with(realm))
 }
 
-/// When something last came to the directories of units or left them. A file that was written in place is noticed by
-/// systemd itself, once it has read it.
+/// Returns the times of the last changes of the unit directories. Once loaded, systemd notices files that are written
+/// in place itself.
 #[expect(clippy::disallowed_methods, reason = "only the time of the directory is asked for")]
 fn directories() -> Vec<Option<(i64, i64)>> {
     let changed = |path: &&str| fs::metadata(path).ok().map(|found| (found.mtime(), found.mtime_nsec()));

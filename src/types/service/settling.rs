@@ -1,4 +1,4 @@
-//! Whether a service that was started comes up and stays up.
+//! Waits until a started service is up, and checks that it keeps running.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -8,13 +8,14 @@ use super::{
 };
 use crate::resource::{Context, Error};
 
-/// The first and the longest pause between two looks at a unit that is still activating.
+/// First and longest pause between two checks of an activating unit.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// How much of a time limit is kept to look again. A service is not to blame for a limit shorter than `settle`.
+/// Part of a time limit that is reserved for the last check. A time limit shorter than `settle` is not the fault of the
+/// service.
 const TO_JUDGE: Duration = Duration::from_secs(1);
 
-/// Waits until the service is up, and makes sure that it stays.
+/// Waits until the service is up, and checks that it keeps running.
 pub(super) fn settle(
     want: &Properties,
     since: SystemTime,
