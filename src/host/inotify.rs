@@ -1,4 +1,4 @@
-//! What happens in directories, told by the kernel (inotify(7)).
+//! Changes in directories, through inotify(7).
 
 use std::{
     ffi::{CStr, OsStr, OsString},
@@ -20,43 +20,43 @@ use rustix::{
     io::Errno,
 };
 
-/// Tells what happens in directories.
+/// An inotify instance.
 pub(crate) struct Inotify(OwnedFd);
 
-/// A directory that is watched.
+/// A watched directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Watch(i32);
 
-/// Something that happened.
+/// A change in a directory.
 #[derive(Debug)]
 pub(crate) struct Happening {
     pub(crate) watch: Watch,
     pub(crate) what: What,
-    /// The name in the directory; empty when it happened to the directory itself.
+    /// Name in the directory; empty for a change of the directory itself.
     pub(crate) name: OsString,
 }
 
-/// What is of interest in a directory.
+/// Kind of changes to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
-    /// Which names there are.
+    /// Created, removed and renamed entries.
     Names,
-    /// Also what is written, and owners and modes.
+    /// Also content, owners and modes.
     Everything,
 }
 
-/// What happened.
+/// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// A file was written or something got another owner, mode or the like.
+    /// A file was written, or its owner, mode or other attributes changed.
     Changed,
-    /// A name came, or came to mean something else.
+    /// An entry was created or replaced.
     Came,
-    /// A name went.
+    /// An entry was removed.
     Went,
-    /// The directory itself went or was moved, or is not watched any more.
+    /// The directory itself was removed or moved, or is no longer watched.
     Lost,
-    /// More happened than the kernel could keep: anything may have happened.
+    /// The queue overflowed, so any change might have happened.
     Overflow,
 }
 
@@ -65,7 +65,7 @@ impl Inotify {
         Ok(Self(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
     }
 
-    /// Watches a directory, not what is in the directories in it. One that is watched already is the same watch.
+    /// Watches a directory without its subdirectories. Watching it again returns the same watch.
     pub(crate) fn watch(&self, directory: &Path, interest: Interest) -> Result<Watch, Errno> {
         let names = WatchFlags::MOVED_FROM
             | WatchFlags::MOVED_TO
@@ -82,17 +82,17 @@ impl Inotify {
         add_watch(&self.0, directory, flags).map(Watch)
     }
 
-    /// Watches a directory no more. What the kernel forgot by itself is as good.
+    /// Removes a watch. Ignores a watch that the kernel already removed.
     pub(crate) fn unwatch(&self, watch: Watch) {
         let _ = remove_watch(&self.0, watch.0);
     }
 
-    /// Returns what has happened since; nothing if that is all.
+    /// Returns the changes since the last call.
     pub(crate) fn take(&self) -> Vec<Happening> {
         let mut buffer = vec![MaybeUninit::uninit(); 64 * 1024];
         let mut reader = Reader::new(&self.0, &mut buffer);
         let mut all = Vec::new();
-        // Nothing more has happened, or nothing can be known.
+        // There are no more events, or reading failed.
         while let Ok(event) = reader.next() {
             let name = event.file_name().map(CStr::to_bytes).unwrap_or_default();
             let (watch, name) = (Watch(event.wd()), OsStr::from_bytes(name).to_owned());
@@ -103,7 +103,7 @@ impl Inotify {
 }
 
 impl AsFd for Inotify {
-    /// Readable when something happened.
+    /// Readable when something changed.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -127,7 +127,7 @@ impl What {
     }
 }
 
-/// What tells whether something at a path was changed since: nothing if there is nothing.
+/// Attributes that reveal a change of the entry at a path; `None` if there is no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(Option<Traits>);
 
@@ -137,12 +137,12 @@ struct Traits {
     inode: u64,
     mode: u16,
     owner: (u32, u32),
-    /// Size and last change; of a directory they tell only what is in it.
+    /// Size and last change; of a directory, these reveal only changes of its entries.
     content: Option<(u64, i64, u32)>,
 }
 
 impl Stamp {
-    /// Looks at a path, without following it.
+    /// Inspects a path without following links.
     pub(crate) fn of(path: &Path) -> Self {
         const DIRECTORY: u16 = 0o040_000;
         let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
@@ -175,7 +175,8 @@ mod tests {
         assert!(inotify.take().is_empty());
         let file = folder.join("file");
         assert_eq!(Stamp::of(&file), Stamp(None));
-        // What is written or removed is told when nobody holds it any more, a test beside this one that forks included.
+        // Some events arrive only when the last descriptor is closed, including those of processes that other tests
+        // fork.
         let until = |what: What| {
             let mut told = Vec::new();
             for _ in 0..60_000 {

@@ -1,4 +1,4 @@
-//! How much memory the program uses.
+//! Memory usage of the program.
 
 use super::system_file;
 

@@ -1,11 +1,11 @@
-//! Numbers in messages of the kernel, in the byte order of the machine.
+//! Numbers in kernel messages, in native byte order.
 
-/// Returns the number in two bytes from there on, if they are there.
+/// Returns the 16-bit number at an offset, if it is within the bytes.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// Returns the number in four bytes from there on, if they are there.
+/// Returns the 32-bit number at an offset, if it is within the bytes.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }

@@ -1,4 +1,4 @@
-//! Which distribution this is, from its os-release file.
+//! The distribution, from its os-release file.
 
 use super::system_file;
 
@@ -6,12 +6,12 @@ use super::system_file;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Platform {
     pub(crate) name: String,
-    /// The distribution that it follows in how packages and services are managed.
+    /// Family of distributions with the same package and service management.
     pub(crate) family: String,
     pub(crate) version: String,
 }
 
-/// The fields of os-release that matter here.
+/// Relevant fields of os-release.
 #[derive(Default)]
 struct Release {
     id: String,
@@ -25,7 +25,7 @@ impl Platform {
         Self::of(|path| system_file::read(&format!("/{path}")).ok())
     }
 
-    /// Returns the platform of the machine whose files these are, by their paths below its root.
+    /// Returns the platform of a machine whose files `text` reads, by paths relative to its root.
     pub(crate) fn of(text: impl Fn(&str) -> Option<String>) -> Self {
         let line = |path: &str| {
             let text = text(path)?;
@@ -36,7 +36,7 @@ impl Platform {
         let Release { id, like, version } = Release::read(&text.unwrap_or_default());
         let known = family(&id).or_else(|| like.split_whitespace().find_map(family));
         let family = known.map_or_else(|| id.clone(), str::to_owned);
-        // These two say more in files of their own: the point release, and what is not released yet.
+        // These distributions have additional files with the point release, or for unreleased versions.
         let exact = match id.as_str() {
             "debian" | "raspbian" => line("etc/debian_version"),
             "centos" => line("etc/centos-release").and_then(|line| release_number(&line)),
@@ -56,14 +56,14 @@ impl Release {
                 "VERSION_ID" => &mut release.version,
                 _ => continue,
             };
-            // The values are quoted as in a shell.
+            // Values are quoted as in a shell.
             *field = shell_words::split(value).map_or_else(|_| value.to_owned(), |words| words.join(" "));
         }
         release
     }
 }
 
-/// Some distributions are known under another name than the one they give themselves.
+/// Returns the common name of a distribution that uses another name for itself.
 fn name(id: &str) -> &str {
     match id {
         "rhel" => "redhat",
@@ -96,7 +96,7 @@ fn family(id: &str) -> Option<&'static str> {
     })
 }
 
-/// `7.9.2009` of `CentOS Linux release 7.9.2009 (Core)`.
+/// Returns `7.9.2009` of `CentOS Linux release 7.9.2009 (Core)`.
 fn release_number(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("release ")?;
     let number = rest.split_whitespace().next()?;

@@ -1,13 +1,12 @@
-//! Which file systems change without the kernel being told.
+//! File systems that change without notification.
 //!
-//! What another machine, a program or the kernel itself writes there is no event of inotify(7): only what goes through
-//! this mount is.
+//! inotify(7) reports only changes through this mount, not those that another machine, a program or the kernel makes.
 
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, statat, statfs};
 
-/// By the numbers of statfs(2).
+/// File systems by their statfs(2) numbers.
 const KINDS: [(u32, &str); 21] = [
     (0x6969, "nfs"),
     (0xFF53_4D42, "cifs"),
@@ -32,19 +31,19 @@ const KINDS: [(u32, &str); 21] = [
     (0x6367_7270, "cgroup2"),
 ];
 
-/// A file system that changes without the kernel being told.
+/// A file system that changes without notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RemoteFileSystem {
     pub(crate) name: &'static str,
-    /// Tells mounts of the same kind apart.
+    /// Distinguishes mounts of the same kind.
     device: u64,
 }
 
 impl RemoteFileSystem {
-    /// Returns the one that a directory is on; `None` if the kernel is told of everything.
+    /// Returns the file system of a directory; `None` if the kernel reports all of its changes.
     pub(crate) fn of(directory: &Path) -> Option<Self> {
         let number = statfs(directory).ok()?.f_type;
-        // The number has 32 bits, in a field that is wider or signed on some machines.
+        // The 32-bit number is in a field that is wider or signed on some machines.
         let (_, name) =
             KINDS.iter().find(|(kind, _)| i64::from(*kind) & 0xFFFF_FFFF == number & 0xFFFF_FFFF)?;
         let device = statat(CWD, directory, AtFlags::SYMLINK_NOFOLLOW).ok()?.st_dev;

@@ -1,4 +1,4 @@
-//! What a service tells systemd (`sd_notify(3)`): one datagram for each message.
+//! Notifications to systemd (`sd_notify(3)`): one datagram per message.
 
 use std::{
     ffi::OsStr,
@@ -15,16 +15,16 @@ use std::{
     time::Duration,
 };
 
-/// The service manager that started this program, if one did and wants to know. Clones tell the same one.
+/// Service manager that started this program, if it expects notifications. Clones share the socket.
 #[derive(Clone, Default)]
 pub(crate) struct ServiceManager {
     socket: Option<Arc<UnixDatagram>>,
-    /// How often it wants to hear that the program is alive.
+    /// Watchdog timeout.
     watchdog: Option<Duration>,
 }
 
 impl ServiceManager {
-    /// Connects to the socket that `NOTIFY_SOCKET` names. A name that begins with `@` is an abstract one.
+    /// Connects to the socket in `NOTIFY_SOCKET`. A name that begins with `@` is an abstract socket.
     pub(crate) fn connect(socket: Option<&OsStr>, watchdog: Option<Duration>) -> io::Result<Self> {
         let Some(name) = socket.filter(|name| !name.is_empty()) else { return Ok(Self::default()) };
         let address = match name.as_bytes() {
@@ -36,42 +36,41 @@ impl ServiceManager {
         Ok(Self { socket: Some(Arc::new(socket)), watchdog })
     }
 
-    /// How often [`ServiceManager::alive`] is to be called: twice in the time after which the program is taken for dead.
+    /// Returns how often to call [`ServiceManager::alive`]: half of the watchdog timeout.
     pub(crate) fn pulse(&self) -> Option<Duration> {
         self.watchdog.map(|watchdog| watchdog / 2)
     }
 
-    /// Tells that the program has started.
+    /// Notifies that the program has started.
     pub(crate) fn ready(&self) {
         self.tell("READY=1");
     }
 
-    /// Tells that the program is about to end.
+    /// Notifies that the program is stopping.
     pub(crate) fn stopping(&self) {
         self.tell("STOPPING=1");
     }
 
-    /// Tells that the configuration is being read again; [`ServiceManager::ready`] ends it.
+    /// Notifies that the configuration is being reloaded; [`ServiceManager::ready`] ends this state.
     pub(crate) fn reloading(&self) {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let microseconds = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
         self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}"));
     }
 
-    /// Tells what the program is doing, in one line.
+    /// Sends a status text in one line.
     pub(crate) fn status(&self, text: &str) {
         self.tell(&format!("STATUS={}", text.replace('\n', " ")));
     }
 
-    /// Tells that the program is alive.
+    /// Resets the watchdog.
     pub(crate) fn alive(&self) {
         if self.watchdog.is_some() {
             self.tell("WATCHDOG=1");
         }
     }
 
-    /// Tells that the program is alive for as long as what this returns lives: work that takes long has time limits of its
-    /// own.
+    /// Keeps resetting the watchdog until the returned guard is dropped, for long work with time limits of its own.
     pub(crate) fn busy(&self) -> Busy {
         let Some(pulse) = self.pulse() else { return Busy { end: None, thread: None } };
         let (end, ended) = mpsc::channel::<()>();
@@ -87,7 +86,7 @@ impl ServiceManager {
 
     fn tell(&self, message: &str) {
         if let Some(socket) = &self.socket {
-            // A service manager that does not listen is none of the program's business.
+            // A service manager that does not read its socket is not an error of the program.
             let _ = socket.send(message.as_bytes());
         }
     }
@@ -103,7 +102,7 @@ impl Drop for Busy {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // It does nothing that could fail.
+            // The thread cannot fail.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! A connection to the system bus.
+//! Connection to the system bus.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -22,27 +22,27 @@ use super::{
 use crate::host::{files::hex, interrupt::Interrupt};
 
 const SOCKET: &str = "/run/dbus/system_bus_socket";
-/// How long the bus may keep silent.
+/// Time limit for a response of the bus.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many calls may wait for an answer: a bus allows no more than some number, and keeps only so many bytes.
+/// Maximum number of calls without a response: a bus limits their number and size.
 const MOST_UNANSWERED: usize = 64;
 
-/// A connection on which calls are made and messages arrive.
+/// Connection for calls and messages.
 pub(super) struct Connection {
     stream: UnixStream,
     unread: Vec<u8>,
-    /// The number of the last call.
+    /// Serial number of the last call.
     serial: u32,
 }
 
-/// How long somebody waits for answers.
+/// Time limit and interrupt for responses.
 pub(crate) struct Wait<'w> {
     pub(crate) interrupt: &'w Interrupt,
     pub(crate) at_most: Option<Duration>,
 }
 
 impl Connection {
-    /// Connects to the bus and tells it who we are.
+    /// Connects to the bus and authenticates.
     pub(super) fn open() -> io::Result<Self> {
         Self::to(Path::new(SOCKET))
     }
@@ -54,7 +54,7 @@ impl Connection {
         let identity = hex(geteuid().as_raw().to_string().as_bytes());
         stream.write_all(format!("\0AUTH EXTERNAL {identity}\r\n").as_bytes())?;
         let mut answer = String::new();
-        // The bus says nothing more before it is spoken to, so nothing is lost in the buffer.
+        // The bus sends nothing more before it gets a request, so the buffer loses nothing.
         BufReader::new((&stream).take(4096)).read_line(&mut answer)?;
         if !answer.starts_with("OK ") {
             return Err(io::Error::other("the bus does not let us in"));
@@ -73,7 +73,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Calls methods. A bus that has no room for the calls is one that does not listen.
+    /// Calls methods. A bus without room for the calls counts as broken.
     pub(super) fn send(&mut self, calls: &[Call]) -> io::Result<()> {
         let mut bytes = Vec::new();
         for call in calls {
@@ -83,7 +83,7 @@ impl Connection {
         self.stream.write_all(&bytes)
     }
 
-    /// Returns the messages that have arrived, without waiting for any; an error when the bus is gone.
+    /// Returns the messages that have arrived, without waiting; an error if the connection is closed.
     pub(super) fn receive(&mut self) -> io::Result<Vec<Vec<u8>>> {
         let mut buffer = [0; 16 * 1024];
         loop {
@@ -105,15 +105,15 @@ impl Connection {
         Ok(messages)
     }
 
-    /// Calls methods, many before the first has answered, and returns the answers in the order of the calls: `None` for
-    /// an error. An error of the whole means that the bus is of no use any more.
+    /// Calls methods, many before the first response, and returns the responses in the order of the calls: `None` for
+    /// an error. A returned error means that the bus is unusable.
     pub(super) fn ask(&mut self, calls: &[Call], wait: &Wait) -> io::Result<Vec<Option<Vec<u8>>>> {
         let end = wait.at_most.and_then(|at_most| Instant::now().checked_add(at_most));
         let first = self.serial as usize + 1;
         let mut answers: Vec<Option<Option<Vec<u8>>>> = vec![None; calls.len()];
         let (mut sent, mut answered) = (0, 0);
         while answered < calls.len() {
-            // Many at a time: each time somebody has to wake up for them.
+            // Send calls in batches, to reduce the number of wake-ups.
             if sent - answered <= MOST_UNANSWERED / 2 {
                 let next = calls.len().min(answered + MOST_UNANSWERED);
                 self.send(&calls[sent..next])?;
@@ -136,7 +136,7 @@ impl Connection {
         Ok(answers.into_iter().map(Option::flatten).collect())
     }
 
-    /// Waits until there is something to read, unless the program is asked to end or the time is up.
+    /// Waits until a message arrives, the program is asked to stop, or the time limit is exceeded.
     fn wait(&self, interrupt: &Interrupt, end: Option<Instant>) -> io::Result<()> {
         let left = end.map_or(PATIENCE, |end| PATIENCE.min(end.saturating_duration_since(Instant::now())));
         let left = Timespec::try_from(left).map_err(io::Error::other)?;
@@ -147,7 +147,7 @@ impl Connection {
         match poll(&mut descriptors, Some(&left)) {
             Ok(_) if !descriptors[1].revents().is_empty() => Err(io::ErrorKind::Interrupted.into()),
             Ok(0) => Err(io::ErrorKind::TimedOut.into()),
-            // Whoever was woken by a signal looks whether there is something to read.
+            // After a signal, the caller checks again for messages.
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }

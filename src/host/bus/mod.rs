@@ -1,6 +1,6 @@
-//! systemd on the system bus: that something about a unit changed, and what is known of units.
+//! systemd on the system bus: changes and properties of units.
 //!
-//! A small part of D-Bus, spoken by hand: say who we are, call methods, read their answers and signals.
+//! Implements a small part of D-Bus: authentication, method calls, responses and signals.
 
 mod connection;
 mod signals;
@@ -19,8 +19,8 @@ const SYSTEMD_PATH: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const UNITS: &str = "/org/freedesktop/systemd1/unit/";
 
-/// Returns the object path of a unit: what is neither letter nor digit is written as `_` and its number, and so is a digit
-/// at the beginning.
+/// Returns the object path of a unit: characters other than letters and digits, and a leading digit, are written as `_`
+/// and their hexadecimal code.
 fn unit_path(name: &str) -> String {
     let escaped = name.bytes().enumerate().map(|(place, byte)| {
         let is_plain = byte.is_ascii_alphabetic() || (place > 0 && byte.is_ascii_digit());
@@ -29,7 +29,7 @@ fn unit_path(name: &str) -> String {
     [UNITS.to_owned()].into_iter().chain(escaped).collect()
 }
 
-/// Returns the name of the unit with an object path; `None` if it is no unit's.
+/// Returns the name of the unit with an object path; `None` for other objects.
 fn unit_of(path: &[u8]) -> Option<String> {
     let mut name = Vec::new();
     let mut rest = path.strip_prefix(UNITS.as_bytes())?;

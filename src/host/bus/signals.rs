@@ -1,4 +1,4 @@
-//! What systemd tells of its units: that something about one changed. What the state of the unit is, is asked elsewhere.
+//! Signals of systemd about changed units. The new state has to be queried separately.
 
 use std::{
     io,
@@ -12,20 +12,20 @@ use super::{
     wire::{Answer, Arguments, Call, Header, Kind},
 };
 
-/// A connection to the bus on which signals about units arrive.
+/// Connection to the bus that receives signals about units.
 pub(crate) struct UnitSignals(Connection);
 
-/// What has changed.
+/// A change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum UnitSignal {
     /// The state of one unit.
     Unit(String),
-    /// Which units are enabled, or what they are.
+    /// The set of units, or their enablement.
     Files,
 }
 
 impl UnitSignals {
-    /// Connects to the bus and asks for signals about units.
+    /// Connects to the bus and subscribes to signals about units.
     pub(crate) fn connect() -> io::Result<Self> {
         let mut connection = Connection::open()?;
         let rule = |what: &str| format!("type='signal',sender='{SYSTEMD}',{what}");
@@ -56,7 +56,7 @@ impl UnitSignals {
         Ok(Self(connection))
     }
 
-    /// Returns what has changed since; an error when the bus is gone.
+    /// Returns the changes since the last call; an error if the connection is closed.
     pub(crate) fn take(&mut self) -> io::Result<Vec<UnitSignal>> {
         let messages = self.0.receive()?;
         let mut signals: Vec<UnitSignal> = messages.iter().filter_map(|message| signal(message)).collect();
@@ -67,13 +67,13 @@ impl UnitSignals {
 }
 
 impl AsFd for UnitSignals {
-    /// Readable when something was told.
+    /// Readable when a signal has arrived.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-/// Returns what a message tells of units, if it is a signal about some.
+/// Returns the change that a message reports, if it is a signal about units.
 fn signal(message: &[u8]) -> Option<UnitSignal> {
     let header = Header::read(message).filter(|header| header.kind == Kind::Signal)?;
     if header.member == Some(b"UnitFilesChanged") {

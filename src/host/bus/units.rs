@@ -1,7 +1,7 @@
-//! What systemd knows of units, asked for many at once.
+//! Properties of many units with few round trips.
 //!
-//! Where they are and what they do is one call for all of them (`ListUnitsByNames`); whether their files are newer than
-//! what systemd has read and whether they start at boot is a call for each. All calls are under way at the same time.
+//! One call (`ListUnitsByNames`) returns paths and states of all units. Whether a unit needs a reload and whether it
+//! starts at boot takes one call per unit. All calls are sent before the first response.
 
 use std::io;
 
@@ -12,23 +12,23 @@ use super::{
     wire::{Answer, Arguments, Call, Reader},
 };
 
-/// How many units are asked about at once: the answer to one call has a size that anybody accepts.
+/// Maximum number of units per call, which limits the size of a response.
 const PORTION: usize = 256;
 
-/// A connection to the bus on which systemd is asked about units.
+/// Connection to the bus for queries about units.
 pub(crate) struct UnitBus(Connection);
 
-/// What systemd knows of a unit.
+/// Properties of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnitFacts {
-    /// Its true name, which for an alias is the other unit's.
+    /// Name of the unit, with aliases resolved.
     pub(crate) id: String,
     pub(crate) load_state: String,
     pub(crate) active_state: String,
     pub(crate) sub_state: String,
-    /// Whether its files have changed since systemd read them.
+    /// Whether the unit files have changed since systemd loaded them.
     pub(crate) needs_reload: bool,
-    /// Whether it starts at boot, as its files are now; `None` when systemd cannot tell.
+    /// Enablement according to the current unit files; `None` if systemd cannot determine it.
     pub(crate) file_state: Option<String>,
 }
 
@@ -38,8 +38,8 @@ impl UnitBus {
         Connection::open().map(Self)
     }
 
-    /// Returns what systemd knows of these units, in this order. Names are whole: `nginx.service`. After an error nothing
-    /// can be asked any more.
+    /// Returns the properties of these units, in this order. Names are complete: `nginx.service`. After an error, the
+    /// connection is unusable.
     pub(crate) fn read(&mut self, names: &[&str], wait: &Wait) -> io::Result<Vec<UnitFacts>> {
         let mut all = Vec::new();
         for names in names.chunks(PORTION) {
@@ -59,7 +59,7 @@ impl UnitBus {
         };
         let paths: Vec<String> = names.iter().map(|name| unit_path(name)).collect();
         let mut calls = vec![call(SYSTEMD_PATH, MANAGER, "ListUnitsByNames", Arguments::List(names))];
-        // All of one kind before those of the other, which systemd answers in half the time.
+        // Sending all calls of one kind first halves the response time of systemd.
         for path in &paths {
             let stale = Arguments::Texts(&["org.freedesktop.systemd1.Unit", "NeedDaemonReload"]);
             calls.push(call(path, PROPERTIES, "Get", stale));
@@ -73,7 +73,7 @@ impl UnitBus {
     }
 }
 
-/// Reads the answers: the list, whether each unit is stale, and the state of the file of each.
+/// Parses the responses: the list, and for each unit the need for a reload and the enablement.
 fn facts(answers: &[Option<Vec<u8>>], count: usize) -> Option<Vec<UnitFacts>> {
     let (list, others) = answers.split_first()?;
     let listed = Reader::body(list.as_ref()?)?.list(listed)?;
@@ -93,7 +93,7 @@ fn facts(answers: &[Option<Vec<u8>>], count: usize) -> Option<Vec<UnitFacts>> {
     Some(all)
 }
 
-/// Reads one unit of the list: name, description, states, the unit that it follows, path, and its job.
+/// Parses one unit of the list: name, description, states, the unit that it follows, path, and job.
 fn listed(reader: &mut Reader) -> Option<UnitFacts> {
     let (id, _description) = (reader.text()?, reader.text()?);
     let (load_state, active_state, sub_state) = (reader.text()?, reader.text()?, reader.text()?);
@@ -102,7 +102,7 @@ fn listed(reader: &mut Reader) -> Option<UnitFacts> {
     Some(UnitFacts { id, load_state, active_state, sub_state, needs_reload: false, file_state: None })
 }
 
-/// Reads the one value of an answer: a variant with a boolean.
+/// Parses a response with one value: a variant with a boolean.
 fn boolean(answer: &[u8]) -> Option<bool> {
     let mut body = Reader::body(answer)?;
     let is_boolean = body.signature()? == b"b";

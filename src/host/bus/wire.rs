@@ -1,17 +1,17 @@
-//! Messages of D-Bus as bytes.
+//! Encoding of D-Bus messages.
 
 use std::io;
 
-/// Larger messages are not sent by anybody who means well.
+/// Maximum size of a message.
 const LARGEST: usize = 1 << 20;
 
-/// The codes of header fields.
+/// Codes of header fields.
 const PATH: u8 = 1;
 const MEMBER: u8 = 3;
 const REPLY_TO: u8 = 5;
 const SIGNATURE: u8 = 8;
 
-/// A method that is called.
+/// A method call.
 pub(super) struct Call<'a> {
     pub(super) to: &'a str,
     pub(super) path: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct Call<'a> {
     pub(super) answer: Answer,
 }
 
-/// What a method is called with.
+/// Arguments of a method.
 #[derive(Clone, Copy)]
 pub(super) enum Arguments<'a> {
     None,
@@ -30,11 +30,11 @@ pub(super) enum Arguments<'a> {
     List(&'a [&'a str]),
 }
 
-/// Whether the caller wants an answer.
+/// Whether the caller wants a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Wanted,
-    /// `Hello` is answered in any case.
+    /// `Hello` is always answered.
     Unwanted,
 }
 
@@ -74,7 +74,7 @@ impl Call<'_> {
 }
 
 impl Arguments<'_> {
-    /// Returns the signature and the bytes.
+    /// Returns the signature and the encoded arguments.
     fn encoded(self) -> (String, Vec<u8>) {
         let mut body = Vec::new();
         match self {
@@ -113,7 +113,7 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
     out.push(0);
 }
 
-/// Returns how long the first message is; `None` if too little has come to tell.
+/// Returns the length of the first message; `None` if its header is incomplete.
 pub(super) fn length(bytes: &[u8]) -> io::Result<Option<usize>> {
     if bytes.len() < 16 {
         return Ok(None);
@@ -123,14 +123,14 @@ pub(super) fn length(bytes: &[u8]) -> io::Result<Option<usize>> {
     if length > LARGEST { Err(io::ErrorKind::InvalidData.into()) } else { Ok(Some(length)) }
 }
 
-/// Reads a number in the order of bytes that the first byte of a message tells.
+/// Reads a number in the byte order that the first byte of a message declares.
 fn number(message: &[u8], at: usize) -> Option<usize> {
     let bytes: [u8; 4] = message.get(at..at.checked_add(4)?)?.try_into().ok()?;
     let number = if message[0] == b'B' { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
     usize::try_from(number).ok()
 }
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Answer,
@@ -139,18 +139,18 @@ pub(super) enum Kind {
     Other,
 }
 
-/// What the header of a message tells.
+/// Header of a message.
 #[derive(Debug)]
 pub(super) struct Header<'m> {
     pub(super) kind: Kind,
     pub(super) path: Option<&'m [u8]>,
     pub(super) member: Option<&'m [u8]>,
-    /// The call that it answers.
+    /// Serial number of the call that this message answers.
     pub(super) reply_to: Option<usize>,
 }
 
 impl<'m> Header<'m> {
-    /// Reads the header; `None` of what is no message.
+    /// Parses the header; `None` if it is malformed.
     pub(super) fn read(message: &'m [u8]) -> Option<Self> {
         let kind = match *message.get(1)? {
             2 => Kind::Answer,
@@ -186,7 +186,7 @@ pub(super) struct Reader<'m> {
 }
 
 impl<'m> Reader<'m> {
-    /// Begins at the body of a message.
+    /// Returns a reader at the body of a message.
     pub(super) fn body(message: &'m [u8]) -> Option<Self> {
         let at = number(message, 12)?.checked_add(16)?.checked_next_multiple_of(8)?;
         Some(Self { message, at })
@@ -196,7 +196,7 @@ impl<'m> Reader<'m> {
         self.at = self.at.next_multiple_of(to);
     }
 
-    /// Reads a number of 32 bits; a boolean is one, too.
+    /// Reads a number of 32 bits, which can be a boolean.
     pub(super) fn number(&mut self) -> Option<usize> {
         self.align(4);
         let number = number(self.message, self.at)?;
@@ -211,12 +211,12 @@ impl<'m> Reader<'m> {
         Some(bytes)
     }
 
-    /// Reads a text or an object path.
+    /// Reads a string or an object path.
     pub(super) fn text(&mut self) -> Option<String> {
         self.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Reads a signature, which a variant begins with.
+    /// Reads the signature at the beginning of a variant.
     pub(super) fn signature(&mut self) -> Option<&'m [u8]> {
         let length = usize::from(*self.message.get(self.at)?);
         let bytes = self.message.get(self.at + 1..self.at + 1 + length)?;
@@ -224,7 +224,7 @@ impl<'m> Reader<'m> {
         Some(bytes)
     }
 
-    /// Reads the items of a list, each of which begins where eight bytes do.
+    /// Reads the items of a list, each aligned to eight bytes.
     pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let length = self.number()?;
         self.align(8);

@@ -1,4 +1,4 @@
-//! One connection to one server: time limits, proxy and whom to trust.
+//! Connection to one server: time limits, proxy and trusted certificates.
 
 use std::{
     io,
@@ -30,12 +30,12 @@ use crate::{
     vocabulary::{Scheme, Url},
 };
 
-/// What a connection is to be like.
+/// Options of a connection.
 pub(super) struct ConnectionOptions<'a> {
     pub(super) url: &'a Url,
     pub(super) proxy: Option<&'a Proxy>,
     pub(super) ca_file: Option<&'a Path>,
-    /// What is shown to a server that wants to know who asks.
+    /// Client certificate.
     pub(super) identity: Option<ClientIdentity<'a>>,
     pub(super) trust: Trust,
     pub(super) time_left: Option<Duration>,
@@ -43,7 +43,7 @@ pub(super) struct ConnectionOptions<'a> {
 }
 
 pub(super) fn agent(options: &ConnectionOptions, authorities: &Authorities) -> Result<Agent, HttpError> {
-    // Also the way to the proxy may be over TLS.
+    // The connection to the proxy can use TLS, too.
     let is_secure = options.url.scheme() == Scheme::Https || options.proxy.is_some_and(Proxy::is_secure);
     let tls = Tls(is_secure.then(|| authorities.trusting(options)).transpose()?);
     let config = Agent::config_builder()
@@ -52,7 +52,7 @@ pub(super) fn agent(options: &ConnectionOptions, authorities: &Authorities) -> R
         .max_redirects(0)
         .max_redirects_will_error(false)
         .user_agent(concat!("ccm/", env!("CARGO_PKG_VERSION")))
-        // A transformed body would have another checksum.
+        // A compressed body would have another checksum.
         .accept_encoding("identity")
         .max_idle_connections(0)
         .input_buffer_size(128 * 1024)
@@ -71,7 +71,7 @@ pub(super) fn agent(options: &ConnectionOptions, authorities: &Authorities) -> R
     Ok(Agent::with_parts(config, connector, DefaultResolver::default()))
 }
 
-/// Ends the agent's connections when the program is asked to stop, which a blocked read would not notice.
+/// Closes the connections of the agent when the program is asked to stop, because a blocked read would not notice it.
 pub(super) struct Watch {
     end: Option<UnixStream>,
     watcher: Option<JoinHandle<()>>,
@@ -97,7 +97,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(watcher) = self.watcher.take() {
-            // It does nothing that could fail.
+            // The thread cannot fail.
             let _ = watcher.join();
         }
     }

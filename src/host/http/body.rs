@@ -1,4 +1,4 @@
-//! The body of an answer, checked while it is read.
+//! Response bodies, checked while they are read.
 
 use std::sync::Arc;
 
@@ -13,30 +13,30 @@ use crate::{
     vocabulary::Url,
 };
 
-/// The body of an answer. Its end is its end only if as much came as was announced.
+/// A response body. It is complete only if it has the announced length.
 pub(crate) struct Body {
     url: Url,
     reader: BodyReader<'static>,
     _watch: Watch,
     interrupt: Interrupt,
     listener: Arc<dyn ProgressListener>,
-    /// Where in the file the body begins: 0, or the length of the part that was there.
+    /// Offset of the body in the file: 0, or the length of the existing part.
     start: u64,
-    /// How long the whole file is, if the server said so.
+    /// Length of the complete file, if the server reported it.
     total: Option<u64>,
-    /// How long the whole file may be.
+    /// Maximum length of the complete file.
     limit: u64,
     received: u64,
     version: Option<String>,
     validator: Option<Validator>,
 }
 
-/// What a server calls a version of a file, for asking whether there is another one.
+/// Version of a file, for conditional requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Validator {
-    /// An entity tag, also a weak one.
+    /// An entity tag, strong or weak.
     Tag(String),
-    /// The date of its last change.
+    /// The date of the last change.
     Date(String),
 }
 
@@ -86,22 +86,22 @@ impl Body {
         })
     }
 
-    /// Returns where in the file the body begins.
+    /// Returns the offset of the body in the file.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns how long the whole file is, if the server said so.
+    /// Returns the length of the complete file, if the server reported it.
     pub(crate) fn total(&self) -> Option<u64> {
         self.total
     }
 
-    /// Returns what the server calls this version of the file; with it, a broken transfer can be taken up again.
+    /// Returns the version of the file, with which an interrupted transfer can be resumed.
     pub(crate) fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// Returns what to ask with whether the file is still this one.
+    /// Returns the version for a conditional request.
     pub(crate) fn validator(&self) -> Option<&Validator> {
         self.validator.as_ref()
     }
@@ -109,7 +109,7 @@ impl Body {
     /// Reads the next bytes; none at the end.
     pub(crate) fn next(&mut self, buffer: &mut [u8]) -> Result<usize, HttpError> {
         let read = files::read(&mut self.reader, buffer);
-        // A connection that was ended by a signal looks like one that came to its end.
+        // A connection that was closed because of a signal looks complete.
         if self.interrupt.requested().is_some() {
             return Err(HttpError::Interrupted);
         }
@@ -135,7 +135,7 @@ impl Body {
             }
             Err(error) => Err(match HttpError::from_io(error, &self.url) {
                 HttpError::Truncated { .. } => truncated(self.start + self.received),
-                // A connection that breaks after something came is a transfer cut short.
+                // An error after the first byte is an interrupted transfer.
                 HttpError::Unreachable { .. } if self.received > 0 => truncated(self.start + self.received),
                 other => other,
             }),
@@ -161,7 +161,7 @@ impl Drop for Body {
     }
 }
 
-/// Returns a strong entity tag, or a date of change: what `If-Range` accepts.
+/// Returns a strong entity tag or a modification date, which `If-Range` accepts.
 fn version(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let takes_ranges = text(header::ACCEPT_RANGES).is_none_or(|unit| unit.eq_ignore_ascii_case("bytes"));
@@ -174,7 +174,7 @@ fn validator(headers: &HeaderMap) -> Option<Validator> {
     text(header::ETAG).map(Validator::Tag).or_else(|| text(header::LAST_MODIFIED).map(Validator::Date))
 }
 
-/// Returns whether what a server sends goes on where a part ends, and is of the same version as far as it says.
+/// Returns whether a response continues at the end of a part, and is of the same version if it has one.
 fn continues(part: &Part, headers: &HeaderMap) -> bool {
     let Some(range) = range(headers) else { return false };
     let name = if part.version.starts_with('"') { header::ETAG } else { header::LAST_MODIFIED };
@@ -183,7 +183,7 @@ fn continues(part: &Part, headers: &HeaderMap) -> bool {
     range.start == part.length && is_same && totals.is_none_or(|(now, before)| now == before)
 }
 
-/// What `Content-Range: bytes FIRST-LAST/TOTAL` speaks of.
+/// Value of `Content-Range: bytes FIRST-LAST/TOTAL`.
 struct Range {
     start: u64,
     total: Option<u64>,

@@ -1,8 +1,8 @@
-//! Why a server that says it is the right one is not believed.
+//! Reasons to distrust a server.
 
 use rustls::CertificateError;
 
-/// Why a server is not trusted; follows "cannot be trusted" in a sentence.
+/// Reason to distrust a server; follows "cannot be trusted" in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Distrust {
     #[error("its certificate has expired")]
@@ -17,7 +17,7 @@ pub(crate) enum Distrust {
     Authority,
     #[error("its certificate is not valid ({0})")]
     Certificate(String),
-    /// What came first was no TLS at all.
+    /// The server did not respond with TLS.
     #[error("it does not speak TLS")]
     PlainText,
     #[error("{0}")]
@@ -38,7 +38,7 @@ impl Distrust {
                 Self::OtherHost
             }
             CertificateError::UnknownIssuer => Self::UnknownAuthority,
-            // rustls has no name of its own for it, and hands on the error of the library that it comes from.
+            // rustls passes on this error of the underlying library.
             CertificateError::Other(other)
                 if other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity) =>
             {
@@ -48,7 +48,7 @@ impl Distrust {
         }
     }
 
-    /// Returns what the administrator could do about it.
+    /// Returns advice for the administrator.
     pub(super) fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::UnknownAuthority => {

@@ -1,4 +1,4 @@
-//! Why something could not be fetched.
+//! HTTP errors.
 
 use std::{io, path::PathBuf};
 
@@ -7,7 +7,7 @@ use ureq::Timeout;
 use super::{distrust::Distrust, header::HeaderFault, severed::Severed};
 use crate::vocabulary::Url;
 
-/// Why something could not be fetched. URLs show no user or password.
+/// Reason why a request failed. URLs are shown without user and password.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     #[error("{url} answered {status}{}", phrase(*status))]
@@ -42,7 +42,7 @@ pub(crate) enum HttpError {
     Proxy { proxy: String, url: String, reason: String },
     #[error("cannot reach {url} through the proxy {proxy}: it answered {status}{}", phrase(*status))]
     ProxyRefused { proxy: String, url: String, status: u16 },
-    /// A proxy opened no tunnel. Which one it was is added by [`Proxy::blame`](super::proxies::Proxy::blame).
+    /// A proxy opened no tunnel. [`Proxy::blame`](super::proxies::Proxy::blame) adds its URL.
     #[error("the proxy answered {status}{}", phrase(*status))]
     NoTunnel { url: String, status: u16 },
     #[error("the proxy for {url} cannot be used: its URL is not one of http or https")]
@@ -57,7 +57,7 @@ fn phrase(status: u16) -> String {
 }
 
 impl HttpError {
-    /// Returns whether another attempt could go better.
+    /// Returns whether another attempt could succeed.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..),
@@ -82,7 +82,7 @@ impl HttpError {
         }
     }
 
-    /// Returns what the administrator could do about it.
+    /// Returns advice for the administrator.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Status { status: 401 | 403, .. } => {
@@ -103,7 +103,7 @@ impl HttpError {
         })
     }
 
-    /// Returns what an error of the transport stands for. It is never quoted where it could hold an address.
+    /// Converts an error of the transport. The message is not quoted if it could contain a URL.
     pub(super) fn from_transport(error: ureq::Error, address: &Url) -> Self {
         let url = address.to_string();
         match error {
@@ -119,7 +119,7 @@ impl HttpError {
             ureq::Error::Rustls(error) => Self::from_tls(&error, address),
             ureq::Error::Tls(reason) => Self::Tls { url, distrust: Distrust::Other(reason.to_owned()) },
             ureq::Error::ConnectProxyFailed(reason) => {
-                // It says `proxy server responded 502/502`.
+                // The message is `proxy server responded 502/502`.
                 match reason.rsplit('/').next().and_then(|status| status.parse().ok()) {
                     Some(status) => Self::NoTunnel { url, status },
                     None => Self::Unreachable { url, reason },

@@ -1,7 +1,7 @@
-//! Proxies that fetch on behalf of others.
+//! Proxies for plain HTTP.
 //!
-//! Through a proxy to a server that speaks https the client opens a tunnel (`CONNECT`). What is fetched over http the
-//! proxy is asked for itself: its first line names the whole address. Many proxies allow tunnels to port 443 alone.
+//! For HTTPS, the client opens a tunnel through the proxy (`CONNECT`). For HTTP, the client sends the request to the
+//! proxy with the complete URL in its first line, because many proxies allow tunnels only to port 443.
 
 use ureq::{
     http::{Uri, uri::Scheme},
@@ -12,7 +12,7 @@ use ureq::{
 
 use super::tls::Tls;
 
-/// Connects to the proxy of a request over http.
+/// Connects to the proxy of an HTTP request.
 #[derive(Debug)]
 pub(super) struct Forward(pub(super) Tls);
 
@@ -47,11 +47,11 @@ fn origin(uri: &Uri) -> String {
     format!("http://{}", uri.authority().map(ToString::to_string).unwrap_or_default())
 }
 
-/// A connection to a proxy, over which one request is sent.
+/// Connection to a proxy for one request.
 #[derive(Debug)]
 pub(super) struct Forwarded {
     connection: Box<dyn Transport>,
-    /// What is still to be put before the path in the first line.
+    /// Scheme and host that still have to be inserted into the first line.
     origin: Option<String>,
 }
 

@@ -1,9 +1,9 @@
-//! Headers that somebody else gives for a request.
+//! Custom request headers.
 
 use ureq::http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// Headers that say how the request itself is sent or how much of the file is asked for. With one of them changed, a
-/// server waits for what never comes, or answers what nobody can use.
+/// Headers that control the transfer or select a part of the file. With other values, a server would wait for data or
+/// send an unusable response.
 const RESERVED: [&str; 13] = [
     "accept-encoding",
     "connection",
@@ -20,10 +20,10 @@ const RESERVED: [&str; 13] = [
     "http2-settings",
 ];
 
-/// Longer than any server takes; a header is sent in one piece.
+/// Maximum length of a header value; servers accept less.
 const LONGEST: usize = 60 * 1024;
 
-/// Why a header cannot be sent. Its value is not told.
+/// Reason why a header cannot be sent. Does not contain its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeaderFault {
     #[error("{0:?} is not the name of a header")]
@@ -36,17 +36,17 @@ pub(crate) enum HeaderFault {
     Long(String),
 }
 
-/// Returns whether a header can be given by its name.
+/// Checks the name of a header.
 pub(crate) fn check_name(name: &str) -> Result<(), HeaderFault> {
     parse_name(name).map(drop)
 }
 
-/// Returns whether a header can have a value.
+/// Checks the value of a header.
 pub(crate) fn check_value(name: &str, value: &str) -> Result<(), HeaderFault> {
     parse_value(name, value).map(drop)
 }
 
-/// Adds a header that was given.
+/// Adds a custom header.
 pub(super) fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), HeaderFault> {
     headers.insert(parse_name(name)?, parse_value(name, value)?);
     Ok(())

@@ -1,8 +1,8 @@
-//! Fetching over http and https.
+//! Fetches files over HTTP and HTTPS.
 //!
-//! A body is never trusted to be complete because it ended, never held in memory, and never taken from a server that
-//! the address did not lead to: redirects are followed here one by one, so that what was asked for over https is not
-//! fetched over http, and so that user, password and headers meant for one server are not told to another.
+//! A body is complete only if its length matches, is never held in memory, and comes only from the requested server:
+//! ccm follows redirects itself, so that an HTTPS request never continues over HTTP, and credentials and headers for
+//! one server are not sent to another.
 
 mod agent;
 mod body;

@@ -1,4 +1,4 @@
-//! One question to a server, whatever it answers.
+//! Requests of health checks, which accept any response.
 
 use std::{
     path::Path,
@@ -19,7 +19,7 @@ use crate::{
     vocabulary::{Login, Scheme, Secret, Url},
 };
 
-/// What to ask a server, and how.
+/// A request with its options.
 pub(crate) struct Probe<'a> {
     pub(crate) url: &'a Url,
     pub(crate) method: &'a str,
@@ -27,7 +27,7 @@ pub(crate) struct Probe<'a> {
     pub(crate) body: &'a str,
     pub(crate) login: Option<Login>,
     pub(crate) ca_file: Option<&'a Path>,
-    /// A certificate to show, and its key.
+    /// Client certificate and its key.
     pub(crate) identity: Option<(&'a Path, &'a Path)>,
     pub(crate) proxy: Option<&'a str>,
     pub(crate) trust: Trust,
@@ -35,35 +35,35 @@ pub(crate) struct Probe<'a> {
     pub(crate) timeout: Duration,
 }
 
-/// Whether the certificate of a server is looked at.
+/// Whether the server's certificate is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     Verified,
     Anybody,
 }
 
-/// What is done about an answer that leads elsewhere.
+/// Whether redirects are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Redirects {
     Followed,
     Shown,
 }
 
-/// What a server answered.
+/// Response of a server.
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// As `Name: value`, sorted.
+    /// Headers as `Name: value`, sorted.
     pub(crate) headers: Vec<String>,
-    /// The beginning of the body.
+    /// Beginning of the body.
     pub(crate) body: Vec<u8>,
     pub(crate) time: Duration,
 }
 
-/// No more of a body is read.
+/// Maximum size of the body that is read.
 const LARGEST_BODY: usize = 1 << 20;
 
 impl Client {
-    /// Asks a server and returns its answer, whatever its status. Follows at most ten redirects, if any.
+    /// Sends the request and returns the response, whatever its status. Follows at most ten redirects.
     pub(crate) fn probe(&self, probe: &Probe) -> Result<Answer, HttpError> {
         let begun = Instant::now();
         let mut url = probe.url.clone();

@@ -1,20 +1,20 @@
-//! Which requests go through a proxy.
+//! Selects the proxy of a request.
 
 use super::HttpError;
 use crate::vocabulary::{Login, Scheme, Secret, Url};
 
-/// The proxies of the environment, in the words of curl. They may hold passwords, so they are never shown.
+/// Proxies from the environment, with the semantics of curl. Their URLs can contain passwords and are never shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Proxies {
     http: Option<Secret>,
     https: Option<Secret>,
-    /// Hosts that are reached directly.
+    /// Hosts that need no proxy.
     except: Vec<String>,
 }
 
 impl Proxies {
     /// Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` through `variable`, the last three in either case:
-    /// `HTTP_PROXY` could be a header of a request to a web server that runs this program.
+    /// `HTTP_PROXY` could be a request header of a web server that runs this program.
     pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let given = |name: &str| variable(name).filter(|value| !value.is_empty());
         let either = |name: &str| given(name).or_else(|| given(&name.to_uppercase()));
@@ -31,7 +31,7 @@ impl Proxies {
         }
     }
 
-    /// Returns the proxy to reach an address through.
+    /// Returns the proxy for a URL.
     pub(super) fn of(&self, url: &Url) -> Result<Option<Proxy>, HttpError> {
         self.address(url).map(|address| Proxy::new(address, url)).transpose()
     }
@@ -45,15 +45,15 @@ impl Proxies {
     }
 }
 
-/// A proxy that one address is reached through.
+/// Proxy for one URL.
 pub(super) struct Proxy {
     route: ureq::Proxy,
-    /// The address that it is asked for.
+    /// URL of the request.
     url: String,
 }
 
 impl Proxy {
-    /// Returns the proxy that somebody asks for.
+    /// Returns the proxy with the given URL.
     pub(super) fn given(address: &str, url: &Url) -> Result<Self, HttpError> {
         Self::new(&Secret::new(address), url)
     }
@@ -76,13 +76,13 @@ impl Proxy {
         self.route.uri().scheme_str() == Some("https")
     }
 
-    /// Returns the user and password in its address.
+    /// Returns the user and password in the URL of the proxy.
     pub(super) fn login(&self) -> Option<Login> {
         let user = Secret::new(self.route.username()?);
         Some(Login { user, password: Secret::new(self.route.password().unwrap_or_default()) })
     }
 
-    /// Turns a failed connection into one of the proxy, which was the only one talked to. The proxy is named without its password.
+    /// Assigns a connection error to the proxy, which is named without its password.
     pub(super) fn blame(&self, error: HttpError) -> HttpError {
         let scheme = self.route.uri().scheme_str().unwrap_or("http");
         let (proxy, url) =
@@ -95,7 +95,7 @@ impl Proxy {
     }
 }
 
-/// `*`, a host, a domain with or without a leading dot, each with or without a port.
+/// Matches a pattern: `*`, a host, or a domain with or without a leading dot, each with or without a port.
 fn covers(pattern: &str, url: &Url) -> bool {
     if pattern == "*" {
         return true;

@@ -1,14 +1,14 @@
-//! Connections that break are told from connections that are closed.
+//! Distinguishes broken connections from closed ones.
 //!
-//! A body without a length ends where the connection is closed. The client takes a reset, and a TLS connection that ends
-//! without the server's `close_notify`, for such an end; whoever can cut the connection would decide how much of a file
-//! arrives. Here these errors are given another kind, so that they stay errors.
+//! A body without a length ends when the connection is closed. The client accepts a reset, and the end of a TLS
+//! connection without `close_notify`, as such an end, so that an attacker who cuts the connection could truncate a
+//! file. This module turns both into errors.
 
 use std::io;
 
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
-/// The connection broke; nobody said that the body was at its end.
+/// The connection broke before the end of the body.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection broke")]
 pub(super) struct Severed;
@@ -25,7 +25,7 @@ impl<In: Transport> Connector<In> for Guard {
     }
 }
 
-/// A connection whose breaking is an error of its own kind.
+/// Connection that reports a break as an error of its own kind.
 #[derive(Debug)]
 pub(super) struct Guarded<T>(T);
 

@@ -1,7 +1,7 @@
-//! Connections that nobody listens in on: whom to trust, and the wrapping of a connection in TLS.
+//! TLS connections: trusted certificates and the TLS wrapper.
 //!
-//! The wrapping is here because the client's own takes only a list of authorities, and a server that shows the very
-//! certificate that `ca_file` holds is to be trusted also when that certificate could sign others.
+//! The client's own wrapper accepts only a list of authorities. This one also trusts a server that presents a
+//! certificate from `ca_file` itself, even if the certificate could sign others.
 
 use std::{
     io::{self, Read, Write},
@@ -28,20 +28,20 @@ use ureq::unversioned::transport::{
 use super::{HttpError, agent::ConnectionOptions, distrust::Distrust, probe::Trust};
 use crate::host::input;
 
-/// A larger file is no list of certificates.
+/// Maximum size of a file with certificates.
 const LARGEST: u64 = 64 << 20;
 
-/// The authorities that the system trusts, read when the first https connection is made.
+/// Authorities that the system trusts, read for the first HTTPS connection.
 #[derive(Default)]
 pub(super) struct Authorities(OnceLock<Vec<CertificateDer<'static>>>);
 
 impl Authorities {
     fn of_the_system(&self) -> &[CertificateDer<'static>] {
-        // What cannot be read is not trusted: the connection says so.
+        // Unreadable certificates are not trusted, and the connection reports that.
         self.0.get_or_init(|| rustls_native_certs::load_native_certs().certs)
     }
 
-    /// Returns how to talk to servers that these authorities, or those in a file, vouch for.
+    /// Returns the configuration that trusts these authorities and those in a file.
     pub(super) fn trusting(&self, options: &ConnectionOptions) -> Result<Arc<ClientConfig>, HttpError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -66,7 +66,7 @@ impl Authorities {
     }
 }
 
-/// What is shown to a server that wants to know who asks.
+/// Client certificate and its key.
 #[derive(Clone, Copy)]
 pub(super) struct ClientIdentity<'a> {
     pub(super) certificate: &'a Path,
@@ -88,7 +88,7 @@ fn finish(
     config.map(Arc::new).map_err(|error| unusable(certificate, error.to_string()))
 }
 
-/// Takes every server for the right one, because somebody asked for that. What it signs is still looked at.
+/// Accepts every certificate, because the user requested it, but still verifies signatures.
 #[derive(Debug)]
 struct Anybody {
     provider: Arc<CryptoProvider>,
@@ -156,7 +156,7 @@ fn unusable(path: &Path, reason: String) -> HttpError {
     HttpError::CaFile { path: path.to_owned(), reason }
 }
 
-/// Trusts whom the authorities vouch for, and a server that shows one of the given certificates itself.
+/// Trusts certificates of the authorities, and the given certificates themselves.
 #[derive(Debug)]
 struct Verifier {
     usual: Arc<WebPkiServerVerifier>,
@@ -174,7 +174,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, rustls::Error> {
         let verified = self.usual.verify_server_cert(shown, intermediates, name, ocsp, now);
         match verified {
-            // The dates were looked at before this was found out; the name was not.
+            // The dates were already verified at this point, but not the name.
             Err(error) if Distrust::of(&error) == Distrust::Authority && self.given.contains(shown) => {
                 verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
                 Ok(ServerCertVerified::assertion())
@@ -206,7 +206,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Wraps connections to servers that speak https.
+/// Wraps connections to HTTPS servers.
 #[derive(Clone, Debug)]
 pub(super) struct Tls(pub(super) Option<Arc<ClientConfig>>);
 
