@@ -112,6 +112,24 @@ fn a_new_bundle_is_applied_and_a_bad_one_is_kept_out_and_not_fetched_again() {
 }
 
 #[test]
+fn an_update_is_loaded_once_to_validate_and_apply_it() {
+    let (world, shelf) = (World::new(), Shelf::default());
+    // ccm warns about this name each time it loads the manifest.
+    let warned = |content: &str| manifest(&world, content).replace("/a: {", "/*: {");
+    shelf.put("/site.yaml", warned("one"));
+    let server = shelf.serve(true);
+    configure(&world, &[server.url("/site.yaml")], "watch: false\nlog_level: debug\n");
+    let agent = Agent::start(&world);
+    agent.makes("*", "one");
+    agent.says("msg=applied", 1);
+    assert_eq!(agent.count("msg=warning"), 1, "{}", agent.log());
+    shelf.put("/site.yaml", warned("two"));
+    agent.makes("*", "two");
+    agent.says("msg=applied", 2);
+    assert_eq!(agent.count("msg=warning"), 2, "{}", agent.log());
+}
+
+#[test]
 fn without_validators_the_digest_of_the_content_decides() {
     let (world, shelf) = (World::new(), Shelf::default());
     shelf.put("/site.yaml", manifest(&world, "one"));

@@ -1,6 +1,9 @@
 //! Health checks between runs: nothing is inspected or changed but what they look at.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use super::{
     intake::Intake,
@@ -35,7 +38,7 @@ impl Round<'_> {
     /// Makes the health checks of manifests, one manifest after the other. The run lock is not taken: nothing is changed.
     pub(crate) fn check(&self, intake: &Intake, manifests: &[usize]) -> Vec<Checkup> {
         let extents: Vec<_> = manifests.iter().map(|number| (*number, Extent::Whole)).collect();
-        let ready = match self.load(intake, &extents, &mut Vec::new()) {
+        let ready = match self.load(intake, &extents, BTreeMap::new(), &mut Vec::new()) {
             Ok(ready) => ready,
             Err(error) => {
                 self.log.error("nothing is checked", &[("error", &error)]);

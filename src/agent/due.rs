@@ -47,6 +47,8 @@ impl fmt::Display for Cause {
 pub(crate) struct Due {
     /// Everything, and why.
     pub(crate) everything: Option<Cause>,
+    /// Whether content arrived that is not validated yet.
+    pub(crate) arrived: bool,
     /// Manifests whose content is new.
     pub(crate) manifests: BTreeSet<usize>,
     /// Manifests that have a critical health check.
@@ -107,7 +109,7 @@ impl Due {
 
     /// Whether a manifest is to be applied as a whole, which waits for nothing.
     pub(crate) fn is_whole(&self) -> bool {
-        self.everything.is_some() || !self.manifests.is_empty() || !self.unhealthy.is_empty()
+        self.arrived || self.everything.is_some() || !self.manifests.is_empty() || !self.unhealthy.is_empty()
     }
 
     /// Whether something can run now.

@@ -5,7 +5,7 @@
 //! Data and manifests that fit only each other are taken together.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt::Display,
     io,
     path::{Path, PathBuf},
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     bundle::{AllowedSigners, Label, Signature},
     host::{files::PrivateFolder, unpack::ArchiveFormat},
-    manifest::Location,
+    manifest::{Location, Manifest},
     run::Machine,
 };
 
@@ -84,12 +84,25 @@ struct Candidate {
     signature: Option<String>,
 }
 
-/// What is asked whether content can be loaded.
+/// Manifests that were loaded with new data, by their numbers.
+#[derive(Default)]
+struct LoadedManifests {
+    /// As they wait to be put in force.
+    waiting: BTreeMap<usize, Manifest>,
+    in_force: BTreeMap<usize, Manifest>,
+}
+
+/// Loads content, to find out whether it is valid.
 pub(crate) trait Judge {
-    /// Loads data for itself.
+    /// Loads data on its own.
     fn data(&self, data: &Location) -> Result<(), String>;
-    /// Loads a manifest with data.
-    fn manifest(&self, manifest: &Location, data: Option<&Location>) -> Result<(), String>;
+    /// Loads the manifest of a source with data.
+    fn manifest(
+        &self,
+        address: &Address,
+        manifest: &Location,
+        data: Option<&Location>,
+    ) -> Result<Manifest, String>;
     /// How large a document may be.
     fn limit(&self) -> u64;
 }
@@ -250,73 +263,89 @@ impl Intake {
         content.map(|content| content.location(limit)).transpose().map_err(|error| error.to_string())
     }
 
-    /// Judges everything that waits, and puts in force what passes. Returns the numbers of the manifests that are to be
-    /// run on account of it.
-    pub(crate) fn settle(&mut self, judge: &dyn Judge, log: &dyn Log) -> BTreeSet<usize> {
+    /// Validates everything that waits, and puts in force what is valid. Returns the numbers of the manifests that have to be
+    /// applied because of it, each with the manifest itself if it was loaded as it is now in force.
+    pub(crate) fn settle(&mut self, judge: &dyn Judge, log: &dyn Log) -> BTreeMap<usize, Option<Manifest>> {
         let old_data = self.data_location(judge.limit()).unwrap_or_default();
         let new_data = self.data().and_then(|slot| slot.candidate_location(judge.limit()));
         if let Some(new_data) = new_data {
-            match self.fits(&new_data, old_data.as_ref(), judge) {
-                Ok(()) => {
+            match self.load_with(&new_data, old_data.as_ref(), judge) {
+                Ok(mut loaded) => {
                     self.slots[0].accept(log);
-                    let taken = self.take_manifests(Some(&new_data), judge, log);
-                    let all = self.manifests().count();
-                    return if self.slots[0].is_in_force() { (0..all).collect() } else { taken };
+                    let mut taken = self.take_manifests(Some(&new_data), loaded.waiting, judge, log);
+                    if self.slots[0].is_in_force() {
+                        for (number, _) in self.manifests() {
+                            taken.entry(number).or_insert_with(|| loaded.in_force.remove(&number));
+                        }
+                    }
+                    return taken;
                 }
                 Err(reason) => self.slots[0].refuse(&reason, log),
             }
         }
         if !self.is_data_there() {
-            return BTreeSet::new();
+            return BTreeMap::new();
         }
-        self.take_manifests(old_data.as_ref(), judge, log)
+        self.take_manifests(old_data.as_ref(), BTreeMap::new(), judge, log)
     }
 
-    /// Checks that data can be loaded, and that every manifest which loads with the old data loads with the new, in its
-    /// old form or its new one.
-    fn fits(&self, new: &Location, old: Option<&Location>, judge: &dyn Judge) -> Result<(), String> {
+    /// Loads new data and, unless there was none before, every manifest with it: as it waits, or else as it is in force. Fails
+    /// if a manifest loads only with the old data.
+    fn load_with(
+        &self,
+        new: &Location,
+        old: Option<&Location>,
+        judge: &dyn Judge,
+    ) -> Result<LoadedManifests, String> {
         let data = &self.slots[0];
         let loading = data.loading_candidate();
         judge.data(new)?;
         drop(loading);
-        if old.is_none() {
-            return Ok(());
-        }
-        for (_, slot) in self.manifests() {
+        let mut loaded = LoadedManifests::default();
+        for (number, slot) in self.manifests().filter(|_| old.is_some()) {
             let Some(in_force) = slot.location(judge.limit()) else { continue };
             if let Some(waiting) = slot.candidate_location(judge.limit()) {
                 let _loading = slot.loading_candidate();
-                if judge.manifest(&waiting, Some(new)).is_ok() {
+                if let Ok(manifest) = judge.manifest(&slot.address, &waiting, Some(new)) {
+                    loaded.waiting.insert(number, manifest);
                     continue;
                 }
             }
             let _loading = data.loading_candidate();
-            if let Err(reason) = judge.manifest(&in_force, Some(new))
-                && judge.manifest(&in_force, old).is_ok()
-            {
-                return Err(format!("with it, {} does not load: {reason}", slot.address));
+            match judge.manifest(&slot.address, &in_force, Some(new)) {
+                Ok(manifest) => {
+                    loaded.in_force.insert(number, manifest);
+                }
+                Err(reason) if judge.manifest(&slot.address, &in_force, old).is_ok() => {
+                    return Err(format!("with it, {} does not load: {reason}", slot.address));
+                }
+                Err(_) => {}
             }
         }
-        Ok(())
+        Ok(loaded)
     }
 
     fn take_manifests(
         &mut self,
         data: Option<&Location>,
+        mut loaded: BTreeMap<usize, Manifest>,
         judge: &dyn Judge,
         log: &dyn Log,
-    ) -> BTreeSet<usize> {
-        let mut taken = BTreeSet::new();
+    ) -> BTreeMap<usize, Option<Manifest>> {
+        let mut taken = BTreeMap::new();
         let manifests = self.slots.iter_mut().filter(|slot| slot.purpose == Purpose::Manifest);
         for (number, slot) in manifests.enumerate() {
             let Some(waiting) = slot.candidate_location(judge.limit()) else { continue };
             let loading = slot.loading_candidate();
-            let judged = judge.manifest(&waiting, data);
+            let manifest = match loaded.remove(&number) {
+                Some(manifest) => Ok(manifest),
+                None => judge.manifest(&slot.address, &waiting, data),
+            };
             drop(loading);
-            match judged {
-                Ok(()) => {
+            match manifest {
+                Ok(manifest) => {
                     if slot.accept(log) {
-                        taken.insert(number);
+                        taken.insert(number, Some(manifest));
                     }
                 }
                 Err(reason) => slot.refuse(&reason, log),

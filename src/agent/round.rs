@@ -1,6 +1,11 @@
 //! One run: manifests are loaded with fresh facts and data, and applied in their order under the run lock.
 
-use std::{collections::HashSet, path::Path, sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+    sync::Arc,
+    time::Instant,
+};
 
 use super::{
     fleet::Fleet,
@@ -8,6 +13,7 @@ use super::{
     log::{Log, LogLevel},
     metrics,
     pauses::Repair,
+    source::Address,
     watching::{OwnWrites, Subject, Watching},
 };
 use crate::{
@@ -68,16 +74,17 @@ pub(super) struct Ready {
 }
 
 impl Round<'_> {
-    /// Applies manifests, one after the other.
+    /// Applies manifests, one after the other. Those that were loaded to validate them are not loaded again.
     pub(crate) fn run(
         &self,
         intake: &Intake,
         extents: &[(usize, Extent)],
+        loaded: BTreeMap<usize, Manifest>,
         mut watching: Option<&mut Watching>,
         own: &mut OwnWrites,
     ) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
-        let ready = match self.load(intake, extents, &mut outcomes) {
+        let ready = match self.load(intake, extents, loaded, &mut outcomes) {
             Ok(ready) => ready,
             Err(error) => {
                 self.log.error("nothing is applied", &[("cause", &self.cause), ("error", &error)]);
@@ -216,6 +223,7 @@ impl Round<'_> {
         &self,
         intake: &Intake,
         extents: &[(usize, Extent)],
+        mut loaded: BTreeMap<usize, Manifest>,
         outcomes: &mut Vec<Outcome>,
     ) -> Result<Vec<Ready>, String> {
         let inputs = self.inputs(intake)?;
@@ -232,16 +240,14 @@ impl Round<'_> {
                 outcomes.push(Outcome::not_applied(number, reason));
                 continue;
             };
-            let started = Instant::now();
             let loading = slot.loading();
-            let loaded = self.load_one(&location, &inputs);
+            let manifest = match loaded.remove(&number) {
+                Some(manifest) => Ok(manifest),
+                None => self.load_one(&slot.address, &location, &inputs),
+            };
             drop(loading);
-            match loaded {
-                Ok(Loaded { value: manifest, warnings }) => {
-                    for problem in warnings.iter().flat_map(told) {
-                        self.log.debug("warning", &[("source", &slot.address), ("problem", &problem)]);
-                    }
-                    self.metrics.observe(&metrics::DATA_RESOLVE, &[], started.elapsed());
+            match manifest {
+                Ok(manifest) => {
                     let (selected, is_whole) = match extent {
                         Extent::Whole => (Selected::default(), true),
                         Extent::Only(names) => {
@@ -250,8 +256,7 @@ impl Round<'_> {
                     };
                     all.push(Ready { number, manifest, selected, is_whole });
                 }
-                Err(error) => {
-                    let reason = described(&error);
+                Err(reason) => {
                     let source = &slot.address;
                     self.log.error("the manifest is not applied", &[("source", source), ("error", &reason)]);
                     outcomes.push(Outcome::not_applied(number, reason));
@@ -278,8 +283,20 @@ impl Round<'_> {
         self.machine.load_inputs(Vec::new(), data.into_iter().collect(), Vec::new(), Limits::default())
     }
 
-    fn load_one(&self, location: &Location, inputs: &LoadInputs) -> Result<Loaded<Manifest>, LoadError> {
-        manifest::load(location, inputs, &self.machine.host, &self.machine.state)
+    fn load_one(
+        &self,
+        address: &Address,
+        location: &Location,
+        inputs: &LoadInputs,
+    ) -> Result<Manifest, String> {
+        let (Machine { host, state, .. }, started) = (self.machine, Instant::now());
+        let Loaded { value: manifest, warnings } =
+            manifest::load(location, inputs, host, state).map_err(|error| described(&error))?;
+        for problem in warnings.iter().flat_map(told) {
+            self.log.debug("warning", &[("source", address), ("problem", &problem)]);
+        }
+        self.metrics.observe(&metrics::DATA_RESOLVE, &[], started.elapsed());
+        Ok(manifest)
     }
 }
 
@@ -291,9 +308,16 @@ impl Judge for Round<'_> {
         judged.map(drop).map_err(|error| described(&error))
     }
 
-    fn manifest(&self, manifest: &Location, data: Option<&Location>) -> Result<(), String> {
+    fn manifest(
+        &self,
+        address: &Address,
+        manifest: &Location,
+        data: Option<&Location>,
+    ) -> Result<Manifest, String> {
         let inputs = self.inputs_with(data.cloned())?;
-        self.load_one(manifest, &inputs).map(drop).map_err(|error| described(&error))
+        let manifest = self.load_one(address, manifest, &inputs);
+        self.metrics.observe(&metrics::FACTS_GATHER, &[], inputs.facts.spent());
+        manifest
     }
 
     fn limit(&self) -> u64 {

@@ -53,7 +53,7 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (environment, state) = (Environment::of_process(), LocalState::at(StateDirectory::nowhere()));
+    let (environment, state) = (Environment::of_process(), LocalState::at(StateDirectory::none()));
     let Machine { host, .. } = machine(&output.progress, environment, state, &NatsFlags::default())?;
     let (checks, folder) = match read(&arguments.file, &host) {
         Ok(read) => read,

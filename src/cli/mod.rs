@@ -301,7 +301,7 @@ fn interrupt() -> Result<Interrupt, Failure> {
 #[cfg(feature = "fuzzing")]
 pub(crate) fn host_to_fuzz() -> Option<crate::host::Host> {
     let (environment, state) =
-        (Environment::of_process(), LocalState::at(crate::state::StateDirectory::nowhere()));
+        (Environment::of_process(), LocalState::at(crate::state::StateDirectory::none()));
     machine(&Arc::new(Progress::new()), environment, state, &NatsFlags::default())
         .ok()
         .map(|machine| machine.host)

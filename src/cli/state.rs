@@ -37,7 +37,7 @@ impl StateFolder {
 
     /// Returns the state for a command that only reads; without a state directory it is empty.
     pub(super) fn open_read_only(&self, environment: &Environment) -> LocalState {
-        LocalState::at(self.directory(environment).unwrap_or_else(|_| StateDirectory::nowhere()))
+        LocalState::at(self.directory(environment).unwrap_or_else(|_| StateDirectory::none()))
     }
 
     /// Returns the named folder, or the one that is usual for the user.

@@ -92,7 +92,7 @@ impl Declaration {
         own.insert(0, named(&name, name_span));
         let late = (!faults.late.is_empty()).then(|| own.clone());
         let later = faults.late.clone();
-        faults.foresee(&mut own, foreseen);
+        faults.insert_foreseen(&mut own, foreseen);
         let has_common = !shared.is_empty();
         let mut shared = Node { value: Value::Map(shared), span: name_span };
         let mut own = Node { value: Value::Map(own), span: name_span };

@@ -82,7 +82,7 @@ impl Faults {
     }
 
     /// Puts what late properties will be in the place of their templates: from now on they are judged as any others.
-    pub(super) fn foresee(&mut self, own: &mut [Entry], foreseen: Vec<Entry>) {
+    pub(super) fn insert_foreseen(&mut self, own: &mut [Entry], foreseen: Vec<Entry>) {
         for known in foreseen {
             if let Some(entry) = own.iter_mut().find(|entry| entry.key == known.key) {
                 self.late.retain(|key| *key != entry.key);

@@ -289,7 +289,7 @@ mod tests {
             // Nobody looks ahead where it would only delay the others.
             return;
         }
-        let (host, state) = (tests::host(), LocalState::at(StateDirectory::nowhere()));
+        let (host, state) = (tests::host(), LocalState::at(StateDirectory::none()));
         let source = Source { name: String::new(), text: String::new() };
         let manifest = Manifest::of(files(6), source, PathBuf::from("/"), tests::scope());
         let place = Place {
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_is_abandoned_is_looked_at_no_more() {
-        let (host, state) = (tests::host(), LocalState::at(StateDirectory::nowhere()));
+        let (host, state) = (tests::host(), LocalState::at(StateDirectory::none()));
         let (resources, working_directory) = (files(3), PathBuf::from("/"));
         let lookout = Lookout { host: &host, state: &state, working_directory: &working_directory };
         for (is_abandoned, expected) in [(false, 3), (true, 0)] {

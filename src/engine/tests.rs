@@ -294,7 +294,7 @@ fn apply_watched(
     host: &Host,
     observer: &mut dyn Observer,
 ) -> (Finished, Vec<Event>) {
-    let state = LocalState::at(StateDirectory::nowhere());
+    let state = LocalState::at(StateDirectory::none());
     let mut engine = Engine::new(host, &state, settings, Session::begin());
     let manifest = |resources| Manifest { on_failure, ..manifest(resources, Path::new("/")) };
     let manifests: Vec<Manifest> = manifests.into_iter().map(manifest).collect();
@@ -481,7 +481,7 @@ fn a_signal_ends_all_manifests_also_those_that_are_empty() {
 #[test]
 fn a_pause_ends_with_the_time_of_its_attempt() {
     let (host, state, prediction) =
-        (host(), LocalState::at(StateDirectory::nowhere()), RefCell::<Prediction>::default());
+        (host(), LocalState::at(StateDirectory::none()), RefCell::<Prediction>::default());
     let mut silent = |_: &str| {};
     let cx = Context::new(&host, &state, &prediction, Path::new("/"), Some(Duration::ZERO), &mut silent);
     let kind = cx.pause(Duration::MAX).unwrap_err().kind;

@@ -98,6 +98,6 @@ fn facts() -> Value {
 /// One host serves all inputs: making one listens for signals.
 fn with_host(run: impl FnOnce(&Host, &LocalState)) {
     thread_local!(static HOST: Option<Host> = cli::host_to_fuzz());
-    let state = LocalState::at(StateDirectory::nowhere());
+    let state = LocalState::at(StateDirectory::none());
     HOST.with(|host| host.as_ref().map(|host| run(host, &state)));
 }

@@ -128,7 +128,7 @@ fn draft(state: &LocalState, host: &Host, name: &str) -> Result<TempFile, Unread
 
 /// Returns where bundles are unpacked: a folder that nobody else can use.
 fn folder(state: &LocalState, name: String) -> Result<PathBuf, Unreadable> {
-    if state.directory.is_nowhere() {
+    if state.directory.is_none() {
         return Err(Unreadable::Bundle { name, reason: BrokenBundle::Nowhere });
     }
     let made = state.directory.make_folder("bundles");

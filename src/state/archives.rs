@@ -185,9 +185,10 @@ impl StateDirectory {
     pub(crate) fn extracted(&self, record: &ExtractionRecord) -> Result<Vec<Extracted>, StateError> {
         match self.archives()? {
             Some(folder) => read_list(&folder, &record.list),
-            None => {
-                Err(StateError::Damaged { path: self.0.join(FOLDER), reason: "it is not there".to_owned() })
-            }
+            None => Err(StateError::Damaged {
+                path: self.path()?.join(FOLDER),
+                reason: "it is not there".to_owned(),
+            }),
         }
     }
 

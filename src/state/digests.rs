@@ -141,7 +141,7 @@ impl DigestMemory for Digests {
     }
 
     fn is_worthwhile(&self) -> bool {
-        self.matters() && !self.state.is_nowhere()
+        self.matters() && !self.state.is_none()
     }
 
     fn keep(&self, stamp: Stamp, sha256: [u8; SUM]) {
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn no_more_is_learnt_than_is_kept() {
-        let digests = StateDirectory::nowhere().digests();
+        let digests = StateDirectory::none().digests();
         (0..=MOST as u64).for_each(|ino| digests.keep(stamp(ino), [7; SUM]));
         assert_eq!(digests.learnt().len(), MOST);
     }

@@ -38,9 +38,9 @@ use rustix::process::geteuid;
 
 use crate::host::files::{self, FileError, PrivateFolder, Problem};
 
-/// The folder that the program keeps its memory in.
+/// The directory that ccm keeps its state in. Without a path it is empty, and nothing can be stored in it.
 #[derive(Clone, Debug)]
-pub(crate) struct StateDirectory(PathBuf);
+pub(crate) struct StateDirectory(Option<PathBuf>);
 
 /// The records that ccm keeps on this machine between runs, and the directories that this run writes in.
 pub(crate) struct LocalState {
@@ -96,6 +96,8 @@ pub(crate) enum StateError {
         component.display()
     )]
     Controlled { path: PathBuf, component: PathBuf, owner: u32, mode: u32 },
+    #[error("no state directory: set HOME, XDG_STATE_HOME or --state-dir")]
+    NoDirectory,
     #[error("interrupted while waiting for another run to finish")]
     Interrupted,
 }
@@ -103,27 +105,33 @@ pub(crate) enum StateError {
 impl StateDirectory {
     /// Returns the state directory at a path, which need not exist yet.
     pub(crate) fn at(path: PathBuf) -> Self {
-        Self(path)
+        Self(Some(path))
     }
 
-    /// None, for whoever only looks: nothing is there, and nothing can be put there.
-    pub(crate) fn nowhere() -> Self {
-        Self(PathBuf::from(NOWHERE))
+    /// Returns the state directory of a command that only reads and has none.
+    pub(crate) fn none() -> Self {
+        Self(None)
     }
 
-    pub(crate) fn is_nowhere(&self) -> bool {
-        self.0 == Path::new(NOWHERE)
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn path(&self) -> Result<&Path, StateError> {
+        self.0.as_deref().ok_or(StateError::NoDirectory)
     }
 
     /// Opens the directory; `None` if it does not exist.
     fn open(&self) -> Result<Option<PrivateFolder>, StateError> {
-        let folder = PrivateFolder::open(&self.0).map_err(|error| self.refused(error))?;
-        folder.map(|folder| self.judge(folder)).transpose()
+        let Some(path) = &self.0 else { return Ok(None) };
+        let folder = PrivateFolder::open(path).map_err(|error| refused(path, error))?;
+        folder.map(Self::judge).transpose()
     }
 
     /// Opens the directory, and makes it if it does not exist, for nobody else to read.
     fn make(&self) -> Result<PrivateFolder, StateError> {
-        let folder = self.judge(PrivateFolder::make(&self.0).map_err(|error| self.refused(error))?)?;
+        let path = self.path()?;
+        let folder = Self::judge(PrivateFolder::make(path).map_err(|error| refused(path, error))?)?;
         if !folder.is_closed() {
             folder.close_to_others()?;
         }
@@ -132,7 +140,8 @@ impl StateDirectory {
 
     /// Opens a folder in the directory, and makes both if they do not exist.
     pub(crate) fn make_folder(&self, name: &str) -> Result<PrivateFolder, StateError> {
-        self.make()?.make_folder(name).map_err(|error| self.refused(error))
+        let path = self.path()?;
+        self.make()?.make_folder(name).map_err(|error| refused(path, error))
     }
 
     /// Keeps other agents out of the directory for as long as what this returns lives; `None` if there is one.
@@ -153,36 +162,36 @@ impl StateDirectory {
     }
 
     /// Returns where an agent that uses this directory listens.
-    pub(crate) fn agent_socket(&self) -> PathBuf {
-        self.0.join(AGENT_SOCKET)
+    pub(crate) fn agent_socket(&self) -> Result<PathBuf, StateError> {
+        Ok(self.path()?.join(AGENT_SOCKET))
     }
 
     /// Refuses a folder that is not the user's own, or that others may read and that holds what the program never put
     /// there: it is somebody's, and stays as it is.
-    fn judge(&self, folder: PrivateFolder) -> Result<PrivateFolder, StateError> {
+    fn judge(folder: PrivateFolder) -> Result<PrivateFolder, StateError> {
         let (owner, mode) = (folder.entry().uid, folder.entry().mode);
         let is_ours =
             |name: &OsString| NAMES.iter().any(|ours| name == ours) || files::is_temporary_name(name);
         if owner != geteuid().as_raw() || !folder.is_closed() && !folder.names()?.iter().all(is_ours) {
-            return Err(StateError::NotPrivate { path: self.0.clone(), mode, owner });
+            return Err(StateError::NotPrivate { path: folder.path().to_owned(), mode, owner });
         }
         Ok(folder)
     }
+}
 
-    /// Says what a problem with a file means for the directory.
-    fn refused(&self, error: FileError) -> StateError {
-        let path = self.0.clone();
-        match error.problem {
-            Problem::Controlled { component, owner, mode } => {
-                StateError::Controlled { path, component, owner, mode }
-            }
-            Problem::Exposed { at, mode } => StateError::Exposed { path: at, mode },
-            Problem::Foreign { at, owner } if at == path => {
-                let mode = files::inspect(&path).ok().flatten().map_or(0, |entry| entry.mode);
-                StateError::NotPrivate { path, mode, owner }
-            }
-            _ => StateError::Files(error),
+/// Returns what a problem with a file means for the state directory at a path.
+fn refused(path: &Path, error: FileError) -> StateError {
+    let path = path.to_owned();
+    match error.problem {
+        Problem::Controlled { component, owner, mode } => {
+            StateError::Controlled { path, component, owner, mode }
         }
+        Problem::Exposed { at, mode } => StateError::Exposed { path: at, mode },
+        Problem::Foreign { at, owner } if at == path => {
+            let mode = files::inspect(&path).ok().flatten().map_or(0, |entry| entry.mode);
+            StateError::NotPrivate { path, mode, owner }
+        }
+        _ => StateError::Files(error),
     }
 }
 
@@ -195,9 +204,6 @@ fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Vec<u8>>, StateErro
         Err(error) => Err(StateError::Io { path: folder.path().join(name), error }),
     }
 }
-
-/// Systems give this home to users who have none.
-const NOWHERE: &str = "/nonexistent/ccm";
 
 /// What the program itself puts into its state directory, and put there earlier.
 const NAMES: [&str; 14] = [
@@ -225,15 +231,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nothing_is_stored_without_a_state_directory() {
+        let state = StateDirectory::none();
+        assert!(matches!(state.open(), Ok(None)));
+        assert!(matches!(state.make(), Err(StateError::NoDirectory)));
+        assert!(matches!(state.make_folder("bundles"), Err(StateError::NoDirectory)));
+    }
+
+    #[test]
     fn only_a_foreign_folder_is_no_state_directory() {
-        let state = StateDirectory::at("/no-such-directory".into());
         for (at, expected) in [
             ("/no-such-directory", "/no-such-directory is not a state directory: it belongs to user 7 "),
             ("/no-such-directory/archives", "state directory: cannot read \"/dev/null\": "),
         ] {
             let problem = Problem::Foreign { at: at.into(), owner: 7 };
             let no_folder = PrivateFolder::open(Path::new("/dev/null")).err().unwrap();
-            let refused = state.refused(FileError { problem, ..no_folder });
+            let refused = refused(Path::new("/no-such-directory"), FileError { problem, ..no_folder });
             assert!(refused.to_string().starts_with(expected), "{refused}");
         }
     }

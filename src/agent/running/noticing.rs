@@ -5,17 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Agent, Message, round};
+use super::{Agent, Message};
 use crate::{
     agent::{
-        apart::apart,
         due::Cause,
         intake::{Verify, Workshop},
         metrics,
         source::{News, Purpose},
         watching::{Drift, OwnWrites, Watching},
     },
-    engine::RunMode,
     host::bus::UnitSignals,
     run::Machine,
 };
@@ -39,9 +37,7 @@ impl Agent<'_> {
                     let is_new = matches!(news, News::Arrived(_));
                     let workshop = Workshop { machine: &machine, log: &*self.setting.log };
                     self.intake.news(number, news, workshop);
-                    if is_new {
-                        self.settle(&machine);
-                    }
+                    self.due.arrived |= is_new;
                     self.publish();
                 }
                 Message::News(..) => {}
@@ -58,21 +54,6 @@ impl Agent<'_> {
             (News::Arrived(_), _) => metrics.add(&metrics::FETCH, &[&source], 1),
             (News::Failed(_), Purpose::Manifest) => metrics.add(&metrics::FETCH_ERROR, &[&source], 1),
             (News::Failed(_), Purpose::Data) => metrics.add(&metrics::DATA_RESOLVE_ERROR, &[&source], 1),
-        }
-    }
-
-    /// Judges what has arrived, and has it run.
-    pub(super) fn settle(&mut self, machine: &Machine) {
-        let setting = &self.setting;
-        let round = round(setting, &self.exported, &self.fleet, machine, RunMode::Real, "changed");
-        let (intake, log) = (&mut self.intake, &*setting.log);
-        let changed = apart(|| intake.settle(&round, log));
-        self.leftovers.note();
-        for number in changed {
-            // What somebody fights about may be something else now.
-            self.pauses.end(number);
-            self.health.forget(number);
-            self.due.manifests.insert(number);
         }
     }
 
@@ -144,9 +125,7 @@ impl Agent<'_> {
             let machine = self.machine();
             let workshop = Workshop { machine: &machine, log: &*self.setting.log };
             self.intake.look_at_local(workshop);
-            if self.intake.has_candidates() {
-                self.settle(&machine);
-            }
+            self.due.arrived |= self.intake.has_candidates();
         }
         self.due.subjects.extend(drift.subjects);
         drift.renewed.iter().for_each(|subject| self.pauses.end_one(subject));

@@ -1,6 +1,6 @@
 //! Runs what is due.
 
-use std::{fmt::Display, sync::atomic::Ordering, time::Instant};
+use std::{collections::BTreeMap, fmt::Display, mem::take, sync::atomic::Ordering, time::Instant};
 
 use jiff::Timestamp;
 
@@ -15,6 +15,8 @@ use crate::{
         round::Outcome,
         watching::{Drift, OwnWrites, Unwatchable, Watching},
     },
+    engine::RunMode,
+    manifest::Manifest,
     run::Machine,
 };
 
@@ -29,9 +31,10 @@ impl Agent<'_> {
         if is_everything {
             let workshop = Workshop { machine: &machine, log: &*self.setting.log };
             self.intake.look_at_local(workshop);
-            if self.intake.has_candidates() {
-                self.settle(&machine);
-            }
+            self.due.arrived |= self.intake.has_candidates();
+        }
+        let loaded = if take(&mut self.due.arrived) { self.settle(&machine) } else { BTreeMap::new() };
+        if is_everything {
             // What the kernel refused may be free again; at the start it was just asked.
             if self.watching.is_none() && !self.last.is_empty() {
                 self.watching = watch(&self.setting, &self.config, &self.intake);
@@ -44,7 +47,7 @@ impl Agent<'_> {
         let count = self.intake.manifests().count();
         let plan = self.due.plan(count, &self.pauses, now);
         match plan.filter(|_| self.intake.is_data_there()) {
-            Some(plan) => self.apply(&machine, &plan, noticed),
+            Some(plan) => self.apply(&machine, &plan, loaded, noticed),
             None if !self.intake.is_data_there() => {
                 self.setting.log.warn("nothing is applied before the data is there", &[]);
             }
@@ -55,13 +58,33 @@ impl Agent<'_> {
         self.answer_callers();
     }
 
-    fn apply(&mut self, machine: &Machine, plan: &Plan, noticed: Option<Instant>) {
+    /// Validates what has arrived, and makes it due. Returns the manifests that were loaded for that.
+    fn settle(&mut self, machine: &Machine) -> BTreeMap<usize, Manifest> {
+        let setting = &self.setting;
+        let round = round(setting, &self.exported, &self.fleet, machine, RunMode::Real, "changed");
+        let taken = self.intake.settle(&round, &*setting.log);
+        for number in taken.keys() {
+            // Other processes may undo something else now.
+            self.pauses.end(*number);
+            self.health.forget(*number);
+            self.due.manifests.insert(*number);
+        }
+        taken.into_iter().filter_map(|(number, manifest)| Some((number, manifest?))).collect()
+    }
+
+    fn apply(
+        &mut self,
+        machine: &Machine,
+        plan: &Plan,
+        loaded: BTreeMap<usize, Manifest>,
+        noticed: Option<Instant>,
+    ) {
         let setting = &self.setting;
         let cause = plan.cause.to_string();
         setting.service_manager.status(&format!("applying ({cause})"));
         let round = round(setting, &self.exported, &self.fleet, machine, self.mode(), &cause);
         let mut own = OwnWrites::default();
-        let outcomes = round.run(&self.intake, &plan.extents, self.watching.as_mut(), &mut own);
+        let outcomes = round.run(&self.intake, &plan.extents, loaded, self.watching.as_mut(), &mut own);
         if plan.cause == Cause::Drift {
             self.note_repairs(&outcomes, plan, noticed);
         } else {

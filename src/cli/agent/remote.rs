@@ -53,7 +53,8 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let socket = arguments.state.directory(&Environment::of_process())?.agent_socket();
+    let directory = arguments.state.directory(&Environment::of_process())?;
+    let socket = directory.agent_socket().map_err(|error| Failure::new(error.to_string()))?;
     let answer = agent::call(&socket, arguments.command).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             Failure::new(format!("no agent is running: nobody listens at {}", socket.display()))

@@ -114,7 +114,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 /// Applies a manifest, and returns what is told of them.
 fn events(manifest: &Manifest, read_ahead: ReadAhead) -> Vec<Value> {
-    let (host, state) = (host(), LocalState::at(StateDirectory::nowhere()));
+    let (host, state) = (host(), LocalState::at(StateDirectory::none()));
     let registrations = Registrations::Unwanted;
     let settings = Settings { read_ahead, registrations, ..settings(RunMode::Real) };
     let mut engine = Engine::new(&host, &state, settings, Session::begin());

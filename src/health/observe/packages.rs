@@ -37,7 +37,7 @@ impl Packages {
         let map = Value::Map(vec![entry("name", name), entry("ensure", "absent")]);
         let wanted = self.kind.read(&Node { value: map, span: Span::default() });
         let wanted = wanted.map_err(|error| error.to_string())?;
-        let (state, nothing) = (LocalState::at(StateDirectory::nowhere()), RefCell::default());
+        let (state, nothing) = (LocalState::at(StateDirectory::none()), RefCell::default());
         let mut silent = |_: &str| {};
         let limit = Some(lens.time_left());
         let cx = Context::new(lens.host, &state, &nothing, Path::new("/"), limit, &mut silent);

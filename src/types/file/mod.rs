@@ -225,7 +225,7 @@ impl ResourceType for File {
         cx: &Context,
     ) -> Result<(), Error> {
         effects::simulate(want, have, *action)?;
-        validation::foresee(want, have, *action, cx)
+        validation::simulate(want, have, *action, cx)
     }
 
     fn effects(want: &Properties, have: &FileState, action: &Action, cx: &Context) -> Effects {

@@ -43,7 +43,7 @@ pub(super) fn judge(want: &Properties, candidate: &Candidate, cx: &Context) -> R
 }
 
 /// Has content judged in a dry run, on a copy of the same name that nobody else can see.
-pub(super) fn foresee(
+pub(super) fn simulate(
     want: &Properties,
     have: &FileState,
     action: Action,
