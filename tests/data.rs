@@ -87,13 +87,13 @@ overrides: {{ {overrides}'': {{ a: 3 }}, 'x:': {{ a: 3 }}, 'x::': {{ a: 3 }}, ':
         "an entry with one empty part is looked for"
     );
     let kinds = "\
-data: { a: { x: 1 }, b: [1], c: 1, d: 1, e: 1 }
+data: { a: { x: 1 }, b: [1], c: 1, d: null, e: 1 }
 hierarchy: { order: [over], merge: deep }
-overrides: { over: { a: 1, b: { x: 1 }, c: null, d: [2], f: { g: 1 } } }
+overrides: { over: { a: null, b: null, c: null, d: [2], f: { g: 1 } } }
 ";
     assert_eq!(
         parsed(kinds, &[]),
-        json!({ "a": 1, "b": { "x": 1 }, "c": null, "d": [2], "e": 1, "f": { "g": 1 } })
+        json!({ "a": null, "b": null, "c": null, "d": [2], "e": 1, "f": { "g": 1 } })
     );
 }
 
@@ -477,7 +477,7 @@ fn data_that_is_wrong_stops_everything_before_it_begins() {
             "hierarchy: { levels: [a] }",
             "1:14",
             "unknown key `hierarchy.levels`",
-            "order, merge, lists and folder",
+            "order, merge, lists and directory",
         ),
         ("override: {}", "1:1", "unknown section `override`", "did you mean `overrides`?"),
         ("data: { a: '${ nope }' }", "1:16", "unknown variable `nope`", ""),
@@ -922,8 +922,12 @@ fn the_folder_of_a_hierarchy_lies_beside_its_manifest() {
 #[test]
 fn what_is_wrong_with_a_folder_or_a_file_in_it_is_told_at_its_place() {
     for (files, document, said) in [
-        (vec![], "hierarchy: { folder: nowhere }", vec!["data.yaml:1:22", "there is no folder", "nowhere"]),
-        (vec![], "hierarchy: { folder: [a] }", vec!["`folder` must be the path of a folder, not a list"]),
+        (
+            vec![],
+            "hierarchy: { folder: nowhere }",
+            vec!["data.yaml:1:22", "there is no directory", "nowhere"],
+        ),
+        (vec![], "hierarchy: { folder: [a] }", vec!["`folder` must be the path of a directory, not a list"]),
         (
             vec![("data/default.yaml", "- a\n")],
             "hierarchy: { folder: data }",

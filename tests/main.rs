@@ -58,6 +58,7 @@ mod file_strangers;
 mod golden;
 mod guides;
 mod help;
+mod hierarchy;
 mod inputs;
 mod installation;
 mod inventory;

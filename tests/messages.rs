@@ -269,3 +269,29 @@ fn conditions_references_and_loops_are_explained() {
         },
     );
 }
+
+#[test]
+fn comparison_of_a_fact_that_fails_only_by_case_is_reported() {
+    let manifest = "- exec: [{ /bin/a: { control: { if: 'Facts.family == \"Debian\"' } } }]\n";
+    let world = World::new().manifest(manifest);
+    let check = |family: &str, expected: &str| {
+        let outcome = world.ccm(["validate", "site.yaml", "--fact", &format!("family={family}")]).run();
+        outcome.exits(0);
+        assert_eq!(outcome.stderr, expected, "{family}");
+    };
+    check("Debian", "");
+    check("redhat", "");
+    check(
+        "debian",
+        "\
+warning: exec#/bin/a: `Facts.family` is \"debian\", which never equals \"Debian\": only the case differs
+ --> site.yaml:1:38
+  |
+1 | - exec: [{ /bin/a: { control: { if: 'Facts.family == \"Debian\"' } } }]
+  |                                      ^^^^^^^^^^^^^^^^^^^^^^^^
+  |
+  = help: compare with \"debian\"
+
+",
+    );
+}

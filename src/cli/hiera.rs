@@ -20,7 +20,12 @@ use super::{
     output::Output,
     required, switch,
 };
-use crate::{document::pair, hiera::deep, manifest::Location, run::Environment};
+use crate::{
+    document::pair,
+    hiera::{MERGE_ADVICE, deep},
+    manifest::Location,
+    run::Environment,
+};
 
 pub(super) fn command() -> Command {
     Command::new("hiera")
@@ -159,10 +164,11 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &machine.host, &machine.state)?);
     for file in &arguments.over {
-        data = deep(
-            data,
-            &crate::facts::in_file(file, load_inputs.limits.data, &machine.host.interrupt)?.into(),
-        );
+        let over = crate::facts::in_file(file, load_inputs.limits.data, &machine.host.interrupt)?.into();
+        data = deep(data, &over).map_err(|conflict| {
+            let place = format!("`{}`", file.display());
+            Failure::new(format!("{} ({MERGE_ADVICE})", conflict.message("the data below it", &place)))
+        })?;
     }
     if let Some(Query { path, .. }) = &arguments.query {
         data = path.require(&data).map_err(|error| {

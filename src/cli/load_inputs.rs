@@ -188,7 +188,9 @@ impl Dotenv {
 fn with_dotenv(mut load_inputs: LoadInputs, folder: &Path) -> Result<LoadInputs, Failure> {
     if let Some(bytes) = ours(&folder.join(".env"), load_inputs.limits)? {
         let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
-        load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?);
+        // All of them are strings, and one string replaces another.
+        let own = load_inputs.environ.clone();
+        load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?).unwrap_or(own);
     }
     Ok(load_inputs)
 }

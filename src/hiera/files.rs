@@ -1,10 +1,10 @@
-//! The files of `hierarchy.folder`: an entry `role:web` of the order is `role/web.yaml` in it.
+//! The files of `hierarchy.directory`: an entry `role:web` of the order is `role/web.yaml` in it.
 
 use std::path::{Component, Path, PathBuf};
 
 use ccm_expr::{Map, Value};
 
-use super::layers::Origin;
+use super::{doubts, layers::Origin};
 use crate::{
     document::{self, Diagnostic, Diagnostics, Node, Parsed, Source, Span, to_value},
     host::{
@@ -14,14 +14,17 @@ use crate::{
     template::{Provenance, Scope, check_closed, expand},
 };
 
-/// The folder that a hierarchy names.
-pub(super) struct Folder {
+/// The directory that a hierarchy names.
+pub(super) struct Directory {
     path: PathBuf,
     /// How it is written, for messages.
     shown: String,
     /// Where it is written.
-    span: Span,
+    pub(super) span: Span,
 }
+
+/// How deep directories are searched for files that no entry selects.
+const DEEPEST: usize = 5;
 
 /// A file that an entry of the order led to.
 pub(crate) struct LayerFile {
@@ -33,30 +36,41 @@ pub(crate) struct LayerFile {
     pub(super) data: Value,
 }
 
-impl Folder {
-    pub(super) fn of(value: &Node, origin: &Origin) -> Result<Self, Diagnostic> {
+impl Directory {
+    /// Reads the directory of a key of the hierarchy, which is `directory` or `folder`.
+    pub(super) fn of(key: &str, value: &Node, origin: &Origin) -> Result<Self, Diagnostic> {
         let invalid = |message: String| Diagnostic::error("invalid-hierarchy", message).at(value.span);
         let Some(written) = value.as_str().filter(|text| !text.is_empty()) else {
-            return Err(invalid(format!("`folder` must be the path of a folder, not {}", value.kind())));
+            return Err(invalid(format!("`{key}` must be the path of a directory, not {}", value.kind())));
         };
         let Some(beside) = origin.folder else {
-            return Err(invalid(
-                "`folder` is for data that has one: this came alone, from an address".to_owned(),
-            )
-            .with_help("serve it as a bundle (.tar.gz) together with its folder"));
+            return Err(invalid(format!(
+                "`{key}` is for data that has one: this came alone, from an address"
+            ))
+            .with_help("serve it as a bundle (.tar.gz) together with its directory"));
         };
         let is_inside = Path::new(written)
             .components()
             .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         if origin.provenance == Provenance::Remote && !is_inside {
-            return Err(invalid(format!("`folder: {written}` leads out of the bundle")));
+            return Err(invalid(format!("`{key}: {written}` leads out of the bundle")));
         }
         let path = beside.join(written);
         if !look::is_directory(&path) {
-            return Err(invalid(format!("there is no folder {}", path.display()))
-                .with_help("a relative path starts at the folder of this file"));
+            return Err(invalid(format!("there is no directory {}", path.display()))
+                .with_help("a relative path starts at the directory of this file"));
         }
         Ok(Self { path, shown: written.to_owned(), span: value.span })
+    }
+
+    /// Returns the data files in it, relative to it, in order.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        look::files_below(&self.path, "yaml", DEEPEST)
+    }
+
+    /// Returns a file in it as it is written in messages.
+    pub(super) fn shown(&self, below: &Path) -> String {
+        Path::new(&self.shown).join(below).display().to_string()
     }
 
     /// Returns the file of an entry, if there is one. What could not be read is told at the place of the folder.
@@ -99,6 +113,17 @@ impl LayerFile {
         let mut data = Map::new().into();
         if let Ok(Parsed { root, .. }) = &parsed {
             check_closed(root, &source, &mut diagnostics);
+            if let Some([entry]) = root.as_map()
+                && entry.key == "data"
+                && entry.value.as_map().is_some()
+            {
+                let message = "this file holds data: its key `data` becomes `Data.data`";
+                diagnostics.push(
+                    Diagnostic::warning(doubts::ID, message)
+                        .at(entry.key_span)
+                        .with_help("remove `data:` and one level of indentation"),
+                );
+            }
             if root.as_map().is_some() {
                 let mut root = root.clone();
                 expand(&mut root, scope, &source, &mut diagnostics);

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use ccm_expr::{Map, Template, Value};
+use ccm_expr::{Doubt, DoubtKind, Map, Template, Value};
 
 use super::{
-    files::{Folder, LayerFile},
-    merge::{self, Lists},
+    doubts,
+    files::{Directory, LayerFile},
+    merge::{self, Conflict, Lists},
     rules,
 };
 use crate::{
@@ -31,12 +32,12 @@ struct Hierarchy {
     order: Vec<String>,
     mode: Mode,
     /// Where files with the same names are.
-    folder: Option<Folder>,
+    directory: Option<Directory>,
 }
 
 impl Default for Hierarchy {
     fn default() -> Self {
-        Self { order: vec!["default".to_owned()], mode: Mode::First, folder: None }
+        Self { order: vec!["default".to_owned()], mode: Mode::First, directory: None }
     }
 }
 
@@ -74,7 +75,7 @@ pub(crate) fn resolve(
     }
     let data = section("data").map(|entry| &entry.value).filter(|node| !node.is_null());
     let merged = data.map_or_else(|| Map::new().into(), |data| expanded(data.clone(), diagnostics));
-    let Hierarchy { order, mode, folder } = section("hierarchy")
+    let Hierarchy { order, mode, directory } = section("hierarchy")
         .map(|hierarchy| hierarchy_of(hierarchy, scope, origin, diagnostics))
         .unwrap_or_default();
     let overrides =
@@ -85,36 +86,77 @@ pub(crate) fn resolve(
         template::check(&other.value, scope, source, diagnostics);
     }
     let mut files = Vec::new();
-    let mut found = order.iter().filter_map(|name| {
-        let file = folder.as_ref().and_then(|folder| folder.find(name, origin, scope, diagnostics));
-        let below = file.as_ref().map(|file| file.data.clone());
+    let mut without_data = Vec::new();
+    let mut layers = Vec::new();
+    for name in &order {
+        let file = directory.as_ref().and_then(|directory| directory.find(name, origin, scope, diagnostics));
+        let below = file.as_ref().map(|file| (file.source.name.clone(), file.data.clone()));
         files.extend(file);
         let inline = overrides.iter().find(|entry| entry.key == *name);
-        let above = inline.map(|entry| expanded(entry.value.clone(), diagnostics));
-        match (below, above) {
-            (Some(below), Some(above)) => Some(mode.merge(below, &above)),
-            (below, above) => above.or(below),
+        let above = inline.map(|entry| {
+            doubts::misspelt_keys(&entry.value, &merged, "", diagnostics);
+            (format!("override `{name}`"), expanded(entry.value.clone(), diagnostics))
+        });
+        if below.is_none() && above.is_none() {
+            without_data.push(name.clone());
         }
-    });
+        let layer: Vec<_> = below.into_iter().chain(above).collect();
+        let is_last = mode == Mode::First && !layer.is_empty();
+        layers.extend((!layer.is_empty()).then_some(layer));
+        if is_last {
+            break;
+        }
+    }
+    let parts = doubts::Parts {
+        hierarchy: section("hierarchy"),
+        overrides: section("overrides"),
+        directory: directory.as_ref(),
+        order: &order,
+        without_data: &without_data,
+    };
+    parts.check(scope.facts(), diagnostics);
     let data = match mode {
-        Mode::First => found.next().map_or(merged.clone(), |over| merge::shallow(merged, &over)),
-        Mode::Deep(_) => found.fold(merged, |merged, over| mode.merge(merged, &over)),
+        Mode::First => layers.concat().iter().fold(merged, |data, (_, over)| merge::shallow(data, over)),
         Mode::Keys => {
-            let found: Vec<_> = found.collect();
-            found.iter().rev().fold(merged, merge::shallow)
+            let above = |data, layer: &Vec<(String, Value)>| {
+                layer.iter().fold(data, |data, (_, over)| merge::shallow(data, over))
+            };
+            layers.iter().rev().fold(merged, above)
+        }
+        Mode::Deep(lists) => {
+            let mut below = vec![("`data`".to_owned(), merged.clone())];
+            let mut data = merged;
+            for (place, over) in layers.concat() {
+                data = merge::deep_with(data, &over, lists).unwrap_or_else(|conflict| {
+                    diagnostics.push(mixed(&conflict, &below, &place, &section));
+                    Map::new().into()
+                });
+                below.push((place, over));
+            }
+            data
         }
     };
     Resolved { data, files }
 }
 
-impl Mode {
-    /// Puts one layer over another.
-    fn merge(self, below: Value, above: &Value) -> Value {
-        match self {
-            Self::First | Self::Keys => merge::shallow(below, above),
-            Self::Deep(lists) => merge::deep_with(below, above, lists),
-        }
-    }
+/// Reports values of different kinds that cannot be merged, with both of their places.
+fn mixed<'a>(
+    conflict: &Conflict,
+    below: &[(String, Value)],
+    place: &str,
+    section: &impl Fn(&str) -> Option<&'a Entry>,
+) -> Diagnostic {
+    let has = |(_, value): &&(String, Value)| conflict.find(value).is_some_and(|value| !value.is_null());
+    let first = below.iter().rev().find(has).map_or("`data`", |(name, _)| name.as_str());
+    let message = conflict.message(first, place);
+    let name = place.strip_prefix("override `").and_then(|rest| rest.strip_suffix('`'));
+    let overrides = section("overrides").and_then(|entry| entry.value.as_map()).unwrap_or_default();
+    let entry = overrides.iter().find(|entry| Some(entry.key.as_str()) == name);
+    let node =
+        entry.and_then(|entry| conflict.path.iter().try_fold(&entry.value, |node, key| node.lookup(key)));
+    let at = node.map(|node| node.span).or_else(|| section("hierarchy").map(|entry| entry.key_span));
+    let problem = Diagnostic::error("mixed-merge", message).with_help(merge::ADVICE);
+    Diagnostic { span: at, ..problem }
 }
 
 /// Checks data, merged from wherever it comes, against the rules of a document.
@@ -150,12 +192,12 @@ fn overrides_of<'a>(entry: &'a Entry, diagnostics: &mut Diagnostics) -> Option<&
 /// Reads what the hierarchy says.
 fn hierarchy_of(entry: &Entry, scope: &Scope, origin: &Origin, diagnostics: &mut Diagnostics) -> Hierarchy {
     let source = origin.source;
-    let Hierarchy { mut order, mut mode, mut folder } = Hierarchy::default();
+    let Hierarchy { mut order, mut mode, mut directory } = Hierarchy::default();
     let mut lists: Option<(Lists, Span)> = None;
     let Some(entries) = entry.value.as_map() else {
         let message = format!("`hierarchy` must be a map with order and merge, not {}", entry.value.kind());
         diagnostics.push(Diagnostic::error("invalid-hierarchy", message).at(entry.key_span));
-        return Hierarchy { order, mode, folder };
+        return Hierarchy { order, mode, directory };
     };
     for Entry { key, key_span, value } in entries {
         match (key.as_str(), value.as_seq(), value.as_str()) {
@@ -191,18 +233,18 @@ fn hierarchy_of(entry: &Entry, scope: &Scope, origin: &Origin, diagnostics: &mut
                 let message = "`lists` must be `append`, `replace` or `unique`";
                 diagnostics.push(Diagnostic::error("invalid-hierarchy", message).at(value.span));
             }
-            ("folder", ..) => match Folder::of(value, origin) {
-                Ok(found) => folder = Some(found),
+            ("directory" | "folder", ..) => match Directory::of(key, value, origin) {
+                Ok(found) => directory = Some(found),
                 Err(problem) => diagnostics.push(problem),
             },
             _ => {
                 let problem =
                     Diagnostic::error("unknown-hierarchy-key", format!("unknown key `hierarchy.{key}`"))
                         .at(*key_span);
-                let near = closest(key, ["order", "merge", "lists", "folder"]);
+                let near = closest(key, ["order", "merge", "lists", "directory"]);
                 diagnostics.push(match near {
                     Some(near) => problem.with_help(format!("did you mean `{near}`?")),
-                    None => problem.with_help("a hierarchy has order, merge, lists and folder"),
+                    None => problem.with_help("a hierarchy has order, merge, lists and directory"),
                 });
             }
         }
@@ -215,7 +257,7 @@ fn hierarchy_of(entry: &Entry, scope: &Scope, origin: &Origin, diagnostics: &mut
         }
         (None, _) => {}
     }
-    Hierarchy { order, mode, folder }
+    Hierarchy { order, mode, directory }
 }
 
 /// One name of the order. It is passed over when it has expressions and all of them came out empty or missing; one that
@@ -229,13 +271,23 @@ fn name(item: &Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnosti
     if !ccm_expr::has_template(text) {
         return Some(text.to_owned());
     }
-    match expanded_name(scalar, &scope.with_missing(Missing::Empty)) {
+    let scope = &scope.with_missing(Missing::Empty);
+    let name = expanded_name(scalar, scope);
+    let misspelt = scope.take_doubts().into_iter().filter(is_misspelt_fact);
+    diagnostics.extend(misspelt.map(|doubt| template::doubtful(doubt, scalar, item.span, source)));
+    match name {
         Ok(name) => name,
         Err(error) => {
             diagnostics.push(template_problem(scope.advise(error), scalar, item.span, source));
             None
         }
     }
+}
+
+/// Returns whether a fact is missing that has nearly the name of one that exists. Any other may be missing.
+fn is_misspelt_fact(doubt: &Doubt) -> bool {
+    matches!(&doubt.kind, DoubtKind::MissingMember { path, suggestion: Some(_) }
+        if path.split('.').next().is_some_and(|root| root.eq_ignore_ascii_case("facts")))
 }
 
 fn expanded_name(scalar: &Scalar, scope: &Scope) -> Result<Option<String>, ccm_expr::Error> {

@@ -17,19 +17,49 @@ pub(super) enum Lists {
     Unique,
 }
 
-/// Maps merge, lists append, anything else is replaced.
-pub(crate) fn deep(base: Value, over: &Value) -> Value {
+/// What to do about values that do not merge.
+pub(crate) const ADVICE: &str = "use the same kind of value in both; null replaces anything";
+
+/// Two values of different kinds at the same position.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    pub(super) path: Vec<String>,
+    below: &'static str,
+    above: &'static str,
+}
+
+impl Conflict {
+    /// Describes the conflict between two places.
+    pub(crate) fn message(&self, below: &str, above: &str) -> String {
+        let path = self.path.join(".");
+        format!(
+            "data `{path}` is {} in {below} and {} in {above}: they cannot be merged",
+            self.below, self.above
+        )
+    }
+
+    /// Returns the value at the position of the conflict.
+    pub(super) fn find(&self, value: &Value) -> Option<Value> {
+        self.path.iter().try_fold(value.clone(), |value, key| value.member(key))
+    }
+}
+
+/// Merges maps, appends lists, and replaces scalars; null replaces anything.
+pub(crate) fn deep(base: Value, over: &Value) -> Result<Value, Conflict> {
     deep_with(base, over, Lists::Append)
 }
 
 /// As [`deep`], with another way for lists.
-pub(super) fn deep_with(base: Value, over: &Value, lists: Lists) -> Value {
-    match (base, over) {
+pub(super) fn deep_with(base: Value, over: &Value, lists: Lists) -> Result<Value, Conflict> {
+    Ok(match (base, over) {
         (Value::Map(base), Value::Map(over)) => {
             let mut merged = Arc::unwrap_or_clone(base);
             for (key, value) in over.iter() {
                 let new = match merged.get_mut(key) {
-                    Some(old) => deep_with(std::mem::take(old), value, lists),
+                    Some(old) => deep_with(std::mem::take(old), value, lists).map_err(|mut conflict| {
+                        conflict.path.insert(0, key.to_string());
+                        conflict
+                    })?,
                     None => value.clone(),
                 };
                 merged.insert(Arc::clone(key), new);
@@ -48,7 +78,22 @@ pub(super) fn deep_with(base: Value, over: &Value, lists: Lists) -> Value {
             }
             all.into()
         }
-        (_, over) => over.clone(),
+        (base, over) => match (kind_of(&base), kind_of(over)) {
+            (Some(below), Some(above)) if below != above => {
+                return Err(Conflict { path: Vec::new(), below, above });
+            }
+            _ => over.clone(),
+        },
+    })
+}
+
+/// Returns how a value merges; null merges with everything.
+fn kind_of(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Null => None,
+        Value::Map(_) | Value::Object(_) => Some("a map"),
+        Value::List(_) => Some("a list"),
+        _ => Some("a single value"),
     }
 }
 
@@ -118,12 +163,28 @@ mod tests {
 
     #[test]
     fn deep_merges_maps_appends_lists_and_replaces_the_rest() {
-        let base = value(r#"{"a":{"x":1,"y":[1]},"b":1,"c":[1]}"#);
-        let merged = deep(base, &value(r#"{"a":{"y":[2],"z":3},"b":{"n":1},"c":null}"#));
+        let base = value(r#"{"a":{"x":1,"y":[1]},"b":1,"c":[1],"d":null}"#);
+        let merged = deep(base, &value(r#"{"a":{"y":[2],"z":3},"b":"n","c":null,"d":{"e":1}}"#)).unwrap();
         assert_eq!(
             merged.to_text(),
-            value(r#"{"a":{"x":1,"y":[1,2],"z":3},"b":{"n":1},"c":null}"#).to_text()
+            value(r#"{"a":{"x":1,"y":[1,2],"z":3},"b":"n","c":null,"d":{"e":1}}"#).to_text()
         );
+    }
+
+    #[test]
+    fn values_of_different_kinds_do_not_merge() {
+        for (base, over, below, above) in [
+            (r#"{"a":{"b":{}}}"#, r#"{"a":{"b":[1]}}"#, "a map", "a list"),
+            (r#"{"a":{"b":[1]}}"#, r#"{"a":{"b":{}}}"#, "a list", "a map"),
+            (r#"{"a":{"b":{}}}"#, r#"{"a":{"b":1}}"#, "a map", "a single value"),
+            (r#"{"a":{"b":"x"}}"#, r#"{"a":{"b":[1]}}"#, "a single value", "a list"),
+        ] {
+            for lists in [Lists::Append, Lists::Replace, Lists::Unique] {
+                let path = ["a", "b"].map(str::to_owned).to_vec();
+                let conflict = deep_with(value(base), &value(over), lists).unwrap_err();
+                assert_eq!(conflict, Conflict { path, below, above });
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Hierarchical data: a base, and overrides for some machines merged into it.
 
+mod doubts;
 mod files;
 mod layers;
 mod merge;
@@ -7,4 +8,4 @@ mod rules;
 
 pub(crate) use files::LayerFile;
 pub(crate) use layers::{Origin, Resolved, check, resolve};
-pub(crate) use merge::{deep, set};
+pub(crate) use merge::{ADVICE as MERGE_ADVICE, deep, set};

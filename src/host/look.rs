@@ -31,3 +31,28 @@ pub(crate) fn is_link(path: &Path) -> bool {
 pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
+
+/// Returns the files with an extension in a directory and those in it, relative to it, in order. Skips hidden entries and
+/// does not follow links.
+pub(crate) fn files_below(root: &Path, extension: &str, deepest: usize) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::new()];
+    while let Some(below) = open.pop() {
+        let Ok(entries) = root.join(&below).read_dir() else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = below.join(&name);
+            if name.as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            if kind.is_dir() && below.components().count() < deepest {
+                open.push(path);
+            } else if kind.is_file() && path.extension().is_some_and(|end| end == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}

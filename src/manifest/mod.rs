@@ -28,7 +28,7 @@ use crate::{
         closest, from_node,
     },
     facts::Facts,
-    hiera::{self, LayerFile, Resolved, deep, set},
+    hiera::{self, LayerFile, MERGE_ADVICE, Resolved, deep, set},
     host::{Host, input::Limits},
     nats::Nats,
     state::LocalState,
@@ -173,7 +173,20 @@ impl LoadInputs {
 
     /// Other data with the user's over it.
     fn over(&self, data: ccm_expr::Value, external: &[External]) -> Result<ccm_expr::Value, LoadError> {
-        let data = external.iter().fold(data, |data, external| deep(data, &external.data));
+        let data = external.iter().try_fold(data, |data, external| {
+            deep(data, &external.data).map_err(|conflict| {
+                let place = format!("`{}`", external.source.name);
+                LoadError::NotSet(format!(
+                    "{} ({MERGE_ADVICE})",
+                    conflict.message("the data below it", &place)
+                ))
+            })
+        })?;
+        self.with_set_data(data)
+    }
+
+    /// Returns data with the values that the user sets, which override every other value.
+    fn with_set_data(&self, data: ccm_expr::Value) -> Result<ccm_expr::Value, LoadError> {
         self.data.iter().try_fold(data, set).map_err(LoadError::NotSet)
     }
 

@@ -180,7 +180,16 @@ impl Reading<'_> {
             }
         };
         let merged = match &way.data {
-            Some(data) => deep(own, data),
+            Some(data) => {
+                let merged = deep(own.clone(), data).unwrap_or_else(|conflict| {
+                    let message = conflict.message("this manifest", "the data that it is given");
+                    let problem = Diagnostic::error("mixed-merge", message).with_help(hiera::MERGE_ADVICE);
+                    let data = root.lookup("data").map_or(root.span, |node| node.span);
+                    diagnostics.push(problem.at(data));
+                    own
+                });
+                self.load_inputs.with_set_data(merged)?
+            }
             None => self.load_inputs.over(own, self.external)?,
         };
         hiera::check(root.as_map().unwrap_or_default(), &merged, &for_data, source, diagnostics);

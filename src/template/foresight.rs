@@ -21,7 +21,7 @@ pub(crate) enum Foreseen {
 }
 
 /// The ids of warnings about what was probably not meant.
-pub(crate) const DOUBTS: [&str; 2] = ["missing-member", "mixed-comparison"];
+pub(crate) const DOUBTS: [&str; 3] = ["missing-member", "mixed-comparison", "case-comparison"];
 
 /// Whether something that comes earlier may make a file.
 type Maker<'a> = &'a dyn Fn(&Path) -> bool;
@@ -148,7 +148,7 @@ pub(crate) fn doubtful(
 ) -> Diagnostic {
     let at = if place.is_some() { whole } else { source.within(whole, &scalar.text, span) };
     let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
-    let [missing, mixed] = DOUBTS;
+    let [missing, mixed, case] = DOUBTS;
     let (id, message, help) = match kind {
         DoubtKind::MissingMember { path, suggestion: Some(near) } => {
             (missing, format!("`{path}` does not exist"), format!("did you mean `{near}`?"))
@@ -162,6 +162,11 @@ pub(crate) fn doubtful(
             mixed,
             format!("the number {number} is compared with the text \"{text}\": they are never the same"),
             format!("compare with {number}, or make text of the number with `string(...)`"),
+        ),
+        DoubtKind::CaseComparison { path, value, constant } => (
+            case,
+            format!("`{path}` is \"{value}\", which never equals \"{constant}\": only the case differs"),
+            format!("compare with \"{value}\""),
         ),
     };
     Diagnostic::warning(id, format!("{place}{message}")).at(at).with_help(help)

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ccm_expr::{CallError, ErrorKind, Map, Path, Value};
+use ccm_expr::{CallError, Doubt, DoubtKind, Environment, ErrorKind, Map, Path, Value};
 
 use super::{
     Missing, Scope,
@@ -33,7 +33,14 @@ impl Scope {
                 .find(&root)
                 .map(|found| found.filter(|found| !found.is_null()).unwrap_or_else(|| default.clone())),
             (None, Missing::Error) => path.require(&root),
-            (None, Missing::Empty) => path.find(&root).map(Option::unwrap_or_default),
+            (None, Missing::Empty) => {
+                if let Some(suggestion) = path.missing(&root).and_then(|missing| missing.suggestion) {
+                    let kind =
+                        DoubtKind::MissingMember { path: text.to_owned(), suggestion: Some(suggestion) };
+                    self.note(Doubt { kind, place: None, span: 0..0 });
+                }
+                path.find(&root).map(Option::unwrap_or_default)
+            }
         };
         found.map_err(|error| {
             let mut error = CallError { argument: Some(0), ..error.into() };

@@ -297,6 +297,11 @@ impl Scope {
         self.reach == Reach::Manifest
     }
 
+    /// Returns the facts of the machine.
+    pub(crate) fn facts(&self) -> &Value {
+        &self.facts
+    }
+
     /// Returns where relative paths start.
     pub(crate) fn working_directory(&self) -> &FilePath {
         &self.working_directory
@@ -367,6 +372,10 @@ impl Environment for Scope {
                 ["facts", "data", "environ"].contains(&variable.to_ascii_lowercase().as_str())
             }
             DoubtKind::MixedComparison { .. } => true,
+            // Data can have any case on another machine; facts are words of a list.
+            DoubtKind::CaseComparison { path, .. } => {
+                path.split('.').next().is_some_and(|root| root.eq_ignore_ascii_case("facts"))
+            }
         };
         if is_ours {
             self.doubts.borrow_mut().push(doubt);

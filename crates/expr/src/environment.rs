@@ -96,6 +96,15 @@ pub enum DoubtKind {
         /// The text.
         text: String,
     },
+    /// A member of one of the host's variables is compared with a constant that differs from it only by case.
+    CaseComparison {
+        /// The variable and the members that lead to the value, as they are written.
+        path: String,
+        /// The value.
+        value: String,
+        /// The constant.
+        constant: String,
+    },
 }
 
 /// What a function of the host is called with: a list of values.

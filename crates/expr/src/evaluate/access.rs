@@ -94,6 +94,26 @@ impl<'a> Evaluation<'a> {
         self.doubts.push(Doubt { kind, place: None, span: span.into() });
     }
 
+    /// Returns the doubt about comparing a member with a constant that differs only by case.
+    pub(super) fn differs_by_case(
+        &self,
+        binary: super::Binary,
+        member: &Node,
+        value: &Value,
+        other: &Node,
+        span: Span,
+    ) -> Option<Doubt> {
+        let (Kind::Constant(Value::Str(constant)), Value::Str(value)) = (&other.kind, value) else {
+            return None;
+        };
+        let is_compared = matches!(binary, super::Binary::Equal | super::Binary::NotEqual);
+        let differs = is_compared && constant != value && constant.to_lowercase() == value.to_lowercase();
+        let path = differs.then(|| self.written(member)).flatten()?;
+        let kind =
+            DoubtKind::CaseComparison { path, value: value.to_string(), constant: constant.to_string() };
+        Some(Doubt { kind, place: None, span: span.into() })
+    }
+
     /// The text of a variable and members of it; nothing for anything else.
     fn written(&self, node: &Node) -> Option<String> {
         match &node.kind {

@@ -223,6 +223,8 @@ impl<'a> Evaluation<'a> {
                 };
                 let (left_value, right_value) = if asks { self.lenient(both)? } else { both(self)? };
                 self.doubts.extend(operators::mixed(binary, &left_value, &right_value, span));
+                self.doubts.extend(self.differs_by_case(binary, left, &left_value, right, span));
+                self.doubts.extend(self.differs_by_case(binary, right, &right_value, left, span));
                 operators::apply(
                     binary,
                     &left_value,
