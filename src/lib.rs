@@ -40,6 +40,7 @@ mod skip;
 mod state;
 mod template;
 mod types;
+mod undo;
 mod vocabulary;
 
 pub use cli::main;

@@ -59,6 +59,7 @@ mod golden;
 mod guides;
 mod help;
 mod hierarchy;
+mod history;
 mod inputs;
 mod installation;
 mod inventory;
@@ -102,6 +103,7 @@ mod state_directory;
 mod subsets;
 mod support;
 mod templates;
+mod undo;
 mod validation;
 
 #[test]

@@ -279,7 +279,7 @@ fn mistakes_are_told_with_their_place_and_what_was_probably_meant() {
         ("dta: {}", "1:1", "unknown section `dta`", "did you mean `data`?"),
         ("resources: []", "1:1", "unknown section `resources`", "resources stand below ccm.resources"),
         ("ccm: { resorces: [] }", "1:8", "unknown key `ccm.resorces`", "did you mean `resources`?"),
-        ("ccm: { xyzzy: 1 }", "1:8", "unknown key `ccm.xyzzy`", "ccm has fail_on_error, pre_message"),
+        ("ccm: { xyzzy: 1 }", "1:8", "unknown key `ccm.xyzzy`", "ccm has fail_on_error, on_failure"),
         ("ccm: { fail_on_error: maybe }", "1:23", "ccm.fail_on_error: expected true or false", ""),
         ("ccm: []", "1:6", "`ccm` must be a map, not a list", ""),
         ("ccm: { resources: { file: } }", "1:19", "resources must be a list, not a map", "`- TYPE:`"),

@@ -24,9 +24,9 @@ use crate::{
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
     metrics::Metrics,
     resource::{Resource, Watches, flattened},
-    run::{Machine, Run},
+    run::{Machine, Origin, Run},
     session::Session,
-    state::Patience,
+    state::{Patience, history::RunKind},
     vocabulary::Reference,
 };
 
@@ -96,7 +96,9 @@ impl Round<'_> {
             ready.iter().filter(|ready| ready.is_whole).for_each(|ready| watch(watching, ready));
         }
         let mut engine = self.engine(self.settings(Task::Apply));
-        let mut run = match Run::begin(self.machine, &mut engine, "ccm agent") {
+        let history = self.machine.environment.history().unwrap_or_default();
+        let origin = Origin { history, ..Origin::new("ccm agent", RunKind::Agent) };
+        let mut run = match Run::begin(self.machine, &mut engine, &origin) {
             Ok(run) => run,
             Err(refused) => {
                 let error = refused.to_string();

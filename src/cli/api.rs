@@ -37,9 +37,9 @@ use crate::{
         interrupt::Stdin,
     },
     resource::{Manifest, Resource},
-    run::{Machine, Run},
+    run::{HistorySettings, Machine, Origin, Run},
     session::Event,
-    state::{Patience, Recall},
+    state::{Patience, Recall, history::RunKind},
 };
 
 /// A longer request is refused.
@@ -168,6 +168,7 @@ struct ApiServer<'m> {
     /// The resource of a request, with what all requests have in common.
     manifest: Manifest,
     texts: Texts,
+    history: HistorySettings,
 }
 
 impl<'m> ApiServer<'m> {
@@ -197,6 +198,7 @@ impl<'m> ApiServer<'m> {
             progress: Arc::clone(&output.progress),
             engine: Engine::new(host, state, settings, session.resume()?),
             texts,
+            history: machine.environment.history().map_err(Failure::new)?,
         })
     }
 
@@ -217,8 +219,9 @@ impl<'m> ApiServer<'m> {
         self.manifest.resources = vec![resource];
         self.manifest.source = source;
         let mut witness = Witness { event: None, aside: Aside(&self.progress) };
-        let mut run = Run::begin(self.machine, &mut self.engine, "ccm ensure api")
-            .map_err(|refused| refused.to_string())?;
+        let origin = Origin { history: self.history, ..Origin::new("ccm ensure api", RunKind::Api) };
+        let mut run =
+            Run::begin(self.machine, &mut self.engine, &origin).map_err(|refused| refused.to_string())?;
         let finished = run.apply(&[(&self.manifest, &Selected::default())], &mut witness);
         run.finish();
         if let (Some(event), Some(error)) = (&mut witness.event, finished.unrecorded) {

@@ -23,8 +23,9 @@ use crate::{
     resource::{Resource, flattened},
     run::Run,
     session::Session,
-    state::Recall,
+    state::{Recall, history::RunKind},
     template::escape,
+    vocabulary::RunMode,
 };
 
 const EXAMPLES: &str = "\
@@ -104,7 +105,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let mut run = RunFlags::from_matches(matches);
+        let mut run = RunFlags::from_matches(matches)?;
         if matches.get_flag("monitor-only") {
             run.task = Task::Monitor;
         }
@@ -143,13 +144,16 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         arguments.strictness.judge(manifest::load(location, &load_inputs, &machine.host, &machine.state))
     };
     let manifests = load_all(&arguments.manifests, load)?;
+    if flags.mode == RunMode::Real {
+        flags.require_history(&manifests)?;
+    }
     let selected = select(&arguments.selection, &manifests)?;
     if arguments.render {
         manifests.iter().try_for_each(|manifest| render(manifest, flags.format, output))?;
         return Ok(Exit::Success);
     }
     let mut engine = flags.engine(&machine, Exclusion::WholeRun(flags.patience), Session::begin());
-    let run = Run::begin(&machine, &mut engine, "ccm apply")?;
+    let run = Run::begin(&machine, &mut engine, &flags.origin("ccm apply", RunKind::Apply))?;
     let human = flags.format == Format::Text && flags.verbosity > Verbosity::Quiet && !arguments.as_plugin;
     for message in manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_deref()) {
         if human {

@@ -24,7 +24,7 @@ use crate::{
     manifest::RuleFiles,
     resource::{AnyType, FieldKind, Manifest, Resource, fields},
     run::Run,
-    state::Recall,
+    state::{Recall, history::RunKind},
     types,
     vocabulary::has_scheme,
 };
@@ -139,7 +139,7 @@ impl Arguments {
             inputs: InputFlags::from_matches(matches)?,
             dotenv: Dotenv::from_matches(matches),
             session: SessionFolder::from_matches(matches),
-            run: RunFlags::from_matches(matches),
+            run: RunFlags::from_matches(matches)?,
         })
     }
 }
@@ -176,7 +176,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let unchanged = if session.is_kept() { Unchanged::Counted } else { Unchanged::Shown };
     let manifest = Manifest::of(vec![resource], source, folder, scope);
     let mut engine = flags.engine(&machine, Exclusion::WhileChanging(flags.patience), session);
-    let run = Run::begin(&machine, &mut engine, "ccm ensure")?;
+    let run = Run::begin(&machine, &mut engine, &flags.origin("ccm ensure", RunKind::Ensure))?;
     let (finished, mut printer) = flags.perform(run, &[(&manifest, &Selected::default())], unchanged, output);
     // People see all there is to one resource in its line.
     if flags.format == Format::Json {

@@ -7,8 +7,10 @@ mod aliases;
 mod api;
 mod apply;
 mod attributes;
+mod blame;
 mod bundle;
 mod check;
+mod command_line;
 mod complete;
 mod completions;
 mod ensure;
@@ -17,6 +19,7 @@ mod facts;
 mod failure;
 mod flags;
 mod hiera;
+mod history;
 mod hosts;
 mod load_inputs;
 mod manual;
@@ -33,6 +36,7 @@ mod state;
 mod status;
 #[cfg(test)]
 mod tests;
+mod undo;
 mod validate;
 mod words;
 
@@ -98,6 +102,9 @@ enum Invocation {
     Eval(eval::Arguments),
     Hiera(hiera::Arguments),
     Hosts(hosts::Arguments),
+    History(history::Arguments),
+    Blame(blame::Arguments),
+    Undo(undo::Arguments),
     Session(session::Arguments),
     Registration(registration::Arguments),
     Facts(facts::Arguments),
@@ -127,6 +134,9 @@ impl Invocation {
                 _ => Self::Hiera(hiera::Arguments::from_matches(matches)?),
             },
             "hosts" => Self::Hosts(hosts::Arguments::from_matches(matches)?),
+            "history" => Self::History(history::Arguments::from_matches(matches)?),
+            "undo" => Self::Undo(undo::Arguments::from_matches(matches)?),
+            "blame" => Self::Blame(blame::Arguments::from_matches(matches)?),
             "session" => Self::Session(session::Arguments::from_matches(matches)?),
             "registration" => Self::Registration(registration::Arguments::from_matches(matches)?),
             "facts" => Self::Facts(facts::Arguments::from_matches(matches)?),
@@ -150,6 +160,9 @@ impl Invocation {
             Self::Eval(arguments) => eval::run(arguments, output),
             Self::Hiera(arguments) => hiera::run(arguments, output),
             Self::Hosts(arguments) => hosts::run(&arguments, output),
+            Self::History(arguments) => history::run(&arguments, output),
+            Self::Undo(arguments) => undo::run(arguments, output),
+            Self::Blame(arguments) => blame::run(&arguments, output),
             Self::Session(arguments) => session::run(arguments, output),
             Self::Registration(arguments) => registration::run(arguments, output),
             Self::Facts(arguments) => facts::run(arguments, output),
@@ -162,7 +175,7 @@ impl Invocation {
     /// Returns how the command ends whose output could not be printed: of most it is all there is to them.
     fn unprinted(&self) -> Exit {
         match self {
-            Self::Apply(_) | Self::Ensure(_) | Self::Api(_) => Exit::Failed,
+            Self::Apply(_) | Self::Ensure(_) | Self::Api(_) | Self::Undo(_) => Exit::Failed,
             _ => Exit::NotAttempted,
         }
     }
@@ -237,6 +250,9 @@ fn commands() -> Command {
             eval::command(),
             hiera::command(),
             hosts::command(),
+            history::command(),
+            blame::command(),
+            undo::command(),
             session::command(),
             registration::command(),
             facts::command(),

@@ -9,19 +9,23 @@ use clap::{Arg, ArgMatches, Command, builder::NonEmptyStringValueParser};
 use serde_json::Value;
 
 use super::{
-    Exit,
+    Exit, command_line,
     failure::{Failure, warn},
+    history,
     output::Output,
     report::{Format, Manner, Printer, Unchanged, Verbosity},
     switch,
 };
 use crate::{
-    engine::{Detail, Diffs, Engine, Exclusion, Finished, Registrations, RunMode, Selected, Settings, Task},
+    engine::{
+        Detail, Diffs, Engine, Exclusion, Finished, KeepPolicy, Registrations, RunMode, Selected, Settings,
+        Task,
+    },
     host::files::{self, Attributes},
-    resource::{Manifest, flattened},
-    run::{Machine, Notices, Run},
+    resource::{Manifest, OnFailure, flattened},
+    run::{Environment, HistorySettings, Machine, Notices, Origin, Run},
     session::{Event, Session, metrics},
-    state::Patience,
+    state::{Patience, history::RunKind},
 };
 
 /// Adds the flags of every command that applies something.
@@ -43,6 +47,12 @@ pub(super) fn arguments(command: Command) -> Command {
                 .value_parser(NonEmptyStringValueParser::new())
                 .help("A file to write the results of health checks to, for Prometheus"),
         )
+        .arg(switch("no-history", "Do not record the run in the history"))
+        .args(history::limit_arguments())
+        .arg(switch("keep-large", "Keep replaced files of any size in the history"))
+        .arg(
+            Arg::new("reason").long("reason").value_name("TEXT").help("Why the run is made, for the history"),
+        )
         .arg(switch("detailed-exitcode", "Exit with 3 instead of 0 when something changed or would change"))
 }
 
@@ -58,13 +68,20 @@ pub(super) struct RunFlags {
     metrics_file: Option<PathBuf>,
     /// Whether the exit code tells that something changed.
     detailed_exitcode: bool,
+    history: HistorySettings,
+    reason: Option<String>,
 }
 
 impl RunFlags {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
         let noop = matches.get_flag("noop");
         let diffs = matches.get_flag("diff") || noop && !matches.get_flag("no-diff");
-        Self {
+        let history = HistorySettings {
+            is_on: !matches.get_flag("no-history") && !Environment::of_process().turns_history_off(),
+            limits: history::limits(matches)?,
+            keep: if matches.get_flag("keep-large") { KeepPolicy::Large } else { KeepPolicy::Usual },
+        };
+        Ok(Self {
             mode: if noop { RunMode::Noop } else { RunMode::Real },
             diffs: if diffs { Diffs::Wanted } else { Diffs::Unwanted },
             format: Format::from_matches(matches),
@@ -73,6 +90,35 @@ impl RunFlags {
             task: Task::Apply,
             metrics_file: matches.get_one::<String>("metrics-file").map(PathBuf::from),
             detailed_exitcode: matches.get_flag("detailed-exitcode"),
+            history,
+            reason: matches.get_one("reason").cloned(),
+        })
+    }
+
+    /// Returns the origin of a run, for the history.
+    pub(super) fn origin(&self, name: &str, kind: RunKind) -> Origin {
+        Origin {
+            command: command_line::without_secrets(std::env::args().collect()),
+            reason: self.reason.clone(),
+            history: self.history,
+            ..Origin::new(name, kind)
+        }
+    }
+
+    /// Fails if a manifest needs the history and it is off.
+    pub(super) fn require_history(&self, manifests: &[Manifest]) -> Result<(), Failure> {
+        let undoes = |manifest: &Manifest| {
+            let mut included =
+                flattened(&manifest.resources).into_iter().filter_map(|resource| resource.included.as_ref());
+            manifest.on_failure == OnFailure::Undo
+                || included.any(|included| included.on_failure == OnFailure::Undo)
+        };
+        match manifests.iter().find(|manifest| undoes(manifest)) {
+            Some(manifest) if !self.history.is_on => Err(Failure::new(format!(
+                "{}: `on_failure: undo` needs the history, which is off",
+                manifest.source.name
+            ))),
+            _ => Ok(()),
         }
     }
 
@@ -124,6 +170,18 @@ impl RunFlags {
         Engine::new(&machine.host, &machine.state, settings, session)
     }
 
+    /// Returns what prints a run of these manifests.
+    pub(super) fn printer<'o>(
+        &self,
+        manifests: &[(&Manifest, &Selected)],
+        unchanged: Unchanged,
+        output: &'o mut Output,
+    ) -> Printer<'o> {
+        let manner = Manner { format: self.format, verbosity: self.verbosity, unchanged, mode: self.mode };
+        let total = manifests.iter().map(|(manifest, _)| flattened(&manifest.resources).len()).sum();
+        Printer::new(output, manner, total)
+    }
+
     /// Performs a run that has begun: prints it as it happens, and writes the metrics file.
     pub(super) fn perform<'o>(
         &self,
@@ -133,9 +191,7 @@ impl RunFlags {
         output: &'o mut Output,
     ) -> (Finished, Printer<'o>) {
         let progress = Arc::clone(&output.progress);
-        let manner = Manner { format: self.format, verbosity: self.verbosity, unchanged, mode: self.mode };
-        let total = manifests.iter().map(|(manifest, _)| flattened(&manifest.resources).len()).sum();
-        let mut printer = Printer::new(output, manner, total);
+        let mut printer = self.printer(manifests, unchanged, output);
         let before = run.session().events().len();
         let finished = run.apply(manifests, &mut printer);
         progress.end();

@@ -1,8 +1,11 @@
 //! Inspect, compare, enact, and compare again.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 
-use super::{Diffs, Observer, PendingRefreshes, RunMode, group::Grouped, included::Place, look_ahead::Sight};
+use super::{
+    Diffs, Observer, PendingRefreshes, Recording, RunMode, group::Grouped, included::Place,
+    look_ahead::Sight, recording::Subject,
+};
 use crate::{
     host::Host,
     redaction::Redactor,
@@ -80,6 +83,8 @@ pub(super) struct Attempts<'a> {
     pub(super) next: &'a [Resource],
     /// All resources of the outermost manifest.
     pub(super) resources: &'a [Resource],
+    /// Records changes in the history.
+    pub(super) recording: Option<&'a RefCell<Recording>>,
 }
 
 /// What outlives a resource: the refreshes that are owed, and what was already done to those that follow.
@@ -238,6 +243,24 @@ impl Attempts<'_> {
         let recorded = shared.refreshes.record(self.resource, self.causes, &self.place.within)?;
         let Some(before) = outcome.observed.take() else { return Ok(()) };
         let effects = outcome.effects.insert(wanted.effects(&before, &pending, cx));
+        let subject = Subject {
+            resource: self.resource,
+            wanted,
+            provider: self.provider,
+            have: &before,
+            pending: &pending,
+            effects,
+            causes: self.causes,
+            diff: outcome.diff.as_deref(),
+        };
+        let change = match self.record_change(&subject, &recorded, cx) {
+            Ok(change) => change,
+            Err(error) => {
+                outcome.observed = Some(before);
+                let _ = shared.refreshes.cancel(&recorded);
+                return Err(error);
+            }
+        };
         let together = self.enact_group(&before, &pending, cx, shared.refreshes, shared.grouped);
         let left = match together {
             Some(left) => Ok(left),
@@ -261,6 +284,7 @@ impl Attempts<'_> {
                 Err(error)
             }
         };
+        self.complete_change(change, self.resource, outcome.observed.as_ref(), result.is_err(), cx);
         // An action that failed and changed nothing owes nobody a refresh.
         if result.is_err() && outcome.observed.as_ref().is_some_and(|after| after.agrees_with(&before)) {
             if let Err(error) = shared.refreshes.cancel(&recorded) {

@@ -10,6 +10,7 @@ use super::{
     PendingRefreshes,
     converge::{Attempts, Outcome},
     pending_refreshes::Recorded,
+    recording::{Recordable, Subject},
 };
 use crate::{
     resource::{AnyMember, AnyProperties, AnyState, Context, Effects, PlannedChange, Resource, Trigger},
@@ -55,6 +56,7 @@ struct Follower<'n> {
     pending: PlannedChange,
     effects: Effects,
     recorded: Recorded,
+    change: Recordable,
 }
 
 impl Follower<'_> {
@@ -85,6 +87,7 @@ impl Attempts<'_> {
         let mut followers = self.followers(grouping.most() - 1, cx);
         for follower in &mut followers {
             follower.recorded = refreshes.record(follower.resource, &[], &self.place.within).ok()?;
+            follower.change = self.record_follower(follower, cx)?;
         }
         let first = AnyMember { wanted: &**self.wanted, have, change: pending };
         let rest = followers.iter().map(|follower| AnyMember {
@@ -99,9 +102,10 @@ impl Attempts<'_> {
         match grouping.enact_group(&members, self.provider, cx) {
             Ok(mut states) if states.len() == members.len() => {
                 let first = states.remove(0);
-                for (Follower { resource, have, pending, effects, .. }, left) in
+                for (Follower { resource, have, pending, effects, change, .. }, left) in
                     followers.into_iter().zip(states)
                 {
+                    self.complete_change(change, resource, Some(&left), false, cx);
                     let early =
                         Early::Enacted(Box::new(Enacted { before: have.ensure(), left, pending, effects }));
                     grouped.early.insert(resource.reference(), early);
@@ -114,6 +118,21 @@ impl Attempts<'_> {
                 None
             }
         }
+    }
+
+    /// Records the change of a resource that is taken along; `None` if it must not be made.
+    fn record_follower(&self, follower: &Follower, cx: &Context) -> Option<Recordable> {
+        let subject = Subject {
+            resource: follower.resource,
+            wanted: follower.wanted(),
+            provider: self.provider,
+            have: &follower.have,
+            pending: &follower.pending,
+            effects: &follower.effects,
+            causes: &[],
+            diff: None,
+        };
+        self.record_change(&subject, &follower.recorded, cx).ok()
     }
 
     /// Those of the following resources whose turns are certain to come and that have something to do.
@@ -133,8 +152,8 @@ impl Attempts<'_> {
             // What is wrong with it is told in its turn.
             let Ok(planned) = planned else { break };
             if let Some((effects, have, pending)) = planned {
-                let recorded = Recorded::default();
-                followers.push(Follower { resource, late, have, pending, effects, recorded });
+                let (recorded, change) = (Recorded::default(), Recordable::default());
+                followers.push(Follower { resource, late, have, pending, effects, recorded, change });
             }
         }
         followers
@@ -148,9 +167,10 @@ impl Attempts<'_> {
         refreshes: &mut PendingRefreshes,
         grouped: &mut Grouped,
     ) {
-        for follower in followers {
+        for mut follower in followers {
             let reference = follower.resource.reference();
             let after = follower.wanted().inspect(self.provider, cx).ok();
+            self.complete_change(follower.change.take(), follower.resource, after.as_ref(), true, cx);
             if after.is_some_and(|after| after.agrees_with(&follower.have)) {
                 // An entry that stays costs a needless refresh.
                 let _ = refreshes.cancel(&follower.recorded);

@@ -4,7 +4,9 @@ use std::{cell::RefCell, collections::HashSet, rc::Rc, slice};
 
 use super::{Observer, Outcome, Reason, Report, Run, RunMode, Selected, Settings};
 use crate::{
-    resource::{AnyState, ChildCounts, ChildState, Error, Manifest, Prediction, Resource, flattened},
+    resource::{
+        AnyState, ChildCounts, ChildState, Effects, Error, Manifest, Prediction, Resource, flattened,
+    },
     session::Event,
     template::Scope,
     vocabulary::Reference,
@@ -41,6 +43,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     ) -> Outcome {
         let inner = inside(place, resource, included);
         let before = self.engine.session.events().len();
+        let transaction = self.engine.begin_transaction(included.on_failure);
         let stopped = self.take_turns(&inner, observer);
         let mut errors = Vec::new();
         if let Some((reason, first)) = stopped {
@@ -59,6 +62,13 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             self.pass_over(&inner, &included.resources[first..], &why, observer);
         }
         let counts = counts(&self.engine.session.events()[before..], resource.kind.name());
+        if let Some(transaction) = transaction
+            && let Some(undone) = self.engine.end_transaction(transaction, before, observer)
+        {
+            self.history.record(Effects::anything());
+            errors.push(Error::new(undone.to_string()));
+            self.undone.push(undone);
+        }
         let ChildCounts { resources, changed, failed } = counts;
         if failed > 0 {
             errors.insert(0, Error::new(format!("{failed} of {resources} failed")));

@@ -15,9 +15,11 @@ mod look_ahead;
 mod pending_refreshes;
 mod providers;
 mod record;
+mod recording;
 mod selection;
 #[cfg(test)]
 mod tests;
+mod transaction;
 
 use std::{cell::RefCell, collections::HashSet, rc::Rc, thread, time::Instant};
 
@@ -43,7 +45,9 @@ pub(crate) use look_ahead::ReadAhead;
 use look_ahead::{LookAhead, Sight};
 use pending_refreshes::PendingRefreshes;
 use providers::Providers;
+pub(crate) use recording::{KeepPolicy, Recording};
 pub(crate) use selection::{Selected, Selection, Selector};
+pub(crate) use transaction::Undone;
 
 /// How all runs of an engine are done.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +142,8 @@ pub(crate) struct Finished {
     pub(crate) unrecorded: Option<StoreError>,
     /// Whether a change was not attempted because another run was in progress.
     pub(crate) is_kept_out: bool,
+    /// Manifests whose changes were undone after a failure.
+    pub(crate) undone: Vec<Undone>,
 }
 
 /// Why a run ended early, and how many resources it did not come to.
@@ -159,6 +165,8 @@ pub(crate) struct Engine<'h> {
     session: Session,
     /// What the dry runs so far would have left. Templates read it too.
     prediction: Rc<RefCell<Prediction>>,
+    /// Records changes in the history, unless it is off.
+    recording: Option<RefCell<Recording>>,
 }
 
 impl<'h> Engine<'h> {
@@ -170,7 +178,8 @@ impl<'h> Engine<'h> {
         {
             prediction.assume_anything();
         }
-        Self { host, state, settings, session, prediction: Rc::new(RefCell::new(prediction)) }
+        let prediction = Rc::new(RefCell::new(prediction));
+        Self { host, state, settings, session, prediction, recording: None }
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -179,6 +188,15 @@ impl<'h> Engine<'h> {
 
     pub(crate) fn settings(&self) -> Settings {
         self.settings
+    }
+
+    /// Records the changes of the runs that follow.
+    pub(crate) fn record_in(&mut self, recording: Option<Recording>) {
+        self.recording = recording.map(RefCell::new);
+    }
+
+    pub(crate) fn recording(&mut self) -> Option<&mut Recording> {
+        self.recording.as_mut().map(RefCell::get_mut)
     }
 
     /// Applies the selected resources of a manifest one after the other.
@@ -190,13 +208,22 @@ impl<'h> Engine<'h> {
         observer: &mut dyn Observer,
     ) -> Finished {
         let before = self.session.events().len();
+        let transaction = self.begin_transaction(manifest.on_failure);
         let (mut run, place) = self.begin(manifest, selected, refresh_store);
         let remaining = |first| flattened(&manifest.resources[first..]).len();
-        let stopped = run
+        let mut stopped = run
             .take_turns(&place, observer)
             .map(|(reason, first)| Stopped { reason, remaining: remaining(first) });
         let (unrecorded, is_kept_out) = (run.unrecorded.take(), run.is_kept_out);
-        Finished { summary: self.session.summary_since(before), stopped, unrecorded, is_kept_out }
+        let mut undone = std::mem::take(&mut run.undone);
+        let summary = self.session.summary_since(before);
+        if let Some(transaction) = transaction
+            && let Some(more) = self.end_transaction(transaction, before, observer)
+        {
+            undone.push(more);
+            stopped.get_or_insert(Stopped { reason: Reason::Failure, remaining: 0 });
+        }
+        Finished { summary, stopped, unrecorded, is_kept_out, undone }
     }
 
     /// Applies several manifests one after the other, and returns the result of all of them. A failure stops its manifest if
@@ -209,6 +236,7 @@ impl<'h> Engine<'h> {
     ) -> Finished {
         let before = self.session.events().len();
         let (mut stopped, mut unrecorded, mut is_kept_out) = (None::<Stopped>, None, false);
+        let mut undone = Vec::new();
         for (manifest, selected) in manifests {
             match &mut stopped {
                 Some(Stopped { reason: Reason::Signal(_), remaining }) => {
@@ -227,10 +255,11 @@ impl<'h> Engine<'h> {
                     };
                     unrecorded = finished.unrecorded.or(unrecorded);
                     is_kept_out |= finished.is_kept_out;
+                    undone.extend(finished.undone);
                 }
             }
         }
-        Finished { summary: self.session.summary_since(before), stopped, unrecorded, is_kept_out }
+        Finished { summary: self.session.summary_since(before), stopped, unrecorded, is_kept_out, undone }
     }
 
     /// Begins a run. What providers learn is good for as long as it lasts.
@@ -261,6 +290,7 @@ impl<'h> Engine<'h> {
             grouped: Grouped::default(),
             unrecorded: None,
             is_kept_out: false,
+            undone: Vec::new(),
             engine: self,
         };
         (run, place)
@@ -282,6 +312,8 @@ pub(crate) struct Run<'a, 'h> {
     grouped: Grouped,
     unrecorded: Option<StoreError>,
     is_kept_out: bool,
+    /// Included manifests whose changes were undone.
+    undone: Vec<Undone>,
 }
 
 impl<'a, 'h: 'a> Run<'a, 'h> {
@@ -289,7 +321,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     fn take_turns(&mut self, place: &Place<'a>, observer: &mut dyn Observer) -> Option<(Reason, usize)> {
         let Engine { host, state, .. } = *self.engine;
         let (manifest, settings) = (place.manifest, place.settings);
-        let stops = manifest.on_failure == OnFailure::Stop && !settings.ignores_failures;
+        let stops = manifest.on_failure != OnFailure::Continue && !settings.ignores_failures;
         thread::scope(|threads| {
             let now = self.history.now();
             let mut ahead = LookAhead::new(threads, place, host, state, now);
@@ -477,6 +509,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             history: &self.history,
             next,
             resources: self.resources,
+            recording: self.engine.recording.as_ref(),
         };
         let outcome = attempts.make(seen, &mut self.refreshes, &mut self.grouped, observer);
         self.is_kept_out |=

@@ -26,8 +26,24 @@ pub(crate) struct PendingRefreshes {
 /// What was written down before a change.
 #[derive(Default, PartialEq, Eq)]
 pub(super) struct Recorded {
+    /// Resources that are refreshed because of the change.
+    subscribers: Vec<Reference>,
     refreshes: Vec<PendingRefresh>,
     changes: Vec<(String, Option<Change>)>,
+}
+
+impl Recorded {
+    /// Returns the resources that are refreshed because of the change.
+    pub(super) fn subscribers(&self) -> Vec<String> {
+        let mut subscribers: Vec<String> = Vec::new();
+        for pending in &self.subscribers {
+            let name = pending.to_string();
+            if !subscribers.contains(&name) {
+                subscribers.push(name);
+            }
+        }
+        subscribers
+    }
 }
 
 impl PendingRefreshes {
@@ -96,7 +112,11 @@ impl PendingRefreshes {
         let forget = session.is_some() && !std::mem::replace(&mut self.swept, true);
         let recorded = self.edit(|owed| {
             let mut entries = owed.owe(&[&own[..], &refreshes].concat());
-            let mut recorded = Recorded { refreshes: owed.lacking(&refreshes), changes: Vec::new() };
+            let mut recorded = Recorded {
+                subscribers: refreshes.iter().map(|pending| pending.to.clone()).collect(),
+                refreshes: owed.lacking(&refreshes),
+                changes: Vec::new(),
+            };
             if forget {
                 entries.extend(owed.forget_abandoned(now, Store::last_touched));
             }

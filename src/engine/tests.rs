@@ -30,8 +30,8 @@ use crate::{
     },
     nats::{ContextChoice, Nats},
     resource::{
-        self, AnyMember, AnyState, AnyType, Candidate, Change, Context, Effects, Example, Grouping, Provider,
-        ResourceType, Survey, Trigger, TypeOf, Watches,
+        self, AnyMember, AnyState, AnyType, Before, Candidate, Change, Context, Effects, Example, Grouping,
+        Provider, ResourceType, Survey, Trigger, TypeOf, Watches,
     },
     state::{LocalState, Patience, PendingRefresh, StateDirectory},
     template::Scope,
@@ -194,6 +194,10 @@ impl ResourceType for Part {
 
     fn effects(_: &Wanted, _: &Found, _: &Put, _: &Context) -> Effects {
         Effects::default()
+    }
+
+    fn before(_: &Wanted, _: &Found, _: &Put) -> Before {
+        Before::Paths
     }
 
     fn enact(want: &Wanted, _: &Found, _: Put, _: &dyn Hand, _: &Context) -> Result<Found, Error> {

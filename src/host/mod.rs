@@ -6,6 +6,7 @@ pub(crate) mod bus;
 pub(crate) mod http;
 pub(crate) mod inotify;
 pub(crate) mod input;
+pub(crate) mod journal;
 pub(crate) mod look;
 pub(crate) mod memory;
 pub(crate) mod native_bytes;

@@ -26,7 +26,7 @@ use crate::{
         input::{self, InputError},
         look,
     },
-    resource::{Manifest, ManifestSettings, Resource, Task},
+    resource::{FailureResponse, Manifest, ManifestSettings, OnFailure, Resource, Task},
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
     vocabulary::{RunMode, has_scheme},
@@ -367,6 +367,10 @@ impl Reading<'_> {
         }
         if is_set("health_check_only") {
             manifest.task = Task::Monitor;
+        }
+        let response = property(declaration, "on_failure").and_then(|node| from_node(node).ok());
+        if response == Some(FailureResponse::Undo) {
+            manifest.on_failure = OnFailure::Undo;
         }
         Some(manifest)
     }

@@ -59,10 +59,24 @@ pub(crate) struct Common {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true))]
     pub(crate) health_checks: Vec<HealthCheck>,
+    /// If `always`, the history keeps the replaced content regardless of size; if `never`, it keeps none of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) keep: Option<Keep>,
     /// If true, ccm never shows or stores property values, content or diffs of this resource. Other commands of a
     /// script must refer to the resource by its name, because its `alias` is not stored either.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) sensitive: bool,
+}
+
+/// Which replaced contents the history keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Keep {
+    /// All, regardless of size.
+    Always,
+    /// None.
+    Never,
 }
 
 /// The only common property whose templates are expanded at run time.

@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    Behavior, Change, Context, Difference, Effects, Error, Example, Properties, Provider, ResourceType,
-    State, Trigger, provider,
+    Before, Behavior, Change, Context, Difference, Effects, Error, Example, Properties, Provider,
+    ResourceType, State, Trigger, provider,
 };
 use crate::{
     document::{Node, NodeError, from_node},
@@ -58,6 +58,7 @@ pub(crate) trait AnyProperties: Deref<Target = dyn Properties> + Send + Sync {
         cx: &Context,
     ) -> Result<(), Error>;
     fn effects(&self, have: &AnyState, change: &PlannedChange, cx: &Context) -> Effects;
+    fn before(&self, have: &AnyState, change: &PlannedChange) -> Before;
     fn enact(
         &self,
         have: &AnyState,
@@ -187,6 +188,10 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
 
     fn effects(&self, have: &AnyState, change: &PlannedChange, cx: &Context) -> Effects {
         T::effects(&self.0, have.get(), change.action(), cx)
+    }
+
+    fn before(&self, have: &AnyState, change: &PlannedChange) -> Before {
+        T::before(&self.0, have.get(), change.action())
     }
 
     fn enact(

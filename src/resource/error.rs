@@ -49,6 +49,10 @@ pub(crate) enum ErrorKind {
     Expression,
     /// What was to be done could not even be begun.
     NotStarted,
+    /// Undo found a path or resource that was changed since the run.
+    ChangedSince { path: String },
+    /// The history has no copy of an earlier state.
+    NotKept { path: String, reason: String },
     /// Anything else. Another attempt may go better.
     Failed,
     /// Anything else that another attempt would only repeat.
@@ -68,9 +72,12 @@ impl ErrorKind {
     /// Returns whether another attempt could go better.
     pub(crate) fn retry(&self) -> Retry {
         match self {
-            Self::Interrupted | Self::AnotherRun { .. } | Self::UnknownAccount { .. } | Self::Hopeless => {
-                Retry::Pointless
-            }
+            Self::Interrupted
+            | Self::AnotherRun { .. }
+            | Self::UnknownAccount { .. }
+            | Self::ChangedSince { .. }
+            | Self::NotKept { .. }
+            | Self::Hopeless => Retry::Pointless,
             Self::TimedOut { .. }
             | Self::NotReached { .. }
             | Self::NoProvider { .. }
@@ -95,6 +102,9 @@ impl ErrorKind {
             }
             Self::NotSeen { seen, .. } if seen.is_empty() => "seen so far: nothing yet".to_owned(),
             Self::NotSeen { seen, .. } => format!("seen so far: {}", seen.join(", ")),
+            Self::ChangedSince { .. } => {
+                "`--force` restores it anyway, and keeps the present state".to_owned()
+            }
             Self::Unrecorded { .. } => {
                 "nothing was changed; make room in the state directory or name another with --state-dir"
                     .to_owned()
@@ -132,6 +142,10 @@ impl fmt::Display for ErrorKind {
                 write!(f, "{reference} has only been seen in a dry run in this session")
             }
             Self::Unrecorded { reason } => write!(f, "cannot record which refreshes are owed: {reason}"),
+            Self::ChangedSince { path } => write!(f, "`{path}` was changed since the run"),
+            Self::NotKept { path, reason } => {
+                write!(f, "the earlier state of `{path}` was not kept: {reason}")
+            }
             Self::Expression => f.write_str("it cannot be worked out"),
             Self::NotStarted => f.write_str("it could not be started"),
             Self::Failed | Self::Hopeless => f.write_str("it failed"),

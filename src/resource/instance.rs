@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{AnyProperties, AnyType, Common, Error, Manifest, Warning};
 use crate::{
-    document::{Diagnostic, Entry, Node, Span},
+    document::{Diagnostic, Entry, Node, Source, Span},
     template::{Element, Scope},
     vocabulary::{Reference, schema::object},
 };
@@ -67,6 +67,46 @@ impl Resource {
             problem.message = format!("{self}: {}", problem.message);
         }
         problems
+    }
+
+    /// Returns a resource that no text declares.
+    pub(crate) fn assembled(
+        kind: &'static dyn AnyType,
+        name: String,
+        common: Common,
+        wanted: Box<dyn AnyProperties>,
+    ) -> Self {
+        Self {
+            kind,
+            name,
+            common: Arc::new(common),
+            wanted,
+            late: None,
+            late_registrations: None,
+            late_checks: None,
+            element: None,
+            places: Places { name: Span::default(), properties: Vec::new() },
+            included: None,
+            switched_off: None,
+        }
+    }
+
+    /// Drops the subscriptions to resources for which `is_kept` does not hold.
+    pub(crate) fn retain_subscriptions(&mut self, is_kept: impl Fn(&Reference) -> bool) {
+        if !self.common.subscribe.iter().all(&is_kept) {
+            let mut common = Common::clone(&self.common);
+            common.subscribe.retain(is_kept);
+            self.common = Arc::new(common);
+        }
+    }
+
+    /// Returns file, line and column of the resource in the text that declares it; nothing if no text does.
+    pub(crate) fn position(&self, source: &Source) -> String {
+        if source.text.is_empty() {
+            return String::new();
+        }
+        let (line, column) = source.line_column(self.places.name.start);
+        format!("{}:{line}:{column}", source.name)
     }
 
     /// How others refer to it.

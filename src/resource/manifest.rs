@@ -51,7 +51,11 @@ impl Manifest {
 
     /// Returns the manifest with the settings that it was written with.
     pub(crate) fn with_settings(self, settings: ManifestSettings) -> Self {
-        let on_failure = if settings.fail_on_error { OnFailure::Stop } else { OnFailure::Continue };
+        let on_failure = match (settings.on_failure, settings.fail_on_error) {
+            (Some(FailureResponse::Undo), _) => OnFailure::Undo,
+            (None, true) => OnFailure::Stop,
+            (None, false) => OnFailure::Continue,
+        };
         Self { on_failure, settings, ..self }
     }
 }
@@ -62,6 +66,9 @@ impl Manifest {
 pub(crate) struct ManifestSettings {
     /// Stop at the first failed resource.
     pub(crate) fail_on_error: bool,
+    /// If `undo`, a failure stops the run, and ccm undoes the changes that the run made in the manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) on_failure: Option<FailureResponse>,
     /// Printed before the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pre_message: Option<String>,
@@ -75,6 +82,17 @@ pub(crate) struct ManifestSettings {
 pub(crate) enum OnFailure {
     Continue,
     Stop,
+    /// Stops, and undoes the changes that the run made in the manifest.
+    Undo,
+}
+
+/// A response to a failure that a user can choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum FailureResponse {
+    /// Stop, and undo the changes that the run made in the manifest.
+    Undo,
 }
 
 /// What is done with resources.

@@ -7,6 +7,7 @@
 //! is its help text, its schema description and its entry in the manual.
 
 mod abilities;
+mod before;
 mod common;
 mod context;
 mod effects;
@@ -33,7 +34,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 pub(crate) use abilities::{Grouping, Preparation, ReadAhead, Survey};
-pub(crate) use common::{Common, IF_IS_FALSE, REGISTRATIONS, UNLESS_IS_TRUE, text_as_boolean};
+pub(crate) use before::Before;
+pub(crate) use common::{Common, IF_IS_FALSE, Keep, REGISTRATIONS, UNLESS_IS_TRUE, text_as_boolean};
 pub(crate) use context::Context;
 pub(crate) use effects::{
     AccountEffect, AccountLeft, Content, Coverage, Effects, History, Moment, PackageEffect, PackageLeft,
@@ -44,7 +46,9 @@ pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use file_help::file_help;
 pub(crate) use instance::{Places, Resource};
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
-pub(crate) use manifest::{ChildCounts, ChildState, Manifest, ManifestSettings, OnFailure, Task, flattened};
+pub(crate) use manifest::{
+    ChildCounts, ChildState, FailureResponse, Manifest, ManifestSettings, OnFailure, Task, flattened,
+};
 #[cfg(test)]
 pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
@@ -112,6 +116,9 @@ pub(crate) trait ResourceType: Sized + 'static {
     /// Says what an action leaves behind, or may leave behind. A dry run remembers it for later resources; in a real run
     /// those that hold on to what they learnt are told.
     fn effects(want: &Self::Properties, have: &Self::State, action: &Self::Action, cx: &Context) -> Effects;
+
+    /// Returns the state that undo restores. The engine calls it before the action.
+    fn before(want: &Self::Properties, have: &Self::State, action: &Self::Action) -> Before;
 
     /// Does it, and returns what it left behind.
     fn enact(

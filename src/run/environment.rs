@@ -11,11 +11,13 @@ use std::{
 
 use ccm_expr::{Map, Memory, Value};
 
+use super::HistorySettings;
 use crate::{
     engine::ReadAhead,
     facts::{Facts, Options},
     host::{http::Proxies, interrupt::Interrupt},
     nats::ContextChoice,
+    state::history::Limits,
     vocabulary::Size,
 };
 
@@ -38,7 +40,7 @@ impl Environment {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name)?.to_str().map(str::to_owned)
     }
 
@@ -49,6 +51,18 @@ impl Environment {
 
     pub(crate) fn proxies(&self) -> Proxies {
         Proxies::from_environment(|name| self.text(name))
+    }
+
+    /// Returns how the environment sets the history.
+    pub(crate) fn history(&self) -> Result<HistorySettings, String> {
+        let (size, keep) = (self.text("CCM_HISTORY_SIZE"), self.text("CCM_HISTORY_KEEP"));
+        let limits = Limits::parse(size.as_deref(), keep.as_deref())?;
+        Ok(HistorySettings { is_on: !self.turns_history_off(), limits, ..HistorySettings::default() })
+    }
+
+    /// Whether the environment turns the history off.
+    pub(crate) fn turns_history_off(&self) -> bool {
+        self.get("CCM_HISTORY").is_some_and(|value| value == "off")
     }
 
     /// Returns how many resources threads inspect ahead of their turns.

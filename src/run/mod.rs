@@ -6,11 +6,11 @@
 //! Run::begin                1  close inherited file descriptors
 //!                           2  take the run lock (`ccm ensure` and the API take it per change, in the engine)
 //!                           3  recover from killed runs, and record the commands of this run
-//!                           4  history opens here: add a field to `Run`
+//!                           4  open the history: `history.rs`
 //!   Run::apply              5  read the pending refreshes, for each manifest
 //!                           6  drive the engine: events go to the observer and into the session
 //! Run::finish               7  save the digests of unchanged files
-//!                           8  history is completed here
+//!                           8  complete the history, apply its limits, write the journal entry
 //!                           9  release the run lock
 //! report                    the front end prints the summary and chooses the exit status
 //! ```
@@ -19,9 +19,11 @@
 //! leave no trace in the state directory.
 
 mod environment;
+mod history;
 mod machine;
 
 pub(crate) use environment::Environment;
+pub(crate) use history::{HistorySettings, Origin};
 pub(crate) use machine::{Machine, Notices};
 
 use crate::{
@@ -31,11 +33,15 @@ use crate::{
     session::Session,
     state::{Held, Patience, RefreshStore, RunLock, StateDirectory, StateError},
 };
+use history::Total;
 
 /// A run of an engine that other runs are kept out of.
 pub(crate) struct Run<'r, 'm> {
     machine: &'m Machine,
     engine: &'r mut Engine<'m>,
+    history: HistorySettings,
+    /// Sums of all manifests that were applied.
+    total: Total,
     /// Released when the run is over.
     _lock: Option<RunLock>,
 }
@@ -54,23 +60,27 @@ pub(crate) enum Refused {
 }
 
 impl<'r, 'm> Run<'r, 'm> {
-    /// Begins a run of an engine. `command` names the run to others that wait for it.
+    /// Begins a run of an engine.
     pub(crate) fn begin(
         machine: &'m Machine,
         engine: &'r mut Engine<'m>,
-        command: &str,
+        origin: &Origin,
     ) -> Result<Self, Refused> {
         // A manifest may have been read from an inherited file descriptor: only now is none of them needed.
         close_inherited();
         let settings = engine.settings();
         let lock = match settings.exclusion {
-            Exclusion::WholeRun(patience) if settings.may_change() => Some(lock(machine, command, patience)?),
+            Exclusion::WholeRun(patience) if settings.may_change() => {
+                Some(lock(machine, &origin.name, patience)?)
+            }
             _ => None,
         };
         if settings.may_change() {
             recover(machine);
+            let session = engine.session().name();
+            engine.record_in(origin.recording(machine, session));
         }
-        Ok(Self { machine, engine, _lock: lock })
+        Ok(Self { machine, engine, history: origin.history, total: Total::default(), _lock: lock })
     }
 
     /// Applies the selected resources of manifests, one manifest after the other.
@@ -91,7 +101,14 @@ impl<'r, 'm> Run<'r, 'm> {
             let is_needed = settings.task == Task::Apply && (is_whole || is_scripted || subscribes());
             is_needed.then(|| refresh_store(&state.directory, &**notices))
         };
-        self.engine.apply_all(manifests, refresh_store, observer)
+        if let Some(recording) = self.engine.recording() {
+            recording.recorder().add_manifests(history::manifests(manifests));
+        }
+        let mut finished = self.engine.apply_all(manifests, refresh_store, observer);
+        finished.summary.run = self.engine.recording().map(|recording| recording.run().to_owned());
+        finished.summary.undo_run = finished.undone.last().map(|undone| undone.run.clone());
+        self.total.add(&finished);
+        finished
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -100,9 +117,16 @@ impl<'r, 'm> Run<'r, 'm> {
 
     /// Saves what the run learned, and lets other runs begin.
     pub(crate) fn finish(self) {
-        if self.engine.settings().may_change() {
-            self.machine.state.digests.save();
+        let Self { machine, engine, history, total, .. } = self;
+        if engine.settings().may_change() {
+            machine.state.digests.save();
         }
+        if let Some(recording) = engine.recording() {
+            for warning in history::complete(recording, &total, history.limits) {
+                machine.notices.warning(&warning);
+            }
+        }
+        engine.record_in(None);
     }
 }
 

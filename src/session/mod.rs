@@ -22,6 +22,11 @@ use jiff::Timestamp;
 use self::id::Ids;
 use crate::vocabulary::{Reference, RunMode};
 
+/// Returns a unique id. Ids sort by the second in which they were made.
+pub(crate) fn new_id(now: Timestamp) -> String {
+    Ids::new().give(now)
+}
+
 /// The events of one run, or of a script.
 pub(crate) struct Session {
     started: Timestamp,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Event;
 use crate::checks::CheckState;
@@ -18,6 +19,25 @@ pub(crate) struct Summary {
     /// Always `io.choria.ccm.v1.session.summary`.
     #[schemars(extend("const" = PROTOCOL))]
     pub(crate) protocol: &'static str,
+    /// Id of the run in the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(crate) run: Option<String>,
+    /// Until when the run has to be confirmed: RFC 3339, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(crate) confirm_deadline: Option<String>,
+    /// The run that undid changes of this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(crate) undo_run: Option<String>,
+    /// The run that this run undoes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(crate) undo_of: Option<String>,
+    /// Resources that this run did not undo: maps with `resource` and `reason`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_undone: Vec<Value>,
     /// Start of the session: RFC 3339, UTC.
     pub(crate) start_time: String,
     /// End of the session.
@@ -68,6 +88,11 @@ impl Summary {
         };
         Self {
             protocol: PROTOCOL,
+            run: None,
+            confirm_deadline: None,
+            undo_run: None,
+            undo_of: None,
+            not_undone: Vec::new(),
             start_time: started.to_string(),
             end_time: now.to_string(),
             total_duration: u64::try_from(now.duration_since(started).as_nanos()).unwrap_or_default(),

@@ -3,8 +3,6 @@
 //! What ccm stores of secrets is encrypted for it or hashed with it, so that a copy of the state directory without
 //! `identity` reveals nothing. Losing the key loses what was encrypted with it, and nothing else.
 
-#![allow(dead_code, reason = "the first user, the history of runs, comes next")]
-
 use age::{
     secrecy::ExposeSecret,
     x25519::{Identity, Recipient},
@@ -75,6 +73,7 @@ impl StateIdentity {
     }
 
     /// Returns the identity, to decrypt other documents with.
+    #[allow(dead_code, reason = "encrypted data of manifests will be decrypted with it")]
     pub(crate) fn age_identity(&self) -> &Identity {
         &self.identity
     }

@@ -8,6 +8,7 @@ mod archives;
 mod command;
 mod digests;
 mod downloads;
+pub(crate) mod history;
 mod identity;
 mod lock;
 mod pending_refreshes;
@@ -19,7 +20,6 @@ mod write_journal;
 pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
 pub(crate) use digests::{Digests, Recall};
 pub(crate) use downloads::Downloaded;
-#[allow(unused_imports, reason = "the first user, the history of runs, comes next")]
 pub(crate) use identity::StateIdentity;
 pub(crate) use lock::{Held, Patience, RunLock};
 pub(crate) use pending_refreshes::{Change, Entry, PendingRefresh, RefreshRecords, ScriptSession};
@@ -206,7 +206,7 @@ fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Vec<u8>>, StateErro
 }
 
 /// What the program itself puts into its state directory, and put there earlier.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "lock",
     "refreshes.jsonl",
     "unfinished",
@@ -218,6 +218,7 @@ const NAMES: [&str; 14] = [
     "debts.json",
     "debts.lock",
     "sources",
+    history::FOLDER,
     AGENT_LOCK,
     AGENT_SOCKET,
     identity::FILE,

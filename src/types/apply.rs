@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::resource::{
-    self, Behavior, Candidate, Change, ChildState, Context, Effects, Error, Example, Makes, ResourceType,
-    Trigger, Watches,
+    self, Before, Behavior, Candidate, Change, ChildState, Context, Effects, Error, Example, FailureResponse,
+    Makes, ResourceType, Trigger, Watches,
 };
 
 /// Applies another manifest at the position of this resource.
@@ -35,6 +35,9 @@ pub(crate) struct Properties {
     /// `--monitor-only` does for all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) health_check_only: bool,
+    /// If `undo`, a failure in it stops it and undoes the changes that the run made in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) on_failure: Option<FailureResponse>,
     /// If true, the included manifest can include other manifests (default `true`).
     #[serde(default = "yes")]
     pub(crate) allow_apply: bool,
@@ -111,6 +114,10 @@ impl ResourceType for Apply {
     }
 
     fn effects(_: &Properties, _: &ChildState, action: &Action, _: &Context) -> Effects {
+        match *action {}
+    }
+
+    fn before(_: &Properties, _: &ChildState, action: &Action) -> Before {
         match *action {}
     }
 

@@ -11,6 +11,7 @@ mod fact;
 mod file;
 mod ownership;
 pub(crate) mod package;
+mod restore;
 mod scaffold;
 mod service;
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub(crate) mod tests;
 mod unmanaged;
 
 pub(crate) use package::debian_order;
+pub(crate) use restore::restoring;
 
 pub(crate) use command_line::run_as;
 use schemars::Schema;

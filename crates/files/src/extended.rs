@@ -80,14 +80,14 @@ pub(super) fn drop_access_lists(descriptor: impl AsFd) -> Result<(), Errno> {
 }
 
 /// Not every file system has every kind of attribute, and not every user may set them.
-fn allowed(result: Result<(), Errno>) -> Result<(), Errno> {
+pub(super) fn allowed(result: Result<(), Errno>) -> Result<(), Errno> {
     match result {
         Err(Errno::NOTSUP | Errno::NODATA | Errno::PERM | Errno::ACCESS | Errno::INVAL) => Ok(()),
         result => result,
     }
 }
 
-fn names(file: &OwnedFd) -> Result<Vec<CString>, Errno> {
+pub(super) fn names(file: &OwnedFd) -> Result<Vec<CString>, Errno> {
     let mut buffer = vec![0; flistxattr_query(file)?];
     let length = flistxattr(file, &mut buffer[..])?;
     buffer.truncate(length);
@@ -98,7 +98,7 @@ fn names(file: &OwnedFd) -> Result<Vec<CString>, Errno> {
         .collect())
 }
 
-fn value<N: rustix::path::Arg + Copy>(file: &OwnedFd, name: N) -> Result<Vec<u8>, Errno> {
+pub(super) fn value<N: rustix::path::Arg + Copy>(file: &OwnedFd, name: N) -> Result<Vec<u8>, Errno> {
     let mut buffer = vec![0; fgetxattr_query(file, name)?];
     let length = fgetxattr(file, name, &mut buffer[..])?;
     buffer.truncate(length);

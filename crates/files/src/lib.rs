@@ -22,6 +22,7 @@
 //!
 //! - [`inspect`], [`open_regular`] and [`open_followed`] read without blocking on pipes and devices. [`digest`] hashes a
 //!   file, and a [`DigestMemory`] saves hashing a file again if the kernel guarantees that it did not change.
+//! - [`original`] reads a path with all its attributes, and [`restore_file`] and its siblings restore it.
 //! - [`PrivateFolder`] is the data directory of a program: it refuses directories that other users can change.
 //! - [`remove_tree`], [`Staging`] and all other long operations call a closure regularly, which can stop them
 //!   ([`CopyInterrupted`]).
@@ -48,6 +49,7 @@ mod listing;
 mod merge;
 mod moving;
 mod opening;
+mod original;
 mod prediction;
 mod private_folder;
 mod remembering;
@@ -75,6 +77,10 @@ pub use self::{
     link::{InTheWay, make_link},
     listing::{is_mount_point, names},
     moving::{Moved, move_directory},
+    original::{
+        Extended, Original, original, restore_attributes, restore_directory, restore_file,
+        restore_link_owner, share_blocks,
+    },
     prediction::{Occupancy, Predicted, Prediction, UNKNOWN},
     private_folder::PrivateFolder,
     remembering::{DigestMemory, Stamp, digest_once, now},

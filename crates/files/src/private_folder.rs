@@ -14,7 +14,9 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, mkdirat, openat, unlinkat},
+    fs::{
+        AtFlags, CWD, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, mkdirat, openat, syncfs, unlinkat,
+    },
     io::Errno,
     process::geteuid,
 };
@@ -235,6 +237,32 @@ impl PrivateFolder {
             }
         };
         attempt().map_err(|problem| self.failed(Operation::Write, name, problem))
+    }
+
+    /// Puts a complete file, mode 0600, under the name that `fill` returns, unless that name is taken, and returns the name
+    /// and the new file. The file is not synced.
+    pub fn put_named(
+        &self,
+        fill: impl FnOnce(&mut File) -> io::Result<String>,
+    ) -> Result<(String, Option<File>), FileError> {
+        let attempt = || {
+            let mut made = temporary::file(&self.place, geteuid().as_raw())?;
+            let name = fill(&mut made.descriptor).map_err(|error| self.explain_io(&error, "."))?;
+            if self.place.entry(name.as_ref())?.is_some() {
+                return Ok((name, None));
+            }
+            fchmod(&made.descriptor, FILE).map_err(|errno| self.explain(errno, &name))?;
+            let copy = made.descriptor.try_clone().map_err(|error| self.explain_io(&error, &name))?;
+            made.rename(name.as_ref(), RenameFlags::empty()).map_err(|errno| self.explain(errno, &name))?;
+            Ok((name, Some(copy)))
+        };
+        attempt().map_err(|problem| self.failed(Operation::Write, ".", problem))
+    }
+
+    /// Writes everything on the file system of the directory to disk.
+    pub fn sync_file_system(&self) -> Result<(), FileError> {
+        let opened = self.place.open(".".as_ref(), opening::DIRECTORY);
+        opened.and_then(syncfs).map_err(|errno| self.failed(Operation::Write, ".", self.explain(errno, ".")))
     }
 
     fn prepare(

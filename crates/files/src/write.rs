@@ -185,7 +185,7 @@ impl TempFile {
     }
 
     /// Begins a file in a directory that may be another user's.
-    fn among_others(path: &Path, owner: u32) -> Result<TempFile, Problem> {
+    pub(super) fn among_others(path: &Path, owner: u32) -> Result<TempFile, Problem> {
         let (place, name) = walk::reach(path)?;
         Self::within(Arc::new(place), path, name, owner)
     }
@@ -213,6 +213,17 @@ impl TempFile {
     ) -> Result<(), Problem> {
         let Temporary { place, descriptor, .. } = &mut self.temporary;
         pour(descriptor, place, &self.name, fill)
+    }
+
+    /// Gives the file its attributes as `dress` does, and puts it in place.
+    pub(super) fn complete_with(
+        mut self,
+        dress: impl FnOnce(&File) -> Result<(), Errno>,
+    ) -> Result<(), Problem> {
+        let (place, name) = (&self.temporary.place, &self.name);
+        refuse_directory(place, name)?;
+        dress(&self.temporary.descriptor).map_err(|errno| place.explain(errno, name))?;
+        self.settle()
     }
 
     fn complete(mut self, attributes: Attributes) -> Result<(), Problem> {

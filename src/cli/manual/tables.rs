@@ -24,8 +24,11 @@ pub(super) const PLUGIN: &str =
     "With `--format nagios`, as a plugin of Nagios: 0 OK, 1 warning, 2 critical, 3 unknown.";
 
 /// Every variable that ccm reads, with what it does.
-pub(super) const VARIABLES: [(&str, &str); 25] = [
+pub(super) const VARIABLES: [(&str, &str); 29] = [
     ("CCM_HIERA_DATA", "A file or address with data, as `--hiera`."),
+    ("CCM_HISTORY", "Turns the history off if it is `off`, as `--no-history`."),
+    ("CCM_HISTORY_SIZE", "Maximum size of all kept copies, as `--history-size`."),
+    ("CCM_HISTORY_KEEP", "How long and how many runs are kept, as `--history-keep`."),
     ("CCM_MAX_INPUT_SIZE", "How large each document may be, as `--max-input-size`."),
     (
         "CCM_MEMORY_LIMIT",
@@ -48,6 +51,7 @@ pub(super) const VARIABLES: [(&str, &str); 25] = [
         "XDG_STATE_HOME",
         "The memory of a user other than root is in `ccm` below it; `$HOME/.local/state` otherwise.",
     ),
+    ("SUDO_USER", "The user that the history names as the one who started a run."),
     ("TMPDIR", "Where new sessions are put; `/tmp` otherwise."),
     ("PATH", "Where commands, and the tools of package managers and systemd, are looked up."),
     ("NO_COLOR", "No colours if it is set; `--color` has the last word."),

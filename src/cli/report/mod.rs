@@ -305,6 +305,10 @@ impl Observer for Printer<'_> {
 
 /// Returns where a resource is written that failed: the property that it failed at, if there is one.
 fn place(report: &Report, error: &Error) -> String {
+    // No text declares the resources of an undo.
+    if report.source.text.is_empty() {
+        return visible_line(&report.source.name).into_owned();
+    }
     let (line, column) = report.source.line_column(report.resource.place_of(error).start);
     let property = error.property.map(|property| format!(" ({property})")).unwrap_or_default();
     format!("{}:{line}:{column}{property}", visible_line(&report.source.name))

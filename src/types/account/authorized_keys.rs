@@ -150,6 +150,13 @@ pub(super) struct Found {
     pub(super) is_protected: bool,
 }
 
+impl Found {
+    /// Returns the keys in the file.
+    pub(super) fn lines(&self) -> Vec<&str> {
+        self.text.lines().filter(|line| AuthorizedKey::try_from((*line).to_owned()).is_ok()).collect()
+    }
+}
+
 /// Reads the existing keys; none if the file does not exist.
 pub(super) fn read(home: &str, uid: u32) -> Result<Found, Error> {
     const LARGEST: u64 = 16 << 20;

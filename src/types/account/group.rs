@@ -4,12 +4,13 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{Ensure, database::Database, name::AccountName, shadow::Shadow, tool::Tool};
 use crate::{
     resource::{
-        self, AccountEffect, AccountKind, AccountLeft, Candidate, Change, Context, Difference, Effects,
-        Error, Example, ResourceType, State, Trigger, Watches,
+        self, AccountEffect, AccountKind, AccountLeft, Before, Candidate, Change, Context, Difference,
+        Effects, Error, Example, ResourceType, State, Trigger, Watches,
     },
     vocabulary::Account,
 };
@@ -170,6 +171,12 @@ impl ResourceType for Group {
             Action::Create | Action::ChangeNumber => AccountLeft::Present(want.gid),
         };
         Effects { groups: vec![AccountEffect { name: want.name.to_string(), left }], ..Effects::default() }
+    }
+
+    fn before(want: &Properties, have: &GroupState, _: &Action) -> Before {
+        let ensure = if have.metadata.gid.is_some() { "present" } else { "absent" };
+        let properties = json!({ "ensure": ensure, "gid": have.metadata.gid, "system": want.system });
+        Before::resource(properties, &["gid"])
     }
 
     fn enact(

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     resource::{
-        self, AccountEffect, AccountLeft, Candidate, Change, Context, Effects, Error, Example, Managed,
-        PathEffect, ResourceType, Trigger, Watches,
+        self, AccountEffect, AccountLeft, Before, Candidate, Change, Context, Effects, Error, Example,
+        Managed, PathEffect, ResourceType, Trigger, Watches,
     },
     vocabulary::{AbsolutePath, Account, Secret},
 };
@@ -343,6 +343,10 @@ impl ResourceType for User {
             paths: makes_home.then_some(appears).into_iter().collect(),
             ..Effects::default()
         }
+    }
+
+    fn before(want: &Properties, have: &UserState, _: &Action) -> Before {
+        Before::resource(have.restoring(want), &[])
     }
 
     fn enact(

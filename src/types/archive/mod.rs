@@ -22,8 +22,8 @@ use crate::{
     download::header_problems,
     host::unpack::{ArchiveFormat, Limits},
     resource::{
-        self, Behavior, Candidate, Change, Context, Coverage, Effects, Error, Example, Makes, Managed,
-        ResourceType, Trigger, Watches,
+        self, Before, Behavior, Candidate, Change, Context, Coverage, Effects, Error, Example, Makes,
+        Managed, ResourceType, Trigger, Watches,
     },
     state::{Origin, Unpacking},
     types::ownership::{Ownership, missing},
@@ -369,6 +369,10 @@ impl ResourceType for Archive {
 
     fn effects(want: &Properties, have: &ArchiveState, action: &Action, _: &Context) -> Effects {
         simulation::effects(want, have, action)
+    }
+
+    fn before(_: &Properties, _: &ArchiveState, _: &Action) -> Before {
+        Before::Paths
     }
 
     fn enact(

@@ -10,11 +10,12 @@ use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use self::{executor::Executor, state::ExecState};
 use crate::{
     resource::{
-        self, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, Makes,
+        self, Before, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, Makes,
         Managed, PathEffect, ResourceType, Trigger, Unknown, Warning, Watches,
     },
     types::command_line::{self, Inherited, POSIX, Printing, Settings, Through},
@@ -111,6 +112,10 @@ pub(crate) struct Properties {
     /// File mode creation mask in octal, such as `"0027"`. Default: the mask of ccm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) umask: Option<Mode>,
+    /// Command that undoes this one. `ccm undo` runs it in the same directory and environment, as the same user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-late" = true))]
+    pub(crate) undo: Option<String>,
     /// Text that the command reads from standard input. Default: empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-secret" = true, "x-file-flag" = "stdin-file"))]
@@ -189,6 +194,17 @@ impl Properties {
         self.command.as_deref().unwrap_or(&self.name)
     }
 
+    /// Returns the properties of the resource that undoes the command, if it has one.
+    fn undo_properties(&self) -> Option<Map<String, Value>> {
+        let undo = self.undo.as_ref()?;
+        let Ok(Value::Object(mut properties)) = serde_json::to_value(self) else { return None };
+        for guard in ["creates", "onlyif", "unless", "refresh_only", "undo", "stdin", "returns"] {
+            properties.remove(guard);
+        }
+        properties.insert("command".to_owned(), undo.clone().into());
+        Some(properties)
+    }
+
     /// Returns the settings that command and guards share.
     fn settings(&self) -> Settings<'_> {
         Settings {
@@ -206,7 +222,11 @@ impl Properties {
 
     /// Returns the given command lines, each with its property.
     fn texts(&self) -> Vec<(&'static str, &str)> {
-        let guards = [("onlyif", self.onlyif.as_deref()), ("unless", self.unless.as_deref())];
+        let guards = [
+            ("onlyif", self.onlyif.as_deref()),
+            ("unless", self.unless.as_deref()),
+            ("undo", self.undo.as_deref()),
+        ];
         let guards = guards.into_iter().filter_map(|(property, text)| Some((property, text?)));
         std::iter::once(("command", self.command())).chain(guards).collect()
     }
@@ -326,6 +346,10 @@ impl ResourceType for Exec {
             unknown: Unknown::NotPaths,
             ..Effects::default()
         }
+    }
+
+    fn before(want: &Properties, _: &ExecState, _: &Action) -> Before {
+        Before::Command(want.undo_properties())
     }
 
     fn enact(

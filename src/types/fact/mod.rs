@@ -12,8 +12,8 @@ use serde_json::Value;
 use self::{learning::FactState, parse::Parse};
 use crate::{
     resource::{
-        self, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, ResourceType,
-        Trigger, Warning, Watches,
+        self, Before, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example,
+        ResourceType, Trigger, Warning, Watches,
     },
     types::command_line::{self, POSIX, Printing, Settings, Through},
     vocabulary::{AbsolutePath, FactName, SearchPath, Variable},
@@ -176,6 +176,10 @@ impl ResourceType for Fact {
     }
 
     fn effects(_: &Properties, _: &FactState, action: &Action, _: &Context) -> Effects {
+        match *action {}
+    }
+
+    fn before(_: &Properties, _: &FactState, action: &Action) -> Before {
         match *action {}
     }
 

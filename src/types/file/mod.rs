@@ -25,8 +25,8 @@ use self::{
     state::{Amount, FileState},
 };
 use crate::resource::{
-    self, AnyState, Behavior, Candidate, Change, Context, Effects, Error, Example, Preparation, Provider,
-    ReadAhead, ResourceType, Trigger,
+    self, AnyState, Before, Behavior, Candidate, Change, Context, Effects, Error, Example, Preparation,
+    Provider, ReadAhead, ResourceType, Trigger,
 };
 
 /// What has to happen to a path.
@@ -230,6 +230,10 @@ impl ResourceType for File {
 
     fn effects(want: &Properties, have: &FileState, action: &Action, cx: &Context) -> Effects {
         effects::effects(want, have, *action, cx)
+    }
+
+    fn before(_: &Properties, _: &FileState, _: &Action) -> Before {
+        Before::Paths
     }
 
     fn enact(

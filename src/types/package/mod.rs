@@ -21,6 +21,7 @@ mod version;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 pub(crate) use self::version::debian_order;
 use self::{
@@ -38,8 +39,8 @@ use self::{
 use crate::{
     host::platform::Platform,
     resource::{
-        self, AnyMember, AnyState, Behavior, Candidate, Change, Context, Effects, Error, Example, Grouping,
-        PackageEffect, PackageLeft, Provider, ResourceType, Survey, Trigger, Unknown, Watches,
+        self, AnyMember, AnyState, Before, Behavior, Candidate, Change, Context, Effects, Error, Example,
+        Grouping, PackageEffect, PackageLeft, Provider, ResourceType, Survey, Trigger, Unknown, Watches,
     },
     vocabulary::PlainName,
 };
@@ -222,6 +223,14 @@ impl ResourceType for Package {
         // Files, users and services come and go with it.
         let packages = vec![PackageEffect { name: want.name.to_string(), left }];
         Effects { packages, unknown: Unknown::Anything, ..Effects::default() }
+    }
+
+    fn before(want: &Properties, have: &PackageState, _: &Action) -> Before {
+        let properties = json!({
+            "ensure": have.metadata.version.as_deref().unwrap_or("absent"),
+            "hold": want.hold.and(have.metadata.extended.hold).filter(|_| have.metadata.version.is_some()),
+        });
+        Before::resource(properties, &["version"])
     }
 
     fn enact(

@@ -15,7 +15,7 @@ use self::{
     state::{Plan, ScaffoldState},
 };
 use crate::resource::{
-    Candidate, Change, Context, Difference, Effects, Error, Example, ResourceType, Trigger,
+    Before, Candidate, Change, Context, Difference, Effects, Error, Example, ResourceType, Trigger,
 };
 
 /// What has to happen to the directory.
@@ -105,6 +105,10 @@ impl ResourceType for Scaffold {
 
     fn effects(_: &Properties, have: &ScaffoldState, _: &Action, _: &Context) -> Effects {
         effects::effects(have)
+    }
+
+    fn before(_: &Properties, _: &ScaffoldState, _: &Action) -> Before {
+        Before::Paths
     }
 
     fn enact(

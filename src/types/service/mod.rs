@@ -31,8 +31,8 @@ use self::{
 };
 use crate::{
     resource::{
-        self, Behavior, Candidate, Change, Context, Effects, Error, Example, Provider, ResourceType, Survey,
-        Trigger, UnitEffect, Watches,
+        self, Before, Behavior, Candidate, Change, Context, Effects, Error, Example, Provider, ResourceType,
+        Survey, Trigger, UnitEffect, Watches,
     },
     vocabulary::{Duration, PlainName},
 };
@@ -281,6 +281,10 @@ impl ResourceType for Service {
 
     fn effects(want: &Properties, _: &ServiceState, action: &Action, _: &Context) -> Effects {
         Effects { units: vec![action.effect(want.unit_name())], ..Effects::default() }
+    }
+
+    fn before(_: &Properties, have: &ServiceState, _: &Action) -> Before {
+        Before::resource(have.restoring(), &["running", "enabled"])
     }
 
     fn enact(

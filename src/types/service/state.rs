@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     Ensure, Properties,
@@ -56,6 +57,17 @@ impl ServiceState {
             unit_file_state: unit.boot.clone(),
         };
         Ok(Self { metadata, activity, enablement })
+    }
+}
+
+impl ServiceState {
+    /// Returns the properties of a resource that has this state.
+    pub(super) fn restoring(&self) -> Value {
+        let ensure = if self.metadata.running { Ensure::Running } else { Ensure::Stopped };
+        // Only a unit with a file that lists where it is wanted can be enabled or disabled.
+        let enable = matches!(self.metadata.unit_file_state.as_str(), "enabled" | "disabled")
+            .then_some(self.metadata.enabled);
+        json!({ "ensure": ensure.word(), "enable": enable })
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{Expiry, Properties};
 use crate::{
@@ -82,6 +83,34 @@ pub(crate) struct Metadata {
     /// Day from which the account is expired, or `never`; omitted if it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) expires: Option<String>,
+}
+
+impl UserState {
+    /// Returns the properties of a resource that has this state, as far as `want` could change it.
+    pub(super) fn restoring(&self, want: &Properties) -> Value {
+        let known = &self.metadata;
+        if known.uid.is_none() {
+            return json!({ "ensure": "absent" });
+        }
+        let password = self.password.as_ref().filter(|_| want.password.is_some());
+        let keys = self.keys.as_ref().filter(|_| want.authorized_keys.is_some());
+        json!({
+            "ensure": "present",
+            "uid": known.uid,
+            "group": known.gid.map(|gid| gid.to_string()),
+            "groups": known.groups,
+            "membership": "exact",
+            "home": known.home,
+            "manage_home": want.manage_home,
+            "shell": known.shell,
+            "comment": known.comment,
+            "password": password,
+            "locked": known.locked.filter(|_| password.is_none()),
+            "expires": known.expires,
+            "authorized_keys": keys.map(Found::lines),
+            "authorized_keys_only": keys.map(|_| true),
+        })
+    }
 }
 
 impl State for UserState {

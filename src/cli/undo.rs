@@ -1,0 +1,166 @@
+//! `ccm undo`
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::json;
+
+use super::{
+    Exit,
+    failure::Failure,
+    history::{read, run_argument},
+    output::Output,
+    report::{Format, Printer, Unchanged},
+    run::{self, RunFlags},
+    state::{self, StateFolder},
+    switch,
+};
+use crate::{
+    engine::{Exclusion, Finished, Observer, Report, Selected},
+    resource::Resource,
+    run::{Environment, Machine, Run},
+    session::Session,
+    state::{LocalState, history::RunKind},
+    template::Scope,
+    undo::{NotUndone, Reason, Request, Reversal},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  # Show the changes without making them
+  ccm undo last --noop
+
+  # Undo one resource of a run, and refresh its subscribers
+  ccm undo 2vPqXbY8 file#/etc/nginx/nginx.conf";
+
+pub(super) fn command() -> Command {
+    run::arguments(Command::new("undo"))
+        .about("Undo the changes of a run")
+        .after_help(EXAMPLES)
+        .arg(run_argument())
+        .arg(
+            Arg::new("resource")
+                .value_name("REF")
+                .action(ArgAction::Append)
+                .num_args(0..)
+                .help("Only these resources and their subscribers, such as `file#/etc/motd`"),
+        )
+        .arg(switch("force", "Undo resources that were changed since, too"))
+        .arg(state::argument())
+}
+
+/// Arguments of `ccm undo`.
+pub(super) struct Arguments {
+    undone: String,
+    only: Vec<String>,
+    force: bool,
+    state: StateFolder,
+    run: RunFlags,
+}
+
+impl Arguments {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
+        Ok(Self {
+            undone: super::required(matches, "run")?,
+            only: matches.get_many::<String>("resource").into_iter().flatten().cloned().collect(),
+            force: matches.get_flag("force"),
+            state: StateFolder::from_matches(matches),
+            run: RunFlags::from_matches(matches)?,
+        })
+    }
+}
+
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let Arguments { undone, only, force, state, run: flags } = arguments;
+    let environment = Environment::of_process();
+    let state = LocalState::at(state.directory(&environment)?);
+    let machine = super::machine(&output.progress, environment, state, &super::nats::NatsFlags::default())?;
+    let directory = &machine.state.directory;
+    let unknown = || Failure::new(format!("the history has no run `{undone}`"));
+    let store = directory.history().map_err(|error| Failure::new(error.to_string()))?.ok_or_else(unknown)?;
+    let (log, _) = read(&store)?;
+    let record = log.find(&undone).map_err(Failure::new)?;
+    let id = record.start.run.clone();
+    if let Some(other) =
+        only.iter().find(|only| !record.changes.iter().any(|(change, _)| change.resource == **only))
+    {
+        return Err(Failure::new(format!("run `{id}` did not change `{other}`")));
+    }
+    let name = format!("undo of {id}");
+    let reversal = Request::of(record, &only, force).reversal(directory, &name);
+    apply(&machine, &flags, reversal, &id, output)
+}
+
+/// Applies the resources that undo a run, and reports the resources that are not undone.
+fn apply(
+    machine: &Machine,
+    flags: &RunFlags,
+    mut reversal: Reversal,
+    undo_of: &str,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let not_undone = std::mem::take(&mut reversal.not_undone);
+    let mut engine = flags.engine(machine, Exclusion::WholeRun(flags.patience), Session::begin());
+    let mut origin = flags.origin("ccm undo", RunKind::Undo);
+    origin.undo_of = Some(undo_of.to_owned());
+    let mut run = Run::begin(machine, &mut engine, &origin)?;
+    let selected = Selected::default();
+    let scope = Scope::new(ccm_expr::Map::new().into(), ccm_expr::Map::new().into(), "/".into());
+    let manifest = reversal.into_manifest(scope);
+    let manifests = [(&manifest, &selected)];
+    let progress = std::sync::Arc::clone(&output.progress);
+    let mut witness = Witness { printer: flags.printer(&manifests, Unchanged::Counted, output), not_undone };
+    let mut finished = run.apply(&manifests, &mut witness);
+    progress.end();
+    run.finish();
+    let Witness { mut printer, not_undone } = witness;
+    finished.summary.undo_of = Some(undo_of.to_owned());
+    finished.summary.not_undone = not_undone
+        .iter()
+        .map(|left| json!({ "resource": left.resource, "reason": left.reason.word() }))
+        .collect();
+    printer.summary(&finished);
+    drop(printer);
+    if flags.format == Format::Text {
+        for NotUndone { resource, reason, detail } in &not_undone {
+            let text = match reason {
+                Reason::Command => format!("stays: {resource}: {detail}"),
+                _ => format!("not undone: {resource}: {detail}"),
+            };
+            output.message(&text);
+        }
+    }
+    Ok(exit(flags, &finished, &not_undone))
+}
+
+fn exit(flags: &RunFlags, finished: &Finished, not_undone: &[NotUndone]) -> Exit {
+    let is_left = not_undone.iter().any(|left| left.reason != Reason::Command);
+    match flags.exit(finished) {
+        Exit::NotAttempted => Exit::NotAttempted,
+        _ if is_left => Exit::Failed,
+        exit => exit,
+    }
+}
+
+/// Prints the resources and notes which are not undone.
+struct Witness<'o> {
+    printer: Printer<'o>,
+    not_undone: Vec<NotUndone>,
+}
+
+impl Observer for Witness<'_> {
+    fn begun(&mut self, resource: &Resource) {
+        self.printer.begun(resource);
+    }
+
+    fn waiting(&mut self, holder: &str) {
+        self.printer.waiting(holder);
+    }
+
+    fn output(&mut self, resource: &Resource, line: &str) {
+        self.printer.output(resource, line);
+    }
+
+    fn finished(&mut self, report: &Report) {
+        self.not_undone.extend(report.not_undone());
+        self.printer.finished(report);
+    }
+}

@@ -1,0 +1,27 @@
+//! The state that undo restores after an action.
+
+use serde_json::{Map, Value};
+
+/// The state that undo restores after an action. Each type specifies it before it acts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Before {
+    /// The paths that the effects of the action name. The engine keeps their contents and attributes.
+    Paths,
+    /// A resource of the same type with these properties, if the given values of its state are still those that the action
+    /// left. An empty list stands for all values.
+    Resource { properties: Map<String, Value>, relies_on: &'static [&'static str] },
+    /// Nothing, because the effects of a command are unknown, unless an `exec` resource with these properties undoes it.
+    Command(Option<Map<String, Value>>),
+}
+
+impl Before {
+    /// A resource of the same type with the given properties; null values are left out.
+    pub(crate) fn resource(properties: Value, relies_on: &'static [&'static str]) -> Self {
+        let mut properties = match properties {
+            Value::Object(properties) => properties,
+            _ => Map::new(),
+        };
+        properties.retain(|_, value| !value.is_null());
+        Self::Resource { properties, relies_on }
+    }
+}

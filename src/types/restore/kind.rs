@@ -1,0 +1,61 @@
+//! The types of restored resources: each has the name of another type, so that references and events are those of the
+//! resource whose changes are undone.
+
+use schemars::Schema;
+
+use super::Restore;
+use crate::{
+    document::{Node, NodeError},
+    host::Host,
+    resource::{AnyProperties, AnyType, Behavior, Error, Example, Provider, TypeOf},
+};
+
+/// Restores under the name of another type.
+struct Restoring(&'static str);
+
+const RESTORE: TypeOf<Restore> = TypeOf::NEW;
+
+static RESTORING: [Restoring; 3] = [Restoring("file"), Restoring("archive"), Restoring("scaffold")];
+
+/// Returns the type that restores the paths of resources of this type.
+pub(crate) fn restoring(kind: &str) -> Option<&'static dyn AnyType> {
+    RESTORING.iter().find(|restoring| restoring.0 == kind).map(|restoring| restoring as &dyn AnyType)
+}
+
+impl AnyType for Restoring {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn examples(&self) -> &'static [Example] {
+        &[]
+    }
+
+    fn behavior(&self) -> Behavior {
+        Behavior::USUAL
+    }
+
+    fn providers(&self) -> Vec<(&'static str, &'static str)> {
+        RESTORE.providers()
+    }
+
+    fn keys(&self) -> &'static [&'static str] {
+        RESTORE.keys()
+    }
+
+    fn properties_schema(&self) -> &'static Schema {
+        RESTORE.properties_schema()
+    }
+
+    fn state_schema(&self) -> Schema {
+        RESTORE.state_schema()
+    }
+
+    fn read(&self, map: &Node) -> Result<Box<dyn AnyProperties>, NodeError> {
+        RESTORE.read(map)
+    }
+
+    fn provider(&self, asked: Option<&str>, host: &Host) -> Result<Provider, Error> {
+        RESTORE.provider(asked, host)
+    }
+}
