@@ -295,3 +295,34 @@ warning: exec#/bin/a: `Facts.family` is \"debian\", which never equals \"Debian\
 ",
     );
 }
+
+#[test]
+fn properties_of_links_and_files_of_cron_that_have_no_effect_are_reported() {
+    check(
+        &[
+            (
+                "- file:\n    - /srv/a: { ensure: link, target: /srv/b, mode: '0644', owner: root }\n",
+                &[
+                    "warning 2:53 file#/srv/a: `mode` has no effect on a link | set it on the target, in a `file` of its own",
+                ],
+            ),
+            (
+                "- file:\n    - /srv/a: { ensure: link, target: /srv/b, owner: root }\n",
+                &[
+                    "warning 2:54 file#/srv/a: `owner` has no effect on a link | set it on the target, in a `file` of its own",
+                ],
+            ),
+            (
+                "- file:\n    - defaults: { owner: root, group: root, mode: '0644' }\n    - /srv/a: { ensure: link, target: /srv/b }\n",
+                &[],
+            ),
+            (
+                "- file:\n    - defaults: { owner: root, group: root, mode: '0644' }\n    - /etc/cron.d/a: { content: '* * * * * root true' }\n    - /etc/cron.d/b: { content: \"* * * * * root true\\n\" }\n",
+                &[
+                    "warning 3:33 file#/etc/cron.d/a: the last line has no newline, and cron ignores such a line | write the content as a block (`|`), or end it with \"\\n\" in double quotes",
+                ],
+            ),
+        ],
+        World::new,
+    );
+}

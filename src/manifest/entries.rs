@@ -91,7 +91,10 @@ fn check_defaults(
 pub(super) fn resolve(declared: &Declared, told: &[Told], findings: &mut Findings) -> Option<Resource> {
     let mut found = Diagnostics::default();
     let resource = declared.declaration.clone().resolve(declared.completeness, &mut found);
-    found.retain(|problem| !repeats(problem, declared.defaults, told));
+    // A property that items share is not meant for those that cannot have it.
+    let is_shared =
+        |problem: &Diagnostic| problem.id == "no-effect-on-link" && is_within(problem, declared.defaults);
+    found.retain(|problem| !repeats(problem, declared.defaults, told) && !is_shared(problem));
     findings.extend(declared, found);
     resource
 }

@@ -223,7 +223,7 @@ impl resource::Properties for Properties {
             property: Some("source"),
             help: Some("give the SHA-256 of the file as `checksum`".to_owned()),
         });
-        signs.chain(unverified).collect()
+        signs.chain(unverified).chain(self.without_effect()).chain(self.unfinished_line()).collect()
     }
 
     fn secrets(&self) -> Vec<Cow<'_, str>> {
@@ -254,7 +254,40 @@ impl resource::Properties for Properties {
     }
 }
 
+/// The id of warnings about properties that a link does not have.
+const NO_EFFECT: &str = "no-effect-on-link";
+
 impl Properties {
+    /// Warns about the first property that has no effect on a link.
+    fn without_effect(&self) -> Option<Warning> {
+        let given =
+            [("mode", self.mode.is_some()), ("owner", self.owner.is_some()), ("group", self.group.is_some())];
+        let (property, _) =
+            given.into_iter().find(|(_, is_given)| *is_given && self.ensure == Ensure::Link)?;
+        Some(Warning {
+            id: NO_EFFECT,
+            message: format!("`{property}` has no effect on a link"),
+            property: Some(property),
+            help: Some("set it on the target, in a `file` of its own".to_owned()),
+        })
+    }
+
+    /// Warns about a file of cron whose last line cron ignores.
+    fn unfinished_line(&self) -> Option<Warning> {
+        let is_cron = ["/etc/cron.d", "/etc/crontab", "/var/spool/cron"]
+            .iter()
+            .any(|place| self.name.as_path().starts_with(place));
+        let content = self.content.as_deref().filter(|_| is_cron && self.ensure == Ensure::Present)?;
+        (!content.is_empty() && !content.ends_with('\n')).then(|| Warning {
+            id: "no-last-newline",
+            message: "the last line has no newline, and cron ignores such a line".to_owned(),
+            property: Some("content"),
+            help: Some(
+                "write the content as a block (`|`), or end it with \"\\n\" in double quotes".to_owned(),
+            ),
+        })
+    }
+
     /// Returns the errors in the properties that give the content.
     fn content_problems(&self) -> Vec<Error> {
         let ways = [
