@@ -1,12 +1,12 @@
-//! A cgroup of its own for each command, where the kernel lets us have one.
+//! A cgroup for each command, if the kernel permits it.
 //!
-//! A process stays in the cgroup that it was started in, whatever it forks, whomever it loses and whichever session it
-//! begins. So the cgroup tells what belongs to a command, and `cgroup.kill` ends all of it in one instant that no amount
-//! of forking escapes. Only version 2 has that, and only whoever may write to our own cgroup (root, or a user that it was
-//! delegated to) can make one below it; where it cannot be had, see `process_tree`.
+//! A process stays in its cgroup when it forks, loses its parent or starts a session. So the cgroup contains exactly the
+//! processes of a command, and `cgroup.kill` kills all of them at one instant, however fast they fork. This takes cgroups
+//! version 2, and write access to the cgroup of this process: root has it, and a user to whom it was delegated. Otherwise
+//! `process_tree` follows the descendants.
 //!
-//! A cgroup that is still populated when its command has ended holds what the command left running on purpose. It stays
-//! until it is empty, and a later run removes it.
+//! If a cgroup is still populated when its command has ended, the command deliberately left processes running. The cgroup
+//! stays until it is empty, and a later run removes it.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -18,29 +18,29 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, statfs};
 use rustix::process::Pid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Where version 2 is mounted: alone, or on hybrid machines beside version 1.
+/// Mount points of version 2: alone, or next to version 1 on hybrid machines.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// How the names of the cgroups of commands begin.
+/// Prefix of the cgroups of commands.
 const PREFIX: &str = "ccm-";
 
 /// How a cgroup is opened: commands do not inherit the descriptor.
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The magic number of its file system, from `linux/magic.h`.
+/// Magic number of the cgroup2 file system, from `linux/magic.h`.
 const CGROUP2: u64 = 0x6367_7270;
 
-/// The cgroup that this program is in, below which those of its commands are made.
+/// The cgroup of this process, in which the cgroups of its commands are created.
 pub(super) struct Home {
     path: PathBuf,
-    /// Makes the names unlike any other that there is or was: a path that is used again must not mean a stranger.
+    /// Boot ID and random number: a reused path must never name the cgroup of another command.
     unique: String,
     made: AtomicU32,
 }
 
 impl Home {
-    /// Finds the cgroup that this program is in, where version 2 is mounted.
+    /// Finds the cgroup of this process in version 2.
     pub(super) fn find() -> Option<Self> {
         let path = own_path(&fs::read_to_string("/proc/self/cgroup").ok()?)?.to_owned();
         let is_version_2 =
@@ -55,12 +55,12 @@ impl Home {
         Some(Self { path, unique, made: AtomicU32::new(0) })
     }
 
-    /// Makes a cgroup for one command.
+    /// Creates a cgroup for one command.
     pub(super) fn leaf(&self) -> io::Result<Leaf> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let path = self.path.join(format!("{PREFIX}{}-{number}", self.unique));
         fs::create_dir(&path)?;
-        // There from Linux 5.14 on.
+        // Exists since Linux 5.14.
         let usable = fs::symlink_metadata(path.join("cgroup.kill")).and_then(|_| {
             let leaf = Leaf::open(&path)?;
             flock(&leaf.directory, FlockOperation::NonBlockingLockShared)?;
@@ -113,7 +113,7 @@ impl Leaf {
         }
     }
 
-    /// Returns who is in it and below it: a command may make cgroups too, and another ccm does.
+    /// Returns the processes in this cgroup and in its children: commands can create cgroups too.
     pub(super) fn pids(&self) -> Vec<Pid> {
         let mut pids = Vec::new();
         let mut folders = vec![self.path.clone()];
@@ -126,7 +126,7 @@ impl Leaf {
         pids
     }
 
-    /// Kills everything in it and below it with SIGKILL, also what is being forked.
+    /// Kills all processes in this cgroup and its children with SIGKILL, including processes that are being forked.
     pub(super) fn kill(&self) -> io::Result<()> {
         fs::write(self.path.join("cgroup.kill"), "1")
     }
@@ -166,7 +166,7 @@ fn own_path(text: &str) -> Option<&str> {
     (!path.split('/').any(|part| part == "..") && !path.ends_with(" (deleted)")).then_some(path)
 }
 
-/// What the kernel calls the time since it was started: what an earlier one left is gone.
+/// Returns the boot ID of the kernel. Processes and cgroups of an earlier boot are gone.
 pub fn boot_id() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }

@@ -1,20 +1,20 @@
-//! What a command finds in its environment before anything is added to it.
+//! The environment of a command before variables are added.
 
 use std::env;
 
 use super::Command;
 
-/// Where an environment begins.
+/// Initial environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
-    /// All that this program was started with.
+    /// The environment of this process.
     Own,
-    /// What somebody has who just logged in.
+    /// The environment of a login.
     Login,
 }
 
-/// What a login has from the machine and not from the user: where programs are, how to speak, what time it is and how
-/// to reach the network. Proxies are known in both spellings.
+/// Variables of a login that depend on the machine and not on the user: `PATH`, language, time zone and proxies. Programs
+/// read proxies in both spellings.
 const OF_THE_MACHINE: [&str; 13] = [
     "PATH",
     "LANG",

@@ -1,6 +1,6 @@
 //! Why a program could not be run to its end.
 //!
-//! Messages name the program, never its arguments, environment or input: those may hold secrets.
+//! Messages name the program, never its arguments, environment or input, because these can contain secrets.
 
 use std::io;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub enum ProcessError {
     Stopped(Box<Stopped>),
 }
 
-/// A program that was ended before it was done, with everything it had started.
+/// A program that was terminated early, with all processes that it started.
 #[derive(Debug, Error)]
 #[error("{program:?} {cause}{}", Names { running, remains })]
 pub struct Stopped {
@@ -57,9 +57,9 @@ pub struct Stopped {
     pub program: String,
     /// Why it was terminated.
     pub cause: Cause,
-    /// What was running when the end was decided; empty when the program was not even started.
+    /// Processes that ran at that time; empty if the program was not started.
     pub running: Vec<Process>,
-    /// What is left of it.
+    /// Processes that survived.
     pub remains: Remains,
     /// What it wrote to standard output.
     pub stdout: Output,
@@ -67,14 +67,14 @@ pub struct Stopped {
     pub stderr: Output,
 }
 
-/// What is left of a program that was ended, and of what it had started.
+/// Processes that survived the termination of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remains {
-    /// All of it was ended.
+    /// All processes were terminated.
     Nothing,
-    /// These could not be ended, because another user owns them or the kernel holds them.
+    /// These processes survived: they belong to another user, or the kernel blocks them.
     Some(Vec<Process>),
-    /// Nobody can tell whether all of it was ended.
+    /// Unknown: without a cgroup, a process might have escaped.
     Unknown,
 }
 
@@ -84,7 +84,7 @@ impl Remains {
     }
 }
 
-/// Why a program was ended.
+/// Why a program was terminated.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the message of each cause names all of its fields")]
 pub enum Cause {
@@ -104,7 +104,7 @@ pub enum Cause {
 pub struct Process {
     /// Its process ID.
     pub pid: i32,
-    /// The kernel's short name of it: the arguments may hold secrets.
+    /// Its short name in the kernel, because its arguments can contain secrets.
     pub name: String,
 }
 
@@ -132,7 +132,7 @@ impl std::fmt::Display for Names<'_> {
     }
 }
 
-/// How many processes one message names.
+/// Maximum number of processes in a message.
 pub(super) const MOST_NAMES: usize = 5;
 
 #[cfg(test)]

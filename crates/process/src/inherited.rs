@@ -1,4 +1,4 @@
-//! Descriptors that the program was started with, such as the lock or the pipe of a script around it.
+//! File descriptors that this process inherited, such as the lock or the pipe of a calling script.
 
 use std::{fs, os::fd::RawFd};
 
@@ -8,14 +8,13 @@ use rustix::{
     io::read,
 };
 
-/// Closes what the program was started with beyond standard input, output and error: commands must not get it, and a
-/// command that stays in the background would hold it for ever. To be called once everything that was named on the
-/// command line, `/dev/fd/63` perhaps, has been read.
+/// Closes all inherited descriptors except standard input, output and error. Otherwise commands would inherit them, and a
+/// command in the background would keep them open. Call this after reading paths like `/dev/fd/63` of the command line.
 ///
-/// Whatever the program opens itself is marked to be closed when another program is started. What is not so marked can
-/// only have come that way, and nothing here owns it.
+/// This process opens its own descriptors with close-on-exec. So a descriptor without that flag is inherited, and nothing
+/// in this process owns it.
 pub fn close_inherited() {
-    // Without /proc nothing is known, and the worst is what most programs do anyway.
+    // Without /proc, commands inherit the descriptors, as in most programs.
     let Ok(entries) = fs::read_dir("/proc/self/fd") else { return };
     let numbers: Vec<RawFd> =
         entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

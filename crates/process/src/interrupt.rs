@@ -1,10 +1,10 @@
 //! Signals that ask the program to stop.
 //!
-//! A signal only leaves a mark here. Whoever runs for long looks at the mark between two steps, or waits on the
-//! descriptor next to what it is waiting for, and then stops at a point that is safe for its work.
+//! A signal only sets a mark. A long operation checks the mark between two steps, or polls the descriptor together with its
+//! own, and stops at a safe point.
 //!
-//! Somebody who presses Ctrl-C once more does not want to wait for that: a second SIGINT ends the program at once,
-//! whatever it is doing, and before that kills what it is running. A thread sees to it, because the others may be blocked.
+//! A user who presses Ctrl-C again does not want to wait: a second SIGINT kills the running commands and terminates the program
+//! immediately. A thread does this, because the others can be blocked.
 
 use std::fmt;
 use std::fs;
@@ -21,7 +21,7 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::low_level::{emulate_default_handler, pipe, unregister};
 
-/// Two signals that are closer together than this are one request: `timeout` signals a process and then its group.
+/// Signals within this time are one request: `timeout` signals a process and then its group.
 const ONE_REQUEST: Duration = Duration::from_millis(50);
 
 /// A signal that asks the program to stop.
@@ -47,7 +47,7 @@ impl Signal {
         }
     }
 
-    /// What the mark holds once this signal arrived; zero stands for none.
+    /// Returns the value of the mark after this signal. Zero means no signal.
     fn mark(self) -> usize {
         match self {
             Signal::Hangup => 1,
@@ -67,26 +67,26 @@ impl fmt::Display for Signal {
     }
 }
 
-/// Tells whether the program was asked to stop. Clones share the same mark.
+/// Reports whether a signal has requested the program to stop. Clones share one mark.
 #[derive(Clone)]
 pub struct Interrupt(Arc<Shared>);
 
 struct Shared {
     mark: Arc<AtomicUsize>,
-    /// Readable from the first signal on: what is in it is never read.
+    /// Readable from the first signal on, because nothing reads from it.
     wake: UnixStream,
-    /// Held so that `wake` does not look closed, and therefore readable, when no signal writes to it.
+    /// Keeps `wake` open: a closed socket would be readable.
     waker: UnixStream,
     registered: Vec<SigId>,
-    /// What to do before the program is ended at once.
+    /// Called before the program terminates immediately.
     on_abort: Arc<Mutex<Vec<Killer>>>,
-    /// How long a command that is running when the signal comes may go on.
+    /// How long a running command may continue after the signal.
     grace: Duration,
-    /// When the signal was first seen.
+    /// Time at which the signal was first noticed.
     seen: OnceLock<Instant>,
 }
 
-/// Tells a service that it is to read its configuration again.
+/// Reports SIGHUP, which requests a service to reload its configuration.
 pub struct Hangups {
     wake: UnixStream,
     registered: SigId,
@@ -94,7 +94,7 @@ pub struct Hangups {
 
 type Killer = (u64, Box<dyn Fn() + Send>);
 
-/// As long as it lives, something is done before the program is ended at once.
+/// A registration of [`Interrupt::on_abort`], which ends when it is dropped.
 pub struct OnAbort {
     number: u64,
     killers: Arc<Mutex<Vec<Killer>>>,
@@ -108,16 +108,16 @@ impl Drop for OnAbort {
 }
 
 impl Interrupt {
-    /// Listens for the signals from now on.
+    /// Starts listening for SIGHUP, SIGINT and SIGTERM.
     ///
-    /// A hangup that was ignored when the program started stays ignored: whoever wrote `nohup` meant it. The others count
-    /// all the same: shells have an interrupt ignored by whatever they start in the background.
+    /// If SIGHUP was ignored when the program started, as with `nohup`, it stays ignored. SIGINT and SIGTERM do not: shells
+    /// start background jobs with SIGINT ignored.
     pub fn install() -> io::Result<Self> {
         Self::listen(&Signal::ALL, Duration::ZERO)
     }
 
-    /// Listens for the signals as a service does: a hangup does not ask it to stop, and a command that is running when it is
-    /// asked to is given `grace` to come to its end. Nothing new is begun.
+    /// Starts listening as a service: SIGHUP is a request to reload, and a running command has `grace` to finish after a
+    /// request to stop. No command is started during that time.
     pub fn install_for_service(grace: Duration) -> io::Result<(Self, Hangups)> {
         let interrupt = Self::listen(&[Signal::Interrupt, Signal::Terminate], grace)?;
         let (wake, waker) = UnixStream::pair()?;
@@ -151,7 +151,7 @@ impl Interrupt {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Calls `kill` before the program is ended at once, for as long as what this returns lives.
+    /// Registers `kill` to be called before the program terminates immediately, until the returned value is dropped.
     pub fn on_abort(&self, kill: impl Fn() + Send + 'static) -> OnAbort {
         let killers = Arc::clone(&self.0.on_abort);
         let mut held = killers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,12 +161,12 @@ impl Interrupt {
         OnAbort { number, killers }
     }
 
-    /// One that no signal reaches.
+    /// Returns an interrupt that no signal reaches.
     pub fn never() -> io::Result<Self> {
         Ok(Self(Arc::new(Shared::quiet()?)))
     }
 
-    /// The latest signal, if one arrived. Once it is something, it stays something.
+    /// Returns the latest signal, if one arrived. Once it returns a signal, it always does.
     pub fn requested(&self) -> Option<Signal> {
         let mark = self.0.mark.load(Ordering::Relaxed);
         let signal = Signal::ALL.into_iter().find(|signal| signal.mark() == mark)?;
@@ -174,14 +174,14 @@ impl Interrupt {
         Some(signal)
     }
 
-    /// How long what is running now may go on; `None` as long as nobody asks the program to stop.
+    /// Returns the signal and the remaining grace period of running commands; `None` if no signal arrived.
     pub fn grace_left(&self) -> Option<(Signal, Duration)> {
         let signal = self.requested()?;
         let since = self.0.seen.get().map(Instant::elapsed).unwrap_or_default();
         Some((signal, self.0.grace.saturating_sub(since)))
     }
 
-    /// Waits that long, or until a signal asks the program to stop.
+    /// Waits for this time, or until a signal arrives.
     pub fn pause(&self, pause: Duration) -> Option<Signal> {
         let started = Instant::now();
         loop {
@@ -190,13 +190,13 @@ impl Interrupt {
                 return self.requested();
             }
             let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
-            // Whatever woke it, the clock and the mark say whether to go on.
+            // After any wake-up, clock and mark decide whether to continue.
             let _ = poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&left));
         }
     }
 }
 
-/// Standard input, read until it ends or the program is asked to stop.
+/// Standard input, which can be read until its end or until a signal arrives.
 #[derive(Clone, Copy)]
 pub struct Stdin<'a>(pub &'a Interrupt);
 
@@ -217,7 +217,7 @@ impl io::Read for Stdin<'_> {
 }
 
 impl AsFd for Interrupt {
-    /// Readable once a signal arrived, and from then on.
+    /// Becomes readable with the first signal and stays readable.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.wake.as_fd()
     }
@@ -253,7 +253,7 @@ impl Shared {
 }
 
 impl Hangups {
-    /// Whether there was one since it was asked last.
+    /// Returns whether SIGHUP arrived since the last call.
     pub fn take(&mut self) -> bool {
         let mut any = false;
         while let Ok(1..) = self.wake.read(&mut [0; 64]) {
@@ -264,7 +264,7 @@ impl Hangups {
 }
 
 impl AsFd for Hangups {
-    /// Readable when there was one.
+    /// Readable after a SIGHUP until [`Hangups::take`].
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
@@ -284,10 +284,10 @@ impl Drop for Shared {
     }
 }
 
-/// Waits for a second request; false when nobody listens to the signal any more.
+/// Waits for a second request; returns false when the signal handler was removed.
 fn asked_again(requests: &mut UnixStream) -> bool {
     let mut first: Option<Instant> = None;
-    // One byte for each signal, and the end when it is listened to no more.
+    // One byte for each signal; end of file when the handler is removed.
     while let Ok(1..) = requests.read(&mut [0]) {
         if first.get_or_insert_with(Instant::now).elapsed() > ONE_REQUEST {
             return true;
@@ -296,9 +296,9 @@ fn asked_again(requests: &mut UnixStream) -> bool {
     false
 }
 
-/// The signals this process ignores, one bit each, lowest for signal 1.
+/// Returns the ignored signals of this process as a bit mask, with the lowest bit for signal 1.
 fn ignored_signals() -> u64 {
-    // Without /proc nothing is known to be ignored, and listening is the safe choice.
+    // Without /proc, listening is the safe choice.
     fs::read_to_string("/proc/self/status")
         .ok()
         .and_then(|status| {

@@ -80,28 +80,28 @@ use self::launch::Started;
 use self::process_tree::{Adoption, ProcessTree};
 use self::streams::Streams;
 
-/// How much of each output is kept when the caller does not say.
+/// Default number of bytes that are kept of each output.
 const DEFAULT_TAIL: usize = 64 * 1024;
 
-/// How long processes may take to end after they were asked to, when the caller does not say.
+/// Default time between SIGTERM and SIGKILL.
 const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 
-/// How long to go on reading when the command has ended but something in the background holds its output.
+/// How long to continue reading if the command has ended, but a background process keeps its output open.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// How many cgroups are tried before the kernel is taken not to allow them.
+/// Number of failed attempts to start a command in a cgroup after which cgroups are no longer used.
 const CGROUP_ATTEMPTS: u32 = 3;
 
-/// Sees each line of output when it comes. It must not run another command.
+/// Receives each line of output as it arrives. It must not run another command.
 pub type Watcher<'w> = dyn FnMut(Stream, &str) + 'w;
 
 /// Makes the filter of one output.
 type MakeFilter<'f> = dyn Fn() -> Box<dyn Filter> + Send + Sync + 'f;
 
-/// A program with all it needs to run.
+/// A program with its arguments, environment, user and limits.
 ///
-/// Of the descriptors that ccm opens it gets none but its three standard streams; signals are as they were when ccm was
-/// started. Arguments can be seen by every user of the machine; secrets belong into the environment or the input. There is no
+/// It inherits no descriptor of this process except its three standard streams, and the signal dispositions with which this process
+/// started. All users of the machine can see arguments: put secrets into the environment or the input. There is no
 /// `Debug`, because it would show them.
 pub struct Command<'a> {
     program: OsString,
@@ -118,35 +118,35 @@ pub struct Command<'a> {
     keep: Keep,
     filter: Option<Box<MakeFilter<'a>>>,
     endurance: Endurance,
-    /// What it sees that nobody else does.
+    /// A file that only this command sees.
     view: Option<View<'a>>,
 }
 
-/// What may end a command before it ends by itself.
+/// Whether a command can be terminated early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Endurance {
-    /// Its time limit, a signal to the program, too much output, or the next run.
+    /// Its time limit, a signal to this process, too much output, or the next run terminates it.
     Mortal,
-    /// Nothing.
+    /// It always runs to its end.
     ToItsEnd,
 }
 
-/// Who a command runs as.
+/// User and groups of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Effective, real and saved UID.
     pub uid: u32,
     /// Effective, real and saved GID.
     pub gid: u32,
-    /// The supplementary groups, all of them.
+    /// All supplementary groups.
     pub groups: Vec<u32>,
 }
 
-/// What a command would find if it were started now.
+/// Directory and program that a command would use if it were started now.
 pub struct Prospect {
-    /// The directory that it would run in.
+    /// Its working directory.
     pub directory: Result<PathBuf, ProcessError>,
-    /// The file that would be executed.
+    /// Path of the program.
     pub program: Result<PathBuf, ProcessError>,
 }
 
@@ -159,7 +159,7 @@ pub struct Finished {
     pub stdout: Output,
     /// What it wrote to standard error.
     pub stderr: Output,
-    /// Why it would have been ended, were it not for [`Command::uninterrupted`].
+    /// Why it would have been terminated without [`Command::uninterrupted`].
     pub overdue: Option<Cause>,
 }
 
@@ -174,7 +174,7 @@ pub enum Exit {
 
 impl Exit {
     fn of(status: WaitStatus) -> Self {
-        // One that is waited for has either a code or a signal.
+        // A process that was waited for has either a status or a signal.
         let signal = || Exit::Signal(status.terminating_signal().unwrap_or_default());
         status.exit_status().map_or_else(signal, Exit::Code)
     }
@@ -192,13 +192,13 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The file that a program's name stands for in the search path that ccm was started with.
+/// Returns the path of a program in the `PATH` of this process.
 pub fn locate(program: &str) -> Result<PathBuf, ProcessError> {
     program::find(OsStr::new(program), Path::new("/"), &program::inherited_directories())
 }
 
 impl<'a> Command<'a> {
-    /// A program by its path, or by its name to be looked up in the search path.
+    /// Creates a command from the path of a program, or from a name to search for in `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -219,9 +219,9 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// A text for the shell.
+    /// Creates a command that `/bin/sh` runs.
     pub fn shell(text: impl Into<OsString>) -> Self {
-        // Without the dashes, a text that begins with one would be an option.
+        // Without `--`, a text that starts with a dash would be an option.
         Self::new("/bin/sh").arguments(["-c".into(), "--".into(), text.into()])
     }
 
@@ -231,14 +231,14 @@ impl<'a> Command<'a> {
         self
     }
 
-    /// Runs in this directory instead of `/`.
+    /// Sets the working directory, instead of `/`.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = directory.into();
         self
     }
 
-    /// Starts from what somebody has who just logged in, instead of the environment that ccm itself has: where programs
-    /// are, the language, the time zone and the proxies are ccm's; who it is comes with [`Command::variable`].
+    /// Starts with the environment of a login instead of the environment of this process: `PATH`, language, time zone and
+    /// proxies are inherited. Add the variables of the user with [`Command::variable`].
     pub fn login_environment(mut self) -> Self {
         self.base = Base::Login;
         self
@@ -250,57 +250,57 @@ impl<'a> Command<'a> {
         self
     }
 
-    /// Where the program is looked up, and its `PATH`: absolute directories with colons between them.
+    /// Sets `PATH`, which is also searched for the program: absolute directories, separated by colons.
     pub fn search_path(mut self, path: impl Into<OsString>) -> Self {
         self.search_path = Some(path.into());
         self
     }
 
-    /// Runs as somebody else. Not for the user ccm already is: changing groups takes privileges.
+    /// Runs as another user. Do not use this for the current user: changing groups requires privileges.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
     }
 
-    /// Runs with this umask instead of ccm's.
+    /// Sets the umask, instead of the umask of this process.
     pub fn umask(mut self, mask: u32) -> Self {
         self.umask = Some(mask);
         self
     }
 
-    /// Gives this to read, instead of nothing.
+    /// Sets the standard input, which is empty by default.
     pub fn input(mut self, input: &'a [u8]) -> Self {
         self.input = input;
         self
     }
 
-    /// Ends the command when it takes longer.
+    /// Terminates the command if it takes longer.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Lets the command end by itself, whatever happens: neither its time limit nor a signal to the program ends it, and
-    /// the next run does not either. For what leaves a machine broken when it is cut short, such as a package manager.
+    /// Never terminates the command: neither its time limit, nor a signal to this process, nor the next run. Use this for
+    /// commands that leave a machine broken if they are cut short, such as package managers.
     pub fn uninterrupted(mut self) -> Self {
         self.endurance = Endurance::ToItsEnd;
         self
     }
 
-    /// How long the command may take to end once it was asked to.
+    /// Sets the time between SIGTERM and SIGKILL.
     #[cfg(test)]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How much of each output is kept.
+    /// Sets how much of each output is kept.
     pub fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
         self
     }
 
-    /// Lets the command see a file at another place, where nobody else sees it. Takes privileges.
+    /// Shows the command a file at another path. No other process sees it there. Requires privileges.
     pub fn view(mut self, view: View<'a>) -> Self {
         self.view = Some(view);
         self
@@ -312,7 +312,7 @@ impl<'a> Command<'a> {
         self
     }
 
-    /// What the command would find if it were started now. Starts nothing.
+    /// Returns the directory and program that the command would use now, without starting it.
     pub fn prospect(&self) -> Result<Prospect, ProcessError> {
         launch::prospect(self)
     }
@@ -322,7 +322,7 @@ impl<'a> Command<'a> {
         self.follow(runner, interrupt, None)
     }
 
-    /// Like [`Command::run`], with every line shown to `watcher`.
+    /// Like [`Command::run`], and passes each line of output to `watcher`.
     pub fn run_watched(
         &self,
         runner: &Runner,
@@ -341,7 +341,7 @@ impl<'a> Command<'a> {
         if let Some(signal) = interrupt.requested() {
             return Err(self.stopped(Cause::Interrupt(signal)));
         }
-        // The first cgroup may have been swept away by another run before anything ran there.
+        // Another run might have removed the first cgroup before the command started in it.
         for attempt in 1..=CGROUP_ATTEMPTS {
             let Some(leaf) = runner.leaf() else { break };
             let watcher = watcher.as_mut().map(|watcher| &mut **watcher as &mut Watcher<'_>);
@@ -354,7 +354,7 @@ impl<'a> Command<'a> {
         }
         let failed = |source| ProcessError::Start { program: self.name(), source };
         let adoption = Adoption::begin(runner).map_err(failed)?;
-        // There may have been a wait for the turn.
+        // The lock might have taken time.
         if let Some(signal) = interrupt.requested() {
             return Err(self.stopped(Cause::Interrupt(signal)));
         }
@@ -365,7 +365,7 @@ impl<'a> Command<'a> {
         self.accompany(started, &family, &|| (), interrupt, watcher)
     }
 
-    /// Runs the command in a cgroup of its own; `None` where the kernel does not allow that.
+    /// Runs the command in its own cgroup; `None` if the kernel does not permit that.
     fn follow_in(
         &self,
         leaf: &Leaf,
@@ -398,7 +398,7 @@ impl<'a> Command<'a> {
         result.map(Some)
     }
 
-    /// Stays with a command that was started until it has ended.
+    /// Follows a started command until it has ended.
     fn accompany(
         &self,
         started: Started,
@@ -413,7 +413,7 @@ impl<'a> Command<'a> {
         let on_abort = (self.endurance == Endurance::Mortal).then(|| interrupt.on_abort(family.killer(head)));
         let outcome =
             Follow::new(started, self, family, watcher).and_then(|running| running.finish(interrupt, ended));
-        // From here on its number may mean somebody else.
+        // From here on, the kernel can reuse its process ID.
         drop(on_abort);
         match outcome {
             Ok(Outcome::Ended { stdout, stderr, overdue }) => {
@@ -422,7 +422,7 @@ impl<'a> Command<'a> {
                 Ok(Finished { exit, stdout, stderr, overdue })
             }
             Ok(Outcome::Stopped(stopped)) => {
-                // One that the kernel holds is not waited for.
+                // Does not wait for a process that the kernel blocks.
                 let _ = collected(head, WaitOptions::NOHANG);
                 Err(ProcessError::Stopped(Box::new(stopped)))
             }
@@ -441,19 +441,19 @@ impl<'a> Command<'a> {
         ProcessError::Stopped(Box::new(Stopped { program, cause, running, remains, stdout, stderr }))
     }
 
-    /// The program as messages call it.
+    /// Returns the name of the program for messages.
     fn name(&self) -> String {
         self.program.display().to_string()
     }
 
-    /// The search path that is not simply the one ccm has.
+    /// Returns the `PATH` of the command if it differs from the `PATH` of this process.
     fn given_search_path(&self) -> Option<&OsStr> {
         let variable = || self.environment.iter().rfind(|(key, _)| key == "PATH").map(|(_, value)| value);
         self.search_path.as_ref().or_else(variable).map(OsString::as_os_str)
     }
 }
 
-/// How a child has ended, after which its number is free; `None` when it has not.
+/// Collects the exit status of a child, which frees its process ID; `None` if it is still running.
 fn collected(head: Pid, options: WaitOptions) -> io::Result<Option<Exit>> {
     Ok(waitpid(Some(head), options)?.map(|(_, status)| Exit::of(status)))
 }
@@ -493,7 +493,7 @@ impl<'r> Follow<'r> {
                     (cause, _) => self.overdue = cause,
                 }
             }
-            // What has been heeded is not waited for any more.
+            // After a reason to stop was recorded, its source is not polled again.
             let (also, limit) = match self.overdue {
                 None => {
                     let limit = self.time_left().unwrap_or(Duration::MAX);
@@ -544,7 +544,7 @@ impl<'r> Follow<'r> {
     }
 
     fn has_ended(&self) -> io::Result<bool> {
-        // Left uncollected, so that its pid stays its own until all it started is dealt with.
+        // The status stays uncollected, so that the kernel does not reuse the process ID.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         Ok(waitid(WaitId::PidFd(self.process.as_fd()), options)?.is_some())
     }

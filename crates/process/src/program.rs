@@ -1,4 +1,4 @@
-//! Finding the file that a command names, and saying why it would not run.
+//! Finds the program of a command, and explains why it would not run.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,11 +12,11 @@ use rustix::io::Errno;
 
 use super::error::ProcessError;
 
-/// Where programs are looked for when neither the caller nor the environment says.
+/// `PATH` if neither the caller nor the environment specifies it.
 const DEFAULT_SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The directories of a search path that the caller gave. All of them have to be absolute: a relative one would mean
-/// another directory for every command.
+/// Returns the directories of a `PATH` that the caller specified. All must be absolute: a relative directory would depend on the
+/// working directory of each command.
 pub(super) fn given_directories(path: &OsStr) -> Result<Vec<PathBuf>, ProcessError> {
     let directories: Vec<PathBuf> = env::split_paths(path).collect();
     match directories.iter().find(|entry| !entry.is_absolute()) {
@@ -25,15 +25,14 @@ pub(super) fn given_directories(path: &OsStr) -> Result<Vec<PathBuf>, ProcessErr
     }
 }
 
-/// The directories of the search path that the program itself was started with, less those that are not absolute: they
-/// belong to somebody's shell.
+/// Returns the absolute directories of the `PATH` of this process.
 pub(super) fn inherited_directories() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_SEARCH_PATH.into());
     env::split_paths(&path).filter(|entry| entry.is_absolute()).collect()
 }
 
-/// The file to execute for `program`: with a slash in it a path from `directory`, otherwise the first executable of that
-/// name in `directories`.
+/// Returns the file to execute for `program`: a path relative to `directory` if it contains a slash, otherwise the first executable of
+/// that name in `directories`.
 pub(super) fn find(
     program: &OsStr,
     directory: &Path,
@@ -63,12 +62,12 @@ pub(super) fn find(
     }))
 }
 
-/// Whether names in a directory can be looked up; in one that cannot, nobody knows what is there.
+/// Returns whether names in a directory can be looked up.
 fn is_searchable(directory: &Path) -> bool {
     check_execute_permission(directory).is_ok()
 }
 
-/// Whether a program can be run in `directory`.
+/// Checks whether a program can run in `directory`.
 pub(super) fn check_directory(directory: &Path) -> io::Result<()> {
     if !fs::metadata(directory)?.is_dir() {
         return Err(ErrorKind::NotADirectory.into());
@@ -76,17 +75,16 @@ pub(super) fn check_directory(directory: &Path) -> io::Result<()> {
     check_execute_permission(directory)
 }
 
-/// The interpreter that the first line of a script names, if it is one.
+/// Returns the interpreter in the first line of a script.
 pub(super) fn interpreter(program: &Path) -> Option<String> {
     let start = start(program).ok()?;
     let line = String::from_utf8_lossy(start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?);
     Some(line.split_whitespace().next()?.to_owned())
 }
 
-/// Refuses a text that names no interpreter. The kernel would do so too, but not every C library leaves it at that: some
-/// hand the text to a shell, which nobody asked for.
+/// Rejects a text file without an interpreter line. The kernel rejects it too, but some C libraries then run it with a shell.
 pub(super) fn check_format(program: &Path) -> Result<(), ProcessError> {
-    // What may not be read may still be run.
+    // A program can be executable without being readable.
     let is_plain = |start: Vec<u8>| !start.starts_with(b"#!") && !start.contains(&0);
     if start(program).is_ok_and(is_plain) {
         return Err(ProcessError::NotExecutable {
@@ -97,7 +95,7 @@ pub(super) fn check_format(program: &Path) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// As much of a program as the kernel looks at to find out what it is.
+/// Reads the bytes by which the kernel detects the format of a program.
 fn start(program: &Path) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(program)?.take(256).read_to_end(&mut start)?;
@@ -111,7 +109,7 @@ fn check_executable(program: &Path) -> io::Result<()> {
     check_execute_permission(program)
 }
 
-/// Asks for the effective user, because that is who the thread that starts a command for another user speaks for.
+/// Checks the effective user: the thread that starts a command for another user has that user's effective UID.
 fn check_execute_permission(path: &Path) -> io::Result<()> {
     Ok(accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS)?)
 }

@@ -1,4 +1,4 @@
-//! Ending what a run that was killed had left running.
+//! Terminates commands of an earlier run that was killed.
 
 use std::path::PathBuf;
 use std::thread;
@@ -13,33 +13,33 @@ use super::runner::Head;
 use super::table::{self, Record};
 use super::{DEFAULT_GRACE, Interrupt};
 
-/// How often to look whether all have ended.
+/// Interval between checks whether all processes have ended.
 const PULSE: Duration = Duration::from_millis(10);
 
-/// How long the killed may take to disappear.
+/// How long killed processes may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A command that was in hand when its run was killed.
+/// A command that was running when its run was killed.
 pub struct Abandoned {
     /// Path of its cgroup.
     pub cgroup: PathBuf,
-    /// The command itself; `None` when its run was killed before it could write it down.
+    /// Its first process; `None` if the run was killed before it could record the process.
     pub head: Option<Head>,
 }
 
-/// What came of a command that was in hand when its run was killed.
+/// What happened to a command of a killed run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Recovered {
-    /// It has ended by itself meanwhile. What it left running lives on.
+    /// It had ended by itself. Processes that it left running live on.
     Finished,
-    /// It was still running, and these were ended.
+    /// It was still running, and these processes were terminated.
     Ended(Vec<Process>),
-    /// It is still running, and these could not be ended.
+    /// These processes are still running.
     Surviving(Vec<Process>),
 }
 
 impl Recovered {
-    /// What the user should know.
+    /// Returns a warning for the user.
     pub fn warning(&self) -> Option<String> {
         let (what, processes) = match self {
             Self::Finished => return None,
@@ -52,12 +52,12 @@ impl Recovered {
     }
 }
 
-/// Ends a command that is still running, with everything in its cgroup.
+/// Terminates a command that is still running, with all processes in its cgroup.
 pub fn end_abandoned(abandoned: &Abandoned, interrupt: &Interrupt) -> Recovered {
     end_within(abandoned, DEFAULT_GRACE, PATIENCE, interrupt)
 }
 
-/// Like [`end_abandoned`], with as long as the command may take once it was asked to end, and once it was killed.
+/// Like [`end_abandoned`], with a time limit after SIGTERM (`grace`) and after SIGKILL (`patience`).
 pub(super) fn end_within(
     abandoned: &Abandoned,
     grace: Duration,
@@ -89,7 +89,7 @@ pub(super) fn end_within(
     Recovered::Ended(names(&running))
 }
 
-/// Looks until nothing is left, the time is up, or `pause`, which comes between two looks, says not to go on.
+/// Checks until the cgroup is empty, the time is up, or `pause`, which runs between checks, returns false.
 fn is_empty_within(leaf: &Leaf, limit: Duration, pause: impl Fn() -> bool) -> bool {
     let end = Instant::now() + limit;
     loop {

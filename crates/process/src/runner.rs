@@ -1,5 +1,5 @@
-//! What commands of one program share: where their cgroups are made, whose turn it is where there are none, and who
-//! is told what runs.
+//! State that all commands of a program share: their parent cgroup, the lock for commands without cgroups, and the
+//! journal.
 
 use std::io::{self, ErrorKind};
 use std::iter;
@@ -12,66 +12,66 @@ use rustix::process::Pid;
 use super::cgroup::{Home, Leaf};
 use super::table::{self, Record};
 
-/// How often a cgroup is made for a command before it does without.
+/// Number of attempts to create a cgroup for a command.
 const ATTEMPTS: usize = 8;
 
-/// Remembers the commands that are running, so that the next run can end them if this one is killed.
+/// Records the running commands, so that the next run can terminate them if this run is killed.
 pub trait Journal: Send + Sync {
-    /// Notes that a command is about to be started in this cgroup.
+    /// Records that a command is about to start in this cgroup.
     fn begun(&self, cgroup: &Path);
-    /// Notes which process the command is.
+    /// Records the first process of the command.
     fn started(&self, cgroup: &Path, head: Head);
-    /// Notes that the command has ended. What is left in its cgroup is not the command any more.
+    /// Records that the command has ended. Processes left in its cgroup are not part of the command.
     fn ended(&self, cgroup: &Path);
 }
 
-/// The process that a command is, unlike any other since the machine was started.
+/// The first process of a command. Process ID and start time are unique since the machine was booted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its process ID.
     pub pid: i32,
-    /// When it was started, in the kernel's ticks.
+    /// Its start time in clock ticks since boot.
     pub started: u64,
 }
 
-/// What all commands of a program share.
+/// Runs commands. A program has one runner, which its commands share.
 #[derive(Default)]
 pub struct Runner {
     home: OnceLock<Option<Home>>,
-    /// Whether the kernel does not start commands in cgroups.
+    /// Whether the kernel refuses to start commands in cgroups.
     is_refused: AtomicBool,
     journal: OnceLock<Box<dyn Journal>>,
-    /// Held while a command runs that has no cgroup.
+    /// Locked while a command without a cgroup runs.
     turn: Mutex<()>,
 }
 
 impl Runner {
-    /// Writes down from now on which commands run.
+    /// Records all commands from now on in `journal`.
     pub fn record_in(&self, journal: impl Journal + 'static) {
         // Once is enough: all journals of a program are the same.
         let _ = self.journal.set(Box::new(journal));
     }
 
-    /// One that never uses cgroups.
+    /// Returns a runner that never uses cgroups.
     #[cfg(test)]
     pub fn without_cgroups() -> Self {
         Self { home: OnceLock::from(None), ..Self::default() }
     }
 
-    /// Makes a cgroup for one command, where that is possible.
+    /// Creates a cgroup for one command, if possible.
     pub(super) fn leaf(&self) -> Option<Leaf> {
         if self.is_refused.load(Ordering::Relaxed) {
             return None;
         }
         let home = self.home.get_or_init(Home::find).as_ref()?;
-        // Another run may be sweeping one away that was made this very moment.
+        // Another run might be removing the cgroup that was just created.
         let is_swept =
             |error: &io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::WouldBlock);
         let mut made = iter::repeat_with(|| home.leaf()).take(ATTEMPTS);
         made.find(|leaf| !leaf.as_ref().is_err_and(is_swept))?.ok()
     }
 
-    /// Makes no more cgroups.
+    /// Stops using cgroups.
     pub(super) fn refused(&self) {
         self.is_refused.store(true, Ordering::Relaxed);
     }
@@ -105,7 +105,7 @@ impl Head {
         Self { pid: record.pid.as_raw_pid(), started: record.started }
     }
 
-    /// Whether the process is still running.
+    /// Returns whether the process is still running.
     pub(super) fn is_alive(self) -> bool {
         let record = Pid::from_raw(self.pid).and_then(table::one);
         record.is_some_and(|record| record.alive && Self::of(&record) == self)
