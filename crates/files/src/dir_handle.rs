@@ -1,4 +1,4 @@
-//! What can be asked of a directory that was reached: its entries, and what stands in the way of changing them.
+//! Reads the entries of an open directory, and finds why an entry cannot be changed.
 
 use std::{
     ffi::OsStr,
@@ -19,7 +19,7 @@ use super::{
 };
 
 impl DirHandle {
-    /// What is here under a name.
+    /// Returns the entry with this name.
     pub(super) fn entry(&self, name: &OsStr) -> Result<Option<Entry>, Problem> {
         let found = statat(self.directory(), name, AtFlags::SYMLINK_NOFOLLOW)
             .and_then(|stat| Entry::from_stat(&stat, || readlinkat(self.directory(), name, Vec::new())));
@@ -32,7 +32,7 @@ impl DirHandle {
         }
     }
 
-    /// Opens what is here under a name, never through a link.
+    /// Opens the entry with this name, never through a link.
     pub(super) fn open(&self, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
         openat(self.directory(), name, flags.union(opening::OURS), Mode::empty())
     }

@@ -16,7 +16,7 @@ use super::{
     walk::{self, DirHandle, Walked},
 };
 
-/// What to do about directories that lead to the wanted one and do not exist.
+/// Whether missing parent directories are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parents {
     /// They are made, mode 0755, for the user running the program; below a directory of another user, for the owner

@@ -1,4 +1,4 @@
-//! What is at a path: looking at it and reading it, without following it.
+//! Inspects and reads paths without following links in the last component.
 
 use std::{
     fs::File,
@@ -23,10 +23,10 @@ use super::{
     trust, walk,
 };
 
-/// What is at a path, without following it.
+/// A file, directory or other object at a path. Links are not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What the path names.
+    /// Its kind.
     pub kind: FileKind,
     /// UID of the owner.
     pub uid: u32,
@@ -81,10 +81,10 @@ pub enum FileKind {
     Unknown,
 }
 
-/// What is at a path and, for a regular file, what its content hashes to.
+/// An entry and, for a regular file, the digest of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digested {
-    /// What is at the path.
+    /// The entry.
     pub entry: Entry,
     /// SHA-256 in lower-case hex; `None` when the entry is no regular file, or was not read.
     pub sha256: Option<String>,
@@ -97,12 +97,12 @@ impl Digested {
     }
 }
 
-/// Says that the caller wants no more of a long operation: time is up, or a signal came.
+/// Stops a long operation, because of a time limit or a signal.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("stopped")]
 pub struct CopyInterrupted;
 
-/// What is at `path`; `None` when nothing is, or when a directory on the way to it does not exist.
+/// Returns the entry at `path`; `None` if it, or a directory on the way to it, does not exist.
 pub fn inspect(path: &Path) -> Result<Option<Entry>, FileError> {
     look(path).map_err(|problem| FileError::new(Operation::Inspect, path, problem))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a file, in words an administrator can act on.
+//! Errors of file operations, with help for administrators.
 #![expect(
     clippy::unnecessary_debug_formatting,
     reason = "paths come from users who may be hostile to the reader's terminal: quoted and escaped"
@@ -8,7 +8,7 @@ use std::{error::Error, fmt, io, path::Path, path::PathBuf};
 
 use rustix::io::Errno;
 
-/// An operation on a path that failed, and why. The message says it all; the source is there for its error number.
+/// A failed operation on a path. The message is complete. The source has the error number.
 #[derive(Debug)]
 pub struct FileError {
     /// The operation that failed.
@@ -19,7 +19,7 @@ pub struct FileError {
     pub problem: Problem,
 }
 
-/// What was being done; completes "cannot ...".
+/// An operation. Its name completes "cannot ...".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each name is the verb of the message")]
 pub enum Operation {
@@ -35,7 +35,7 @@ pub enum Operation {
     Sweep,
 }
 
-/// Why it could not be done. Paths name the component at fault, with links already resolved.
+/// The reason of a failure. Paths name the component that caused it, with links resolved.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each problem names all of its fields")]
 pub enum Problem {
@@ -109,7 +109,7 @@ pub enum Problem {
     System { at: PathBuf, source: Errno },
 }
 
-/// A user in a message: by number and, once somebody who knows has been asked, by name.
+/// A user in a message: the UID and, after [`FileError::naming`], the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Party {
     pub(super) uid: u32,
@@ -131,7 +131,7 @@ impl fmt::Display for Party {
     }
 }
 
-/// Why a symbolic link on the way is not followed.
+/// Why a symbolic link on the way is not safe to follow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each risk names all of its fields")]
 pub enum LinkRisk {
@@ -145,7 +145,7 @@ pub enum LinkRisk {
     Below { component: PathBuf, owner: Party },
 }
 
-/// An attribute of the file system that keeps even root from changing a file.
+/// A file attribute that prevents all users, including root, from changing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each flag is its name")]
 pub enum Flag {
@@ -177,13 +177,13 @@ impl FileError {
         self
     }
 
-    /// Whether the caller asked for the end, and nothing is wrong with the file.
+    /// Returns whether the caller stopped the operation.
     #[cfg(test)]
     pub(super) fn is_stopped(&self) -> bool {
         matches!(self.problem, Problem::CopyInterrupted)
     }
 
-    /// Whether another attempt could go better with nobody doing anything about it.
+    /// Returns whether another attempt can succeed without any action by the administrator.
     pub fn is_passing(&self) -> bool {
         matches!(
             self.problem,
@@ -196,7 +196,7 @@ impl FileError {
         )
     }
 
-    /// What the administrator could do about it.
+    /// Returns help for the administrator.
     pub fn hint(&self) -> Option<String> {
         self.problem.hint()
     }
@@ -232,7 +232,7 @@ impl fmt::Display for Operation {
 }
 
 impl Problem {
-    /// The problem that an error number of the kernel stands for.
+    /// Returns the problem for an error number of the kernel.
     pub(super) fn from_errno(source: Errno, at: &Path) -> Self {
         let at = at.to_owned();
         match source {

@@ -1,4 +1,4 @@
-//! Extended attributes: what a new file keeps of the one it takes the place of.
+//! Extended attributes that a new file keeps from the file that it replaces.
 //!
 //! Kept are the attributes that people and security modules put on the file (`user.*`, the `SELinux` label) and its
 //! access list. Not kept is what speaks of the old content: capabilities (`security.capability`), signatures.
@@ -19,7 +19,7 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 const DEFAULT_ACCESS_LIST: &str = "system.posix_acl_default";
 const LABEL: &CStr = c"security.selinux";
 
-/// What is kept of a file that is replaced.
+/// Extended attributes and access list of a file that is replaced.
 #[derive(Debug)]
 pub(super) struct Kept {
     attributes: Vec<(CString, Vec<u8>)>,

@@ -16,7 +16,7 @@ use super::{
     walk::{self, DirHandle},
 };
 
-/// What becomes of a file or directory that is where a link is to be.
+/// Whether a link may replace a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InTheWay {
     /// It stays, and the link is not made.

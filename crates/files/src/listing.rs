@@ -33,13 +33,13 @@ pub fn is_mount_point(path: &Path) -> Result<bool, FileError> {
     look().map_err(|problem| FileError::new(Operation::Inspect, path, problem))
 }
 
-/// A name and, where the file system tells, what it stands for.
+/// A name and, if the file system reports it, the kind of its entry.
 pub(super) struct Listed {
     pub(super) name: OsString,
     pub(super) kind: FileType,
 }
 
-/// Reads a directory from its beginning. Names that come or go meanwhile may or may not be among them.
+/// Reads a directory from its start. Names that are created or removed meanwhile can be missing or present.
 pub(super) fn list(directory: impl AsFd) -> Result<impl Iterator<Item = Result<Listed, Errno>>, Errno> {
     let opened = openat(directory, ".", opening::DIRECTORY, Mode::empty())?;
     Ok(Dir::new(opened)?

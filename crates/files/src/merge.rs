@@ -29,7 +29,7 @@ pub(super) struct Merge<'a> {
     pub(super) yields: Yields<'a>,
 }
 
-/// What becomes of one name.
+/// How one name is published.
 enum Fate {
     /// It is moved, to where nothing is or over what is there.
     Move,
@@ -40,7 +40,7 @@ enum Fate {
 }
 
 impl Merge<'_> {
-    /// Finds what is in the way, and changes nothing.
+    /// Finds conflicting entries, without a change.
     pub(super) fn survey(&self, staged: &Temporary<DirHandle, OwnedFd>) -> Result<(), Problem> {
         self.survey_level(&staged.descriptor, &staged.place, Path::new(""))
     }

@@ -1,18 +1,18 @@
-//! What things are opened for. None of it goes through a link at the last name, and no program that is started inherits it.
+//! Flags for opening. All of them reject a link as the last component and set close-on-exec.
 
 use rustix::fs::OFlags;
 
-/// All that is opened here.
+/// Flags of all descriptors.
 pub(super) const OURS: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
-/// To open a directory and go on from there.
+/// Opens a directory on the way to a path.
 pub(super) const WAY: OFlags = OURS.union(OFlags::PATH).union(OFlags::DIRECTORY);
 
-/// To open a directory, list it and change it itself.
+/// Opens a directory to list it or to change its attributes.
 pub(super) const DIRECTORY: OFlags = OURS.union(OFlags::RDONLY).union(OFlags::DIRECTORY);
 
-/// To make a file where nothing is.
+/// Creates a file that must not exist.
 pub(super) const NEW_FILE: OFlags = OURS.union(OFlags::CREATE).union(OFlags::EXCL);
 
-/// To read without waiting: a FIFO may have taken the place of a file.
+/// Reads without blocking, because a FIFO might have replaced the file.
 pub(super) const READ: OFlags = OURS.union(OFlags::RDONLY).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);

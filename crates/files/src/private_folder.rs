@@ -1,4 +1,4 @@
-//! A folder of the program's own: its state directory, or a session of a script.
+//! A private directory of a program, such as its state directory.
 //!
 //! What lies in it decides what root does next, so the folder and everything on the way to it has to be out of the hands of
 //! others ([`Guarded`]). It is held by its descriptor: whatever happens to the path afterwards, files are opened, made,
@@ -33,7 +33,7 @@ use super::{
     write::pour,
 };
 
-/// Files in such a folder, and the folder itself, are for their owner alone.
+/// Modes of private files and directories.
 const FILE: Mode = Mode::from_raw_mode(0o600);
 const FOLDER: Mode = Mode::from_raw_mode(0o700);
 /// Directories that lead to it and have to be made.
@@ -42,7 +42,7 @@ const PARENT: Mode = Mode::from_raw_mode(0o755);
 /// Enough for a kernel that makes and removes a name between two of our calls.
 const ATTEMPTS: usize = 16;
 
-/// A folder that nobody but root and the user running the program can write to, held by its descriptor.
+/// A directory, open by its descriptor, to which only root and the current user can write.
 #[derive(Debug)]
 pub struct PrivateFolder {
     place: DirHandle,
@@ -50,7 +50,7 @@ pub struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Opens a folder; `None` if it, or a directory on the way to it, does not exist.
+    /// Opens a directory; `None` if it, or a directory on the way to it, does not exist.
     pub fn open(path: &Path) -> Result<Option<Self>, FileError> {
         let attempt = || {
             let Walked { place, missing } = walk_over(&Guarded, path, Links::Trusted)?;
@@ -73,7 +73,7 @@ impl PrivateFolder {
         attempt().map_err(|problem| FileError::new(Operation::MakeDirectory, path, problem))
     }
 
-    /// Makes a folder that must not exist yet, in one that does.
+    /// Creates a directory that must not exist, in an existing directory.
     pub fn make_new(path: &Path) -> Result<Self, FileError> {
         let attempt = || {
             let (parent, name) = walk::split(path)?;
@@ -88,7 +88,7 @@ impl PrivateFolder {
         attempt().map_err(|problem| FileError::new(Operation::MakeDirectory, path, problem))
     }
 
-    /// Opens a folder in this one; `None` if there is none.
+    /// Opens a subdirectory; `None` if it does not exist.
     pub fn folder(&self, name: &str) -> Result<Option<Self>, FileError> {
         let attempt = || match Disk.look(&self.place, name.as_ref())? {
             None => Ok(None),
@@ -97,7 +97,7 @@ impl PrivateFolder {
         attempt().map_err(|problem| self.failed(Operation::Read, name, problem))
     }
 
-    /// Opens a folder in this one, and makes it if there is none.
+    /// Opens a subdirectory, and creates it if it does not exist.
     pub fn make_folder(&self, name: &str) -> Result<Self, FileError> {
         let attempt = || match self.folder(name) {
             Ok(Some(folder)) => Ok(folder),
@@ -107,7 +107,7 @@ impl PrivateFolder {
         attempt().map_err(|problem| self.failed(Operation::MakeDirectory, name, problem))
     }
 
-    /// Refuses a folder that others own or may write to.
+    /// Rejects a directory that another user owns or can write to.
     fn judge(place: DirHandle) -> Result<Self, Problem> {
         let entry = Entry::of(place.directory(), place.path())?;
         let at = || place.path().to_owned();
@@ -120,35 +120,35 @@ impl PrivateFolder {
         Ok(Self { place, entry })
     }
 
-    /// Returns where the folder was found, all links resolved. For messages: it may be elsewhere by now.
+    /// Returns the path at which the directory was opened, with links resolved. For messages only: the directory can have moved.
     pub fn path(&self) -> &Path {
         self.place.path()
     }
 
-    /// Returns owner and mode of the folder, as they were when it was opened.
+    /// Returns owner and mode of the directory at the time it was opened.
     pub fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// Whether nobody but the owner may read the folder or enter it.
+    /// Returns whether only the owner can read or enter the directory.
     pub fn is_closed(&self) -> bool {
         self.entry.mode | 0o7700 == 0o7700
     }
 
-    /// Closes a folder that others may read.
+    /// Removes the permissions of other users.
     pub fn close_to_others(&self) -> Result<(), FileError> {
         set_mode(self.place.directory(), FOLDER)
             .map_err(|errno| self.failed(Operation::SetAttributes, ".", self.explain(errno, ".")))
     }
 
-    /// Returns the names in the folder.
+    /// Returns the names in the directory.
     pub fn names(&self) -> Result<Vec<OsString>, FileError> {
         list(self.place.directory())
             .and_then(|listed| listed.map(|listed| listed.map(|listed| listed.name)).collect())
             .map_err(|errno| self.failed(Operation::Read, ".", self.explain(errno, ".")))
     }
 
-    /// Looks at what is under a name, without following it.
+    /// Returns the entry with this name, without following links.
     pub fn look(&self, name: &OsStr) -> Result<Option<Entry>, FileError> {
         self.place
             .entry(name)
@@ -288,7 +288,7 @@ impl PrivateFolder {
         Ok(made)
     }
 
-    /// Removes a file, whose name may be gone already.
+    /// Removes a file, if it exists.
     pub fn remove(&self, name: &OsStr) -> Result<(), FileError> {
         match unlinkat(self.place.directory(), name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -299,7 +299,7 @@ impl PrivateFolder {
         }
     }
 
-    /// Removes the folder itself, which must be empty, if it is still where it was found.
+    /// Removes the empty directory itself, if it has not moved.
     pub fn remove_self(&self) -> Result<(), FileError> {
         let path = self.place.path().to_owned();
         let attempt = || {
@@ -314,7 +314,7 @@ impl PrivateFolder {
         attempt().map_err(|problem| FileError::new(Operation::Remove, &path, problem))
     }
 
-    /// Brings the names in the folder to disk.
+    /// Syncs the names in the directory.
     pub fn sync(&self) -> Result<(), FileError> {
         self.place
             .dir_sync()
@@ -322,12 +322,12 @@ impl PrivateFolder {
             .map_err(|problem| self.failed(Operation::Write, ".", problem))
     }
 
-    /// Removes what killed runs were making in the folder; gives how many.
+    /// Removes temporary files of killed processes, and returns their number.
     pub fn sweep(&self, tick: &mut dyn FnMut() -> Result<(), CopyInterrupted>) -> Result<usize, FileError> {
         temporary::sweep_in(&self.place, tick).map_err(|problem| self.failed(Operation::Sweep, ".", problem))
     }
 
-    /// Says what an error of reading or writing a file in the folder means.
+    /// Converts an error of reading or writing a file in the directory.
     pub fn file_error(&self, name: &str, error: &io::Error) -> FileError {
         self.failed(Operation::Write, name, self.explain_io(error, name))
     }

@@ -28,7 +28,7 @@ const KNOWN: [u64; 4] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010];
 /// Of <asm-generic/fcntl.h>: which signal tells of a lease that is in somebody's way.
 const F_SETSIG: c_int = 10;
 
-/// What a file is known by as long as its content stays the same.
+/// Identity and times of a file, which are equal as long as its content is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Device of the file system.
@@ -43,7 +43,7 @@ pub struct Stamp {
     pub changed: Timestamp,
 }
 
-/// Remembers the digests of files.
+/// A cache of file digests.
 pub trait DigestMemory {
     /// Returns the SHA-256 of the file with this stamp, if it is known.
     fn find(&self, stamp: &Stamp) -> Option<[u8; 32]>;

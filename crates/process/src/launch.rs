@@ -3,7 +3,7 @@
 //! Every command leads a session of its own. So it has no terminal that it could wait for or be stopped by. The session
 //! has to be made between fork and exec: the quicker `posix_spawn` could do that too, but the standard library does not
 //! offer it yet. With the megabyte or two that a run needs, a fork costs a third of a millisecond more; with ten
-//! thousand resources it is twice that.
+//! thousand files in memory it is twice that.
 //!
 //! Where it gets a cgroup it has to be in it from its first instant on. Moving a process there makes the kernel wait for
 //! all processors, which takes 5 to 20 ms; being cloned into it takes none of that. So the process that the standard

@@ -1,4 +1,4 @@
-//! Why an archive was refused. It is refused whole: what was unpacked of it is gone.
+//! Reasons to reject an archive. Nothing of a rejected archive is kept.
 #![expect(
     clippy::unnecessary_debug_formatting,
     reason = "names come from whoever made the archive and may be hostile to the reader's terminal: quoted and escaped"
@@ -9,7 +9,7 @@ use std::{ffi::OsString, io, os::unix::ffi::OsStringExt, path::PathBuf};
 use super::{ArchiveFormat, meter::Breach};
 use ccm_files::{CopyInterrupted, FileError};
 
-/// Why an archive was refused.
+/// Why an archive was rejected.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each error names all of its fields")]
 pub enum UnpackError {
@@ -31,7 +31,7 @@ pub enum UnpackError {
     CopyInterrupted,
 }
 
-/// What is wrong with an entry; follows its name in a sentence.
+/// Why an entry was rejected. The message follows its name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each offence names all of its fields")]
 pub enum Offence {
@@ -76,7 +76,7 @@ pub enum Offence {
 }
 
 impl Offence {
-    /// Returns the refusal of the archive for this reason.
+    /// Returns the error for this entry.
     pub(super) fn at(self, entry: impl Into<Vec<u8>>) -> UnpackError {
         UnpackError::Entry { entry: OsString::from_vec(entry.into()), offence: self }
     }
@@ -87,7 +87,7 @@ impl Offence {
 }
 
 impl UnpackError {
-    /// Returns what an error of reading the archive means.
+    /// Converts an error of reading the archive.
     pub(super) fn from_read(error: io::Error) -> Self {
         let error = match error.downcast::<Breach>() {
             Ok(breach) => return breach.into(),
@@ -105,7 +105,7 @@ impl UnpackError {
         Self::Damaged { entry: None, reason: reason.into() }
     }
 
-    /// Names the entry at which it was noticed that something is wrong with the archive.
+    /// Adds the entry at which the problem was detected.
     pub(super) fn at(mut self, name: &[u8]) -> Self {
         if let Self::Damaged { entry, .. } | Self::Breach { entry, .. } = &mut self
             && !name.is_empty()
@@ -115,7 +115,7 @@ impl UnpackError {
         self
     }
 
-    /// Returns what the administrator could do about it.
+    /// Returns help for the administrator.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Breach { breach: Breach::NoOutput(_), .. } => None,

@@ -1,8 +1,8 @@
-//! What kind of archive a file is: decided by its name, confirmed by its content.
+//! Archive formats: detected by the file name, confirmed by the content.
 
 use std::fmt;
 
-/// A kind of archive.
+/// An archive format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArchiveFormat {
     /// A tar archive: old, ustar, pax or GNU.
@@ -26,7 +26,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// Every known ending of a name.
+/// All supported suffixes.
 const ENDINGS: [(&str, ArchiveFormat); 10] = [
     (".tar.gz", ArchiveFormat::Tar(Compression::Gzip)),
     (".tgz", ArchiveFormat::Tar(Compression::Gzip)),
@@ -40,32 +40,32 @@ const ENDINGS: [(&str, ArchiveFormat); 10] = [
     (".tzst", ArchiveFormat::Tar(Compression::Zstd)),
 ];
 
-/// How much of the beginning tells the kind.
+/// Number of bytes that identify the format.
 pub(super) const MAGIC: usize = 512;
 
 impl ArchiveFormat {
-    /// Returns the kind that a file name speaks of.
+    /// Returns the format for the suffix of a file name.
     pub fn of(name: &str) -> Option<Self> {
         known(name).map(|(_, kind)| kind)
     }
 
-    /// Returns the ending by which a file name speaks of an archive.
+    /// Returns the archive suffix of a file name.
     pub fn ending_of(name: &str) -> Option<&'static str> {
         known(name).map(|(ending, _)| ending)
     }
 
-    /// Returns the endings for a sentence.
+    /// Returns all suffixes for a message.
     pub fn endings() -> String {
         ENDINGS.map(|(ending, _)| ending).join(" ")
     }
 
-    /// Returns whether the first bytes of a file are those of this kind.
+    /// Returns whether a file that starts with these bytes can have this format.
     pub(super) fn is_confirmed_by(self, start: &[u8]) -> bool {
         match self {
             Self::Tar(Compression::Gzip) => start.starts_with(&[0x1f, 0x8b]),
             Self::Tar(Compression::Xz) => start.starts_with(b"\xfd7zXZ\0"),
             Self::Tar(Compression::Bzip2) => start.starts_with(b"BZh"),
-            // Frames with data, and ones to be skipped.
+            // Frames with data, and skippable frames.
             Self::Tar(Compression::Zstd) => {
                 start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || start.get(1..4) == Some(&[0x2a, 0x4d, 0x18])
             }
@@ -80,7 +80,7 @@ impl ArchiveFormat {
 
 fn known(name: &str) -> Option<(&'static str, ArchiveFormat)> {
     let name = name.to_ascii_lowercase();
-    // A name that is nothing but an ending names no archive.
+    // A suffix alone is not a name.
     let fits =
         |ending: &str| name.strip_suffix(ending).is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/'));
     ENDINGS.into_iter().find(|(ending, _)| fits(ending))
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ending_of_a_name_tells_the_kind() {
+    fn suffix_of_a_name_selects_the_format() {
         for (name, kind) in [
             ("a.tar.gz", Some(ArchiveFormat::Tar(Compression::Gzip))),
             ("A-1.2.TGZ", Some(ArchiveFormat::Tar(Compression::Gzip))),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ending_that_is_named_to_the_user_is_one() {
+    fn all_listed_suffixes_are_supported() {
         let endings = ArchiveFormat::endings();
         assert_eq!(endings, ".tar.gz .tgz .tar.xz .txz .tar.bz2 .tbz2 .tar.zst .tar .zip .tzst");
         for ending in endings.split(' ') {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tar_archive_begins_with_a_header_or_with_its_end_mark() {
+    fn tar_archive_starts_with_a_header_or_the_end_mark() {
         let plain = ArchiveFormat::Tar(Compression::None);
         let mut header = tar::Header::new_ustar();
         header.set_size(0);

@@ -1,4 +1,4 @@
-//! Extracts tar and zip archives from untrusted sources, completely or not at all.
+//! Extracts tar and zip archives from untrusted sources atomically.
 //!
 //! The author of an archive decides which names it contains. Extractors have followed `../`, absolute paths and symbolic links
 //! of the archive itself out of the target, have created devices and setuid programs, and have filled disks from a few
@@ -53,23 +53,23 @@ use self::{format::MAGIC, tree::Tree};
 use ccm_files::{CopyInterrupted, Staging};
 
 const BUFFER: usize = 128 * 1024;
-/// What a decompressor may take: the largest window that the tools make without being asked to.
+/// Memory limit of decompressors: the largest window that compression tools use by default.
 const WINDOW_KIB: u32 = 128 * 1024;
 
-/// How to unpack.
+/// Owner, stripped components and limits of an extraction.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// UID of the owner of all entries.
     pub uid: u32,
     /// GID of the group of all entries.
     pub gid: u32,
-    /// How many components to take away from the front of every name.
+    /// Number of leading components to remove from every name.
     pub strip_components: usize,
     /// Limits on the extracted files.
     pub limits: Limits,
 }
 
-/// Unpacks an archive that lies in a file; gives what was unpacked, in the order of its paths.
+/// Extracts an archive in a file, and returns its entries ordered by path.
 pub fn unpack_file(
     mut archive: &File,
     kind: ArchiveFormat,
@@ -90,7 +90,8 @@ pub fn unpack_file(
     tree.finish()
 }
 
-/// Reads one file of an archive, at its top or in its only folder, without unpacking anything; `None` if it is not there.
+/// Reads a file in the root of an archive, or in a top-level directory, without extracting anything. Returns `None` if it does not
+/// exist.
 pub fn read_member(
     mut archive: &File,
     kind: ArchiveFormat,
@@ -103,20 +104,20 @@ pub fn read_member(
         ArchiveFormat::Tar(compression) => {
             let start = confirm(&mut archive, compression)?;
             let archive = BufReader::with_capacity(BUFFER, start.as_slice().chain(archive));
-            // Who packs a small file into endless zeros has not packed it where it is looked for.
+            // A file after gigabytes of zeros is treated as missing.
             let plain = decompressor(archive, compression).take(Limits::default().size);
             tar::member(plain, name, limit)
         }
     }
 }
 
-/// Whether a name in an archive is this one, at the top or in a folder there.
+/// Returns whether a path in an archive is `name`, in the root or in a top-level directory.
 fn is_at_the_top(path: &Path, name: &str) -> bool {
     let parts: Vec<_> = path.components().filter(|part| *part != Component::CurDir).collect();
     parts.len() <= 2 && parts.last().is_some_and(|last| last.as_os_str() == name)
 }
 
-/// Unpacks a tar archive while it arrives.
+/// Extracts a tar archive while it arrives.
 pub fn unpack_tar(
     archive: impl Read,
     compression: Compression,
@@ -134,7 +135,7 @@ pub fn unpack_tar(
     tree.finish()
 }
 
-/// Takes the first bytes, which tell the kind.
+/// Reads the first bytes and checks that they match the format.
 fn confirm(archive: &mut impl Read, compression: Compression) -> Result<Vec<u8>, UnpackError> {
     let kind = ArchiveFormat::Tar(compression);
     let mut start = Vec::with_capacity(MAGIC);
@@ -152,7 +153,7 @@ fn decompressor<'r>(archive: impl BufRead + 'r, compression: Compression) -> Box
     }
 }
 
-/// The members of a gzip file, one after the other, and the zeros that may fill up its last block.
+/// Consecutive members of a gzip file, and zeros that pad its last block.
 struct Members<R: BufRead> {
     current: Option<GzDecoder<R>>,
 }
@@ -189,10 +190,10 @@ fn expect_zeros(mut rest: impl BufRead) -> io::Result<()> {
     }
 }
 
-/// The frames of a zstd file, one after the other.
+/// Consecutive frames of a zstd file.
 struct Frames<R: BufRead> {
     current: Option<StreamingDecoder<R, FrameDecoder>>,
-    /// What comes after the current frame.
+    /// The input after the current frame.
     rest: Option<R>,
 }
 
@@ -234,7 +235,7 @@ fn end_frame<R: BufRead>(frame: StreamingDecoder<R, FrameDecoder>) -> io::Result
     Ok(rest)
 }
 
-/// Skips a frame that holds no data of the file: a magic number of four bytes, a length of four, and as much as that.
+/// Skips a skippable frame: a magic number of four bytes, a length of four bytes, and the content.
 fn skip_frame(archive: &mut impl BufRead) -> io::Result<()> {
     let mut header = [0; 8];
     archive.read_exact(&mut header)?;

@@ -1,4 +1,4 @@
-//! Limits that stop an archive which is small to send and endless to unpack.
+//! Limits that stop decompression bombs.
 
 use std::{
     cell::Cell,
@@ -7,14 +7,14 @@ use std::{
     rc::Rc,
 };
 
-/// How much an archive may unpack to.
+/// Limits on the extracted files.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes in all, headers included.
+    /// Maximum number of bytes of the decompressed archive, including headers.
     pub size: u64,
-    /// Files, directories and links.
+    /// Maximum number of files, directories and links.
     pub entries: u64,
-    /// Bytes for each byte of the archive.
+    /// Maximum compression ratio.
     pub ratio: u64,
 }
 
@@ -24,11 +24,11 @@ impl Default for Limits {
     }
 }
 
-/// Up to this many bytes, an archive may unpack to any multiple of its size.
+/// Number of decompressed bytes up to which any ratio is permitted.
 const HARMLESS: u64 = 64 << 20;
 
-/// How much of an archive may be read before something comes out of it: more than any decompressor needs, less than a
-/// stream of empty members could go on for.
+/// Number of compressed bytes that may be read without any output: more than any decompressor requires, and a limit for
+/// streams of empty members.
 const MOST_WITHOUT_OUTPUT: u64 = 4 << 20;
 
 /// A limit that was reached.
@@ -58,12 +58,12 @@ impl fmt::Display for Size {
     }
 }
 
-/// Counts what goes into the unpacking of one archive and what comes out.
+/// Counts compressed and decompressed bytes and the entries of one archive.
 #[derive(Clone)]
 pub(super) struct Meter {
     limits: Limits,
     consumed: Rc<Cell<u64>>,
-    /// What was read since something came out.
+    /// Compressed bytes since the last output.
     consumed_in_vain: Rc<Cell<u64>>,
     produced: Rc<Cell<u64>>,
     entries: Rc<Cell<u64>>,
@@ -100,7 +100,7 @@ impl Meter {
         self.consumed.set(self.consumed.get() + count);
     }
 
-    /// Counts bytes that a decompressor takes in.
+    /// Counts bytes that a decompressor reads.
     fn decompress(&self, count: u64) -> Result<(), Breach> {
         self.consume(count);
         self.consumed_in_vain.set(self.consumed_in_vain.get() + count);
@@ -124,12 +124,12 @@ impl Meter {
         }
     }
 
-    /// Wraps the archive, which is counted as it is read.
+    /// Wraps the compressed archive to count it.
     pub(super) fn before<R: Read>(&self, reader: R) -> Before<R> {
         Before { reader, meter: self.clone() }
     }
 
-    /// Wraps what comes out of the archive, which is counted and limited.
+    /// Wraps the decompressed data to count and limit it.
     pub(super) fn after<R: Read>(&self, reader: R) -> After<R> {
         After { reader, meter: self.clone() }
     }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_may_unpack_to_exactly_so_many_times_its_size() {
+    fn ratio_can_be_reached_exactly() {
         let meter = Meter::new(Limits::default());
         meter.consume(1 << 20);
         assert_eq!(meter.produce(250 << 20), Ok(()));

@@ -1,4 +1,4 @@
-//! Where in the target an entry may go.
+//! Checks the names of entries.
 
 use std::{
     ffi::OsStr,
@@ -9,7 +9,7 @@ use std::{
 use super::error::Offence;
 use ccm_files::is_temporary_name;
 
-/// As deep as entries may lie: a directory on the way takes a descriptor.
+/// Maximum depth of entries: each directory on the way takes a descriptor.
 pub(super) const DEEPEST: usize = 128;
 /// As the kernel has it.
 const LONGEST_NAME: usize = 255;

@@ -18,13 +18,13 @@ const BLOCK: usize = 512;
 const LONGEST_NAME: u64 = 64 * 1024;
 const LONGEST_RECORDS: u64 = 1024 * 1024;
 
-/// What fits into the eleven octal digits of a header. Of a larger file it says 0, and what comes before says the size.
+/// Maximum size in the eleven octal digits of a header. For a larger file the header contains 0, and an extended header the size.
 const LARGEST_IN_HEADER: u64 = 0o77_777_777_777;
 
 /// A key and its value in an extended header.
 type Record = (Vec<u8>, Vec<u8>);
 
-/// What the headers before an entry say of it.
+/// Values of the extended headers before an entry.
 #[derive(Default)]
 struct Preface {
     name: Option<Vec<u8>>,
@@ -49,7 +49,7 @@ pub(super) fn read(archive: &mut dyn Read, tree: &mut Tree) -> Result<(), Unpack
     if preface.name.is_some() || preface.link.is_some() || preface.size.is_some() {
         return Err(UnpackError::damaged("its last header announces an entry that is not there"));
     }
-    // What comes after the end mark is of no interest, but the decompressor has to see that it is whole.
+    // Data after the end mark is ignored, but the decompressor must check that it is complete.
     tree.drain(archive)?;
     Ok(())
 }

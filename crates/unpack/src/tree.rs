@@ -1,7 +1,7 @@
-//! The tree that the entries of an archive make up.
+//! The tree of extracted entries.
 //!
-//! Every entry is checked against all that came before it, and links against all that there is in the end, before
-//! anything of it is visible to anybody.
+//! Every entry is checked against all entries before it. Links are checked against the complete tree, before any of it is
+//! visible at the target.
 
 use std::{
     collections::BTreeMap,
@@ -20,21 +20,21 @@ use super::{Rules, UnpackError, error::Offence, meter::Meter, name::locate};
 
 const CHUNK: usize = 128 * 1024;
 const PERMISSIONS: u32 = 0o777;
-/// Keeps users from removing each other's files in a directory.
+/// Prevents users from removing files of other users in a directory.
 pub(super) const STICKY: u32 = 0o1000;
-/// As many as the kernel follows.
+/// Maximum number of links that the kernel follows.
 const MOST_LINKS: usize = 40;
 
-/// Something that was unpacked.
+/// An extracted entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extracted {
-    /// Where it is, relative to the target.
+    /// Path relative to the target.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind and content.
     pub what: What,
 }
 
-/// What it is.
+/// Kind and content of an extracted entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A regular file.
@@ -53,11 +53,11 @@ pub enum What {
     Directory,
 }
 
-/// What an archive says of a file besides its content.
+/// Attributes of a file in the archive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct About {
     pub(super) mode: u32,
-    /// Seconds since 1970, where the archive tells them.
+    /// Modification time in seconds since the Unix epoch, if the archive contains it.
     pub(super) modified: Option<i64>,
 }
 
@@ -69,7 +69,7 @@ enum Node {
     Link {
         target: PathBuf,
     },
-    /// With its mode, if it has an entry of its own.
+    /// The mode is set if the directory has its own entry.
     Directory {
         mode: Option<u32>,
     },
@@ -81,7 +81,7 @@ pub(super) struct Tree<'a> {
     rules: &'a Rules,
     tick: &'a mut dyn FnMut() -> Result<(), CopyInterrupted>,
     nodes: BTreeMap<PathBuf, Node>,
-    /// The name of the entry in hand.
+    /// Name of the current entry.
     current: Vec<u8>,
     buffer: Vec<u8>,
 }
@@ -104,12 +104,12 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Turns to another entry.
+    /// Starts with the next entry.
     pub(super) fn begin(&mut self, name: &[u8]) {
         name.clone_into(&mut self.current);
     }
 
-    /// Returns the name of the entry in hand, for what is found wrong meanwhile.
+    /// Returns the name of the current entry, for errors.
     pub(super) fn current(&self) -> &[u8] {
         &self.current
     }
@@ -121,14 +121,14 @@ impl<'a> Tree<'a> {
                 self.staging.make_directory(&path)?;
                 self.nodes.insert(path, Node::Directory { mode: Some(mode) });
             }
-            // What a file's path made necessary, or the same directory once more.
+            // A parent directory of an earlier entry, or a repeated entry.
             Some(Node::Directory { mode: known }) => *known = Some(mode),
             Some(_) => return Err(Offence::Duplicate.at(name)),
         }
         Ok(())
     }
 
-    /// Adds a file with all that `content` holds; gives how much that was.
+    /// Adds a file with the complete content, and returns its size.
     pub(super) fn add_file(
         &mut self,
         name: &[u8],
@@ -169,7 +169,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Owner and group of the resource, and the mode without set-id bits.
+    /// Returns owner and group from the rules, and the mode without setuid and setgid.
     fn attributes(&self, mode: u32) -> Attributes {
         Attributes { uid: self.rules.uid, gid: self.rules.gid, mode: mode & PERMISSIONS }
     }
@@ -201,7 +201,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Reads to the end and throws away; gives how much that was.
+    /// Discards the content, and returns its size.
     pub(super) fn drain(&mut self, content: &mut dyn Read) -> Result<u64, UnpackError> {
         let mut size = 0;
         loop {
@@ -213,7 +213,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns where something goes that must not be there yet, and is no directory.
+    /// Returns the path of an entry that must not exist yet and is not a directory.
     fn new_place(&mut self, name: &[u8]) -> Result<Option<PathBuf>, UnpackError> {
         match self.place(name)? {
             Some(path) if self.nodes.contains_key(&path) => Err(Offence::Duplicate.at(name)),
@@ -224,8 +224,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns where an entry goes, with the directories above it made; `None` when it is the target itself or stripped
-    /// away.
+    /// Creates the parent directories of an entry and returns its path; `None` if the entry is the target itself or completely
+    /// stripped.
     fn place(&mut self, name: &[u8]) -> Result<Option<PathBuf>, UnpackError> {
         (self.tick)()?;
         self.meter.entry()?;
@@ -249,7 +249,7 @@ impl<'a> Tree<'a> {
         Ok(Some(path))
     }
 
-    /// Checks what can be checked only now, and finishes the directories.
+    /// Checks all links and sets the attributes of the directories.
     pub(super) fn finish(self) -> Result<Vec<Extracted>, UnpackError> {
         if self.nodes.is_empty() && !self.current.is_empty() && self.rules.strip_components > 0 {
             return Err(UnpackError::NothingLeft { strip_components: self.rules.strip_components });
@@ -262,7 +262,7 @@ impl<'a> Tree<'a> {
                 return Err(offence.at(path.as_os_str().as_bytes()));
             }
         }
-        // The deepest first: a directory whose mode forbids it can no longer be entered.
+        // The deepest first: a mode can forbid to enter a directory.
         for (path, node) in self.nodes.iter().rev() {
             if let Node::Directory { mode } = node {
                 let mode = mode.unwrap_or(0o755);
@@ -273,12 +273,12 @@ impl<'a> Tree<'a> {
         Ok(self.nodes.into_iter().map(|(path, node)| Extracted { path, what: node.into() }).collect())
     }
 
-    /// Returns whether a link leads to somewhere in the target, by the links that the archive itself holds. What the
-    /// archive does not hold may be there or not, but cannot be used to step back from: it could be a link by then.
+    /// Returns whether a link points into the target, following the links of the archive. A path that the archive does not contain
+    /// might exist as a link, so `..` after such a path is rejected.
     fn stays_inside(&self, link: &Path, target: &Path) -> bool {
         let mut at: PathBuf = link.parent().unwrap_or(Path::new("")).to_owned();
         let mut ahead: Vec<PathBuf> = vec![target.to_owned()];
-        // The link itself is the first.
+        // The link itself counts.
         let mut followed = 1;
         while let Some(next) = ahead.pop() {
             let mut components = next.components();

@@ -117,7 +117,7 @@ fn refuse_number<R: Read + Seek>(archive: &mut ZipArchive<R>, tree: &Tree) -> Re
     Err(UnpackError::from(breach).at(entry.name_raw()))
 }
 
-/// Refuses entries that share bytes, with which a small archive could unpack to anything.
+/// Rejects entries that share bytes: with them, a small archive can expand to any size.
 fn refuse_overlap<R: Read + Seek>(archive: &mut ZipArchive<R>) -> Result<(), UnpackError> {
     let mut spans = Vec::with_capacity(archive.len());
     for index in 0..archive.len() {

@@ -1,6 +1,6 @@
-//! Files as they would be: what a dry run has to know of the resources before.
+//! Predicts files in a dry run, from the operations before.
 //!
-//! In a dry run nothing is made, so a file below a directory that an earlier resource would have created must not be
+//! In a dry run nothing is made, so a file below a directory that an earlier operation would have created must not be
 //! predicted to fail, and a directory that an earlier one would have emptied can be removed. This remembers what each
 //! operation would have left, walks paths through it by the real walk ([`walk`](super::walk)), and answers for the paths
 //! that it covers; for all others the disk has the answer.
@@ -32,7 +32,7 @@ use super::{
     walk::{self, Links, Walked},
 };
 
-/// What earlier operations would have left. Paths have no links in them.
+/// Predicted results of earlier operations. Paths do not contain links.
 #[derive(Clone, Debug, Default)]
 pub struct Prediction(BTreeMap<PathBuf, Left>);
 
@@ -41,7 +41,7 @@ enum Left {
     Nothing,
     File {
         attributes: Attributes,
-        /// `None` when it holds what is on disk.
+        /// `None` if it equals the disk.
         sha256: Option<String>,
     },
     Directory {
@@ -80,10 +80,10 @@ pub enum Occupancy {
     Occupied,
 }
 
-/// The checksum of a file of which nobody knows what it would hold: no file has it.
+/// Checksum of a file whose predicted content is unknown. No real file has this value.
 pub const UNKNOWN: &str = "unknown";
 
-/// What would be at a path.
+/// The predicted entry at a path.
 #[derive(Debug)]
 pub enum Predicted {
     /// The path would not exist.
@@ -126,19 +126,19 @@ enum Last {
 }
 
 impl Prediction {
-    /// What would be at a managed path by now; `None` when that is what is on disk.
+    /// Returns the predicted entry at a managed path; `None` if the disk is unchanged there.
     pub fn inspect(&self, path: &Path) -> Result<Option<Predicted>, FileError> {
         self.find(path, Links::Trusted, Last::Itself)
             .map_err(|problem| FileError::new(Operation::Inspect, path, problem))
     }
 
-    /// What would be at a path that is only looked at, whoever's links lead there; `None` when that is what is on disk.
+    /// Returns the predicted entry at a path that is only read, following links of all users; `None` if the disk is unchanged there.
     pub fn look(&self, path: &Path) -> Result<Option<Predicted>, FileError> {
         self.find(path, Links::All, Last::Itself)
             .map_err(|problem| FileError::new(Operation::Inspect, path, problem))
     }
 
-    /// What a path, with all links followed, would lead to by now; `None` when that is what is on disk.
+    /// Returns the predicted entry at a path after following all links; `None` if the disk is unchanged there.
     pub fn follow(&self, path: &Path) -> Result<Option<Predicted>, FileError> {
         self.find(path, Links::All, Last::Target)
             .map_err(|problem| FileError::new(Operation::Read, path, problem))
@@ -351,7 +351,7 @@ impl Prediction {
         }
     }
 
-    /// Fails as unpacking into a directory would, and remembers that it would be filled with what nobody knows.
+    /// Fails as extracting into a directory would, and records that the directory would have unknown content.
     pub fn fill(&mut self, directory: &Path, root: Attributes) -> Result<(), FileError> {
         let failed = |problem| FileError::new(Operation::Unpack, directory, problem);
         let way = self.walk(directory, Links::Trusted).map_err(failed)?;
