@@ -84,11 +84,11 @@ enum Source {
 
 /// How many matches each source may still have: of banned phrases, and of habits.
 const BUDGETS: &[(Source, usize, usize)] = &[
-    (Source::Markdown, 276, 330),
-    (Source::Comments, 1655, 2541),
-    (Source::TestComments, 382, 454),
-    (Source::Messages, 208, 231),
-    (Source::TestNames, 457, 432),
+    (Source::Markdown, 165, 236),
+    (Source::Comments, 1110, 1820),
+    (Source::TestComments, 380, 454),
+    (Source::Messages, 200, 231),
+    (Source::TestNames, 445, 422),
 ];
 
 /// Text that people read, with its position.

@@ -22,6 +22,7 @@
 //! [`unpack_tar`] reads a tar archive while it arrives; [`unpack_file`] extracts any archive in a file; [`read_member`] reads one
 //! small file of an archive without extracting it. Memory is bounded for every input: decompression windows are limited to 128 MiB.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make archives and read extracted files"))]
 #![warn(missing_docs)]
 
 mod error;
