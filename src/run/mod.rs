@@ -15,7 +15,7 @@
 //! report                    the front end prints the summary and chooses the exit status
 //! ```
 //!
-//! Steps 2 to 4 and 7 to 8 happen only if the run may change something ([`Settings::may_change`]): dry runs and health checks
+//! Steps 2 to 4, 7 and 8 happen only if the run may change something (`Settings::may_change`): dry runs and health checks
 //! leave no trace in the state directory.
 
 mod environment;
