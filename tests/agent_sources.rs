@@ -6,7 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
@@ -349,4 +349,54 @@ fn a_full_disk_is_told_and_the_old_content_stays() {
     // It is fetched when there is room again.
     shelf.put("/site.yaml", manifest(&world, "three"));
     agent.makes("a", "three");
+}
+
+#[test]
+fn a_source_that_trickles_is_reported_and_fetched_when_content_flows_again() {
+    for (config, reason) in [("fetch_timeout: 1s\n", "(fetch_timeout)"), ("", "the source is stalled: ")] {
+        let (world, shelf) = (World::new(), Shelf::default());
+        let trickles = Arc::new(AtomicBool::new(false));
+        shelf.put("/site.tar.gz", bundle(&world, "one"));
+        let (kept, slow) = (shelf.clone(), Arc::clone(&trickles));
+        let server = Server::start(move |request| {
+            if slow.load(Ordering::Relaxed) {
+                // A few bytes each second.
+                return Reply::body(vec![b'x'; 6000]).manner(Manner::Slow(Duration::from_mins(10)));
+            }
+            kept.reply(request, true)
+        });
+        configure(&world, &[server.url("/site.tar.gz")], config);
+        let agent = Agent::start(&world);
+        agent.makes("a", "one");
+        trickles.store(true, Ordering::Relaxed);
+        shelf.put("/site.tar.gz", bundle(&world, "two"));
+        agent.until(reason, || {
+            let manifest = &agent.status()["manifests"][0];
+            let problem = manifest["problem"].as_str().unwrap_or_default();
+            manifest["stale"] == true && problem.contains(reason)
+        });
+        trickles.store(false, Ordering::Relaxed);
+        agent.makes("a", "two");
+        agent.tells("/manifests/0/stale", false);
+    }
+}
+
+#[test]
+fn content_that_is_replaced_within_the_second_of_its_date_is_fetched() {
+    let (world, shelf) = (World::new(), Shelf::default());
+    shelf.put("/site.tar.gz", bundle(&world, "one"));
+    let date = sh("date -u '+%a, %d %b %Y %H:%M:%S GMT'", world.base()).trim().to_owned();
+    let (content, changed) = (shelf.clone(), date);
+    let server = Server::start(move |request| {
+        if request.header("if-modified-since") == Some(&changed) {
+            return Reply::status(304);
+        }
+        // The server's clock still shows the second of the change.
+        content.reply(request, false).header("Last-Modified", &changed).header("Date", &changed)
+    });
+    configure(&world, &[server.url("/site.tar.gz")], "");
+    let agent = Agent::start(&world);
+    agent.makes("a", "one");
+    shelf.put("/site.tar.gz", bundle(&world, "two"));
+    agent.makes("a", "two");
 }

@@ -47,6 +47,8 @@ pub(crate) struct Written {
     pub(crate) splay: Option<Duration>,
     /// Interval between checks of HTTP sources for changes, and of NATS sources in addition to the subscription.
     pub(crate) poll: Duration,
+    /// Maximum time for one fetch from a remote source. A source that sends less than 1 KiB in 30s is stalled in any case.
+    pub(crate) fetch_timeout: Duration,
     /// Interval between health checks outside of runs. Default: none. A CRITICAL check applies its manifest.
     pub(crate) health_check_interval: Option<Duration>,
     /// If true, the agent repairs drift when it happens, instead of in the next run.
@@ -86,6 +88,7 @@ impl Default for Written {
             interval: Duration::from_secs(300),
             splay: None,
             poll: Duration::from_secs(30),
+            fetch_timeout: Duration::from_secs(600),
             health_check_interval: None,
             watch: true,
             noop: false,
@@ -336,8 +339,11 @@ impl Reading<'_> {
             let help = "with `watch`, drift is repaired when it happens whatever the interval";
             found.push(problem.with_help(help));
         }
-        let positive =
-            [("health_check_interval", written.health_check_interval), ("poll", Some(written.poll))];
+        let positive = [
+            ("health_check_interval", written.health_check_interval),
+            ("poll", Some(written.poll)),
+            ("fetch_timeout", Some(written.fetch_timeout)),
+        ];
         for (key, _) in
             positive.into_iter().filter(|(_, time)| time.is_some_and(|time| time.as_std().is_zero()))
         {

@@ -157,6 +157,7 @@ impl Intake {
                     folder: slot.shelf.path().to_owned(),
                     seen: slot.seen_by(signers.as_ref()),
                     poll: config.written.poll.as_std(),
+                    timeout: config.written.fetch_timeout.as_std(),
                     spread,
                     signatures: if signers.is_some() { Signatures::Wanted } else { Signatures::Unwanted },
                 };

@@ -151,8 +151,12 @@ impl Work {
         let environment = Environment::of_process();
         let state = self.state.open(&environment)?;
         let log: Arc<dyn Log> = Arc::new(StderrLog::new(self.format));
-        let openings =
-            Openings { proxies: environment.proxies(), interrupt: interrupt.clone(), connection: None };
+        let openings = Openings {
+            proxies: environment.proxies(),
+            interrupt: interrupt.clone(),
+            fetch_timeout: config.written.fetch_timeout.as_std(),
+            connection: None,
+        };
         let nats = self.nats.nats(&environment);
         let (progress, notices) = (Arc::new(Progress::new()), Arc::new(LogNotices(Arc::clone(&log))));
         let read_config = || {

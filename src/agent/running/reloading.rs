@@ -98,7 +98,11 @@ pub(super) fn open_intake(
         None => setting.state().directory.make_folder("sources").map_err(|error| error.to_string())?,
     };
     let machine = &setting.machine.afresh(fleet.nats());
-    let openings = Openings { connection: fleet.connection(), ..setting.openings.clone() };
+    let openings = Openings {
+        connection: fleet.connection(),
+        fetch_timeout: config.written.fetch_timeout.as_std(),
+        ..setting.openings.clone()
+    };
     let workshop = Workshop { machine, log: &*setting.log };
     let tell = |number| mailbox.sender(move |news| Message::News(generation, number, news));
     Intake::open(config, &cache, &openings, &tell, workshop)

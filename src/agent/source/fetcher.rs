@@ -8,7 +8,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use rustix::process::geteuid;
@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Answer, FetchError, LocalSource, Opening, Source, Version,
+    pace::Pace,
     waker::{Call, Waker},
 };
 use crate::{
@@ -72,6 +73,8 @@ pub(crate) struct Orders {
     /// The version and digest of what is in force, or of what was refused.
     pub(crate) seen: Seen,
     pub(crate) poll: Duration,
+    /// How long one fetch can take.
+    pub(crate) timeout: Duration,
     /// How far changes from far away are spread.
     pub(crate) spread: Duration,
     pub(crate) signatures: Signatures,
@@ -167,8 +170,13 @@ impl Asking {
         let signature_changed = self.signature_changed()?;
         let seen = &self.orders.seen;
         let known = seen.version.as_ref().filter(|_| !signature_changed);
-        let mut out = Draft::new(&self.orders.folder);
-        let version = match self.source.fetch(known, &mut out)? {
+        let pace = Pace::new(Instant::now(), self.orders.timeout);
+        let mut out = Draft { pace: Some(pace), ..Draft::new(&self.orders.folder) };
+        let answer = self.source.fetch(known, &mut out);
+        if let Some(verdict) = out.pace.take().and_then(|pace| pace.verdict) {
+            return Err(FetchError::Away(verdict));
+        }
+        let version = match answer? {
             Answer::Same => return Ok(News::Same),
             Answer::New(version) => version,
         };
@@ -226,11 +234,13 @@ struct Draft<'f> {
     folder: &'f Path,
     begun: Option<(TempFile, String)>,
     hash: Sha256,
+    /// How fast the content has to arrive, if it comes from another machine.
+    pace: Option<Pace>,
 }
 
 impl<'f> Draft<'f> {
     fn new(folder: &'f Path) -> Self {
-        Self { folder, begun: None, hash: Sha256::new() }
+        Self { folder, begun: None, hash: Sha256::new(), pace: None }
     }
 
     /// Returns the file, its name to be, and the digest of its content.
@@ -251,6 +261,9 @@ fn begin(folder: &Path) -> io::Result<(TempFile, String)> {
 
 impl Write for Draft<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.pace.as_mut().is_some_and(|pace| !pace.received(Instant::now(), bytes.len())) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         let begun = self.begun.take().map_or_else(|| begin(self.folder), Ok)?;
         let count = self.begun.insert(begun).0.file().write(bytes)?;
         self.hash.update(&bytes[..count]);
@@ -278,7 +291,7 @@ impl Write for HashOnly {
 
 #[cfg(test)]
 mod tests {
-    use std::{os::fd::AsFd, time::Instant};
+    use std::os::fd::AsFd;
 
     use super::*;
     use crate::agent::{mailbox::Mailbox, waiting::wait};
@@ -313,6 +326,7 @@ mod tests {
             folder: folder.to_owned(),
             seen,
             poll: Duration::from_hours(1),
+            timeout: Duration::from_mins(10),
             spread: Duration::ZERO,
             signatures: Signatures::Unwanted,
         }

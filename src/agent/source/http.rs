@@ -1,6 +1,12 @@
 //! Files on web servers.
 
-use std::{io::Write, sync::Arc};
+use std::{
+    io::Write,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
 
 use super::{Answer, FetchError, Source, Version};
 use crate::{
@@ -18,6 +24,7 @@ const LARGEST: u64 = 1 << 30;
 pub(crate) struct HttpSource {
     client: Client,
     url: Url,
+    timeout: Duration,
 }
 
 /// Nobody looks on while the agent downloads.
@@ -29,20 +36,22 @@ impl ProgressListener for Unobserved {
 }
 
 impl HttpSource {
-    pub(crate) fn new(url: Url, proxies: Proxies, interrupt: Interrupt) -> Self {
-        Self { client: Client::new(proxies, interrupt, Arc::new(Unobserved)), url }
+    pub(crate) fn new(url: Url, proxies: Proxies, interrupt: Interrupt, timeout: Duration) -> Self {
+        Self { client: Client::new(proxies, interrupt, Arc::new(Unobserved)), url, timeout }
     }
 }
 
 impl Source for HttpSource {
     fn fetch(&mut self, known: Option<&Version>, into: &mut dyn Write) -> Result<Answer, FetchError> {
         let known = known.and_then(validator);
-        let request = Request { limit: Some(LARGEST), unless: known.as_ref(), ..Request::of(&self.url) };
+        let deadline = Instant::now().checked_add(self.timeout);
+        let request =
+            Request { limit: Some(LARGEST), unless: known.as_ref(), deadline, ..Request::of(&self.url) };
         let mut body = match self.client.get(&request) {
             Err(HttpError::Status { status: 304, .. }) if known.is_some() => return Ok(Answer::Same),
             answer => answer.map_err(failed)?,
         };
-        let version = body.validator().map(version);
+        let version = body.settled_validator(Timestamp::now()).map(version);
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match body.next(&mut buffer).map_err(failed)? {
@@ -54,7 +63,10 @@ impl Source for HttpSource {
 
     fn signature(&mut self) -> Result<Vec<u8>, FetchError> {
         let url = self.url.with_suffix(".sig");
-        self.client.fetch_small(&Request::of(&url), crate::bundle::LARGEST_SIGNATURE).map_err(failed)
+        let deadline = Instant::now().checked_add(self.timeout);
+        self.client
+            .fetch_small(&Request { deadline, ..Request::of(&url) }, crate::bundle::LARGEST_SIGNATURE)
+            .map_err(failed)
     }
 }
 
@@ -76,6 +88,7 @@ fn validator(Version(text): &Version) -> Option<Validator> {
 fn failed(error: HttpError) -> FetchError {
     match error {
         HttpError::Interrupted => FetchError::Interrupted,
+        HttpError::TimeUp { .. } => FetchError::Away(format!("{error} (fetch_timeout)")),
         HttpError::Status { status: 404 | 410, .. } => FetchError::Missing(error.to_string()),
         error => FetchError::Away(error.to_string()),
     }

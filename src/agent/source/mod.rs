@@ -9,6 +9,7 @@ mod fetcher;
 mod http;
 mod local;
 mod nats;
+mod pace;
 mod waker;
 
 use std::io::{self, Write};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use ureq::{
     BodyReader,
     http::{HeaderMap, Response, header},
@@ -29,6 +30,8 @@ pub(crate) struct Body {
     received: u64,
     version: Option<String>,
     validator: Option<Validator>,
+    /// When the server sent the answer, by its own clock.
+    date: Option<Timestamp>,
 }
 
 /// Version of a file, for conditional requests.
@@ -52,6 +55,7 @@ impl Body {
         let announced = body.content_length();
         let version = version(&parts.headers);
         let validator = validator(&parts.headers);
+        let date = parts.headers.get(header::DATE).and_then(|date| date_of(date.to_str().ok()?));
         let (start, total, version) = match (parts.status.as_u16(), request.part) {
             (200, _) => (0, announced, version),
             (206, Some(part)) if continues(part, &parts.headers) => {
@@ -83,6 +87,7 @@ impl Body {
             received: 0,
             version,
             validator,
+            date,
         })
     }
 
@@ -101,9 +106,16 @@ impl Body {
         self.version.as_deref()
     }
 
-    /// Returns the version for a conditional request.
-    pub(crate) fn validator(&self) -> Option<&Validator> {
-        self.validator.as_ref()
+    /// Returns the validator of a conditional request if other content cannot have the same one: a date counts whole seconds, so
+    /// content that changed in the second before the answer can change again. `now` is used if the server sends no date.
+    pub(crate) fn settled_validator(&self, now: Timestamp) -> Option<&Validator> {
+        self.validator.as_ref().filter(|validator| match validator {
+            Validator::Tag(_) => true,
+            Validator::Date(changed) => {
+                let answered = self.date.unwrap_or(now).as_second();
+                date_of(changed).is_some_and(|changed| answered - changed.as_second() >= 2)
+            }
+        })
     }
 
     /// Reads the next bytes; none at the end.
@@ -167,6 +179,11 @@ fn version(headers: &HeaderMap) -> Option<String> {
     let takes_ranges = text(header::ACCEPT_RANGES).is_none_or(|unit| unit.eq_ignore_ascii_case("bytes"));
     let strong = text(header::ETAG).filter(|tag| tag.starts_with('"'));
     strong.or_else(|| text(header::LAST_MODIFIED)).filter(|_| takes_ranges).map(str::to_owned)
+}
+
+/// Reads a date as servers write it.
+fn date_of(text: &str) -> Option<Timestamp> {
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
 }
 
 fn validator(headers: &HeaderMap) -> Option<Validator> {
