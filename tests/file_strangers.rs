@@ -128,8 +128,8 @@ fn a_file_that_its_owner_made_terabytes_long_is_replaced_without_reading_it() {
         let of_the_old = world.fill("<$W/x>");
         let reads =
             trace.calls.iter().filter(|call| call.name().contains("read") && call.text.contains(&of_the_old));
-        // What is read is what has replaced it.
-        assert!(reads.count() <= 2);
+        // Only the new file is read: to verify it, and for its digest in the history.
+        assert!(reads.count() <= 4);
         assert_eq!(world.read("x"), "small");
     }
 }

@@ -211,6 +211,10 @@ impl Attempts<'_> {
                 }
                 _ => Keeping::UpTo(LARGEST),
             };
+            // A run that is killed leaves temporary files there.
+            for directory in self.state.directory.history_directories() {
+                self.state.write_journal.note(&directory, cx.interrupt());
+            }
             let objects = recording.recorder.objects(secrecy(is_sensitive))?;
             let tick = || tick(cx);
             let camera = Camera { objects, keeping, tick: &tick };

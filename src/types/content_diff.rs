@@ -35,6 +35,9 @@ impl Old {
     }
 
     fn read_from(file: File) -> std::io::Result<Self> {
+        if file.metadata()?.len() > LARGEST {
+            return Ok(Self::TooLarge);
+        }
         Ok(read_small(file)?.map_or(Self::TooLarge, Self::Bytes))
     }
 }

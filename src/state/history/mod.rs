@@ -14,7 +14,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
+use std::{fs::File, path::PathBuf};
 
 pub(crate) use self::{
     limits::Limits,
@@ -54,6 +54,12 @@ impl StateDirectory {
         let Some(state) = self.open()? else { return Ok(None) };
         let folder = state.folder(FOLDER)?;
         Ok(folder.map(|folder| HistoryStore { state: self.clone(), folder }))
+    }
+
+    /// Returns the directories in which a run that changes something makes files: none without a state directory.
+    pub(crate) fn history_directories(&self) -> Vec<PathBuf> {
+        let history = self.path().map(|path| path.join(FOLDER));
+        history.map_or_else(|_| Vec::new(), |history| vec![history.join(OBJECTS), history])
     }
 
     /// Opens the history and creates it if there is none yet.

@@ -153,16 +153,18 @@ impl Camera<'_> {
         Ok(snapshot)
     }
 
+    /// Adds the digest of a file, and keeps its content. A file that is not kept is not read either: its owner can make it
+    /// terabytes long.
     fn add_content(&self, snapshot: &mut Snapshot, file: &File, entry: &Entry) {
         let is_kept = match self.keeping {
             Keeping::Nothing => false,
             Keeping::Never => {
                 snapshot.kept = Kept::Not("the resource sets `keep: never`".to_owned());
-                false
+                return;
             }
             Keeping::UpTo(most) if entry.size > most => {
                 snapshot.kept = Kept::Not(too_large(entry.size, most));
-                false
+                return;
             }
             Keeping::UpTo(_) => true,
         };
@@ -331,14 +333,23 @@ impl Snapshot {
         self.kind != SnapshotKind::Absent
     }
 
-    /// Returns whether both describe the same state, as far as both contain it.
+    /// Returns whether both files have the same content, as far as the content matters.
+    fn has_content_of(&self, other: &Self) -> bool {
+        !matches!(self.kept, Kept::Not(_)) && self.digest == other.digest
+    }
+
+    /// Returns whether both describe the same state, as far as both contain it. A content that was not kept is unknown and
+    /// agrees with no other.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         let extended = |snapshot: &Self| -> Vec<(String, String)> {
             let all = snapshot.extended.iter().filter(|(name, _)| *name != LABEL);
             all.map(|(name, value)| (name.clone(), value.clone())).collect()
         };
         let both = |one: &Option<String>, two: &Option<String>| one.is_none() || two.is_none() || one == two;
+        let is_unknown = |snapshot: &Self| matches!(snapshot.kept, Kept::Not(_));
         self.kind == other.kind
+            && !is_unknown(self)
+            && !is_unknown(other)
             && (self.uid, self.gid, self.mode) == (other.uid, other.gid, other.mode)
             && self.target == other.target
             && both(&self.digest, &other.digest)
@@ -351,7 +362,7 @@ impl Snapshot {
         let is_present = |digest: &Option<String>| digest.as_ref().is_some_and(|digest| objects.has(digest));
         match self.kind {
             SnapshotKind::Special => Some("only regular files, directories and links are kept".to_owned()),
-            SnapshotKind::File if now.kind == SnapshotKind::File && self.digest == now.digest => None,
+            SnapshotKind::File if now.kind == SnapshotKind::File && self.has_content_of(now) => None,
             SnapshotKind::File => match &self.kept {
                 Kept::Not(reason) => Some(reason.clone()),
                 _ if is_present(&self.digest) => None,
@@ -426,7 +437,7 @@ impl Snapshot {
                 objects.check(&mut copy, &digest)?;
                 files::restore_file(path, attributes, &extended, |out| io::copy(&mut copy, out).map(drop))?;
             }
-            (None, Some(entry)) if now.digest == self.digest => {
+            (None, Some(entry)) if self.has_content_of(now) => {
                 files::restore_attributes(path, &entry, attributes, &extended)?;
             }
             _ => return Err(RestoreError::NotKept("the copy is missing".to_owned())),
