@@ -138,6 +138,13 @@ enum Subscript {
 fn subscripted(graph: &Graph, part: &str, unmatched: &mut Vec<String>) -> Result<Vec<Index>, InventoryError> {
     let (name, subscript) = if part.starts_with('~') { (part, None) } else { split_subscript(part) };
     let hosts = matching(graph, name, unmatched)?;
+    let is_local = ["localhost", "127.0.0.1", "::1"].contains(&name);
+    if let (true, true, Some(Subscript::One(at))) = (hosts.is_empty(), is_local, subscript)
+        && !(-1..=0).contains(&at)
+    {
+        // For Ansible, these names match one host that no inventory declares.
+        return Err(InventoryError::pattern(part, format!("`{name}` has only 1 host")));
+    }
     let Some(subscript) = subscript.filter(|_| !hosts.is_empty()) else { return Ok(hosts) };
     match subscript {
         Subscript::One(at) => {
