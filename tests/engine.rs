@@ -363,6 +363,7 @@ fn the_summary_counts_every_resource_once() {
         keys,
         [
             "protocol",
+            "run",
             "start_time",
             "end_time",
             "total_duration",
@@ -382,7 +383,7 @@ fn the_summary_counts_every_resource_once() {
             "health_check_unknown_count"
         ]
     );
-    let counts: Vec<_> = keys[4..].iter().map(|key| summary[key].as_u64().unwrap()).collect();
+    let counts: Vec<_> = keys[5..].iter().map(|key| summary[key].as_u64().unwrap()).collect();
     assert_eq!(counts, [12, 12, 2, 5, 3, 2, 0, 1, 3, 0, 0, 0, 0, 0], "{summary:#}");
 }
 

@@ -447,8 +447,8 @@ fn a_stable_file_is_ensured_without_writing_anything() {
     }
     let world = World::new().file("x", "x");
     let before = Tree::of(world.base());
-    let arguments =
-        [&["ensure", "file", "$W/x", "--content", "x"], &OWN[..], &["--state-dir", "unused"]].concat();
+    let flags = ["--state-dir", "unused", "--no-history"];
+    let arguments = [&["ensure", "file", "$W/x", "--content", "x"], &OWN[..], &flags].concat();
     let trace = Trace::of_command(&world, &arguments);
     trace.outcome.exits(0).says("stable");
     let changes = trace.changes(&world);

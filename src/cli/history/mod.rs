@@ -58,6 +58,7 @@ pub(super) fn command() -> Command {
         .subcommand(
             Command::new("show")
                 .about("Show one run, resource by resource")
+                .after_help("Example:\n  ccm history show last --diff")
                 .arg(run_argument())
                 .arg(switch("diff", "Show changes of content"))
                 .arg(json())
@@ -66,12 +67,14 @@ pub(super) fn command() -> Command {
         .subcommand(
             Command::new("verify")
                 .about("Check the records and all kept copies")
+                .after_help("Example:\n  ccm history verify")
                 .arg(json())
                 .arg(state::argument()),
         )
         .subcommand(
             Command::new("prune")
                 .about("Apply the limits now")
+                .after_help("Example:\n  ccm history prune --history-keep 30d,500")
                 .arg(state::argument())
                 .args(limit_arguments()),
         )
