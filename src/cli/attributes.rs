@@ -65,6 +65,6 @@ fn entry(key: &str, text: String, style: Style, span: Span) -> Entry {
     Entry {
         key: key.to_owned(),
         key_span: span,
-        value: Node { value: Value::Scalar(Scalar { text, style }), span },
+        value: Node { value: Value::Scalar(Scalar::new(text, style)), span },
     }
 }

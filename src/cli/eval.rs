@@ -101,7 +101,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
 /// Shows what the expression did that was probably not meant.
 fn doubt(scope: &Scope, text: String) {
     let whole = Span::new(0, text.len());
-    let scalar = Scalar { text: text.clone(), style: Style::Plain };
+    let scalar = Scalar::new(text.clone(), Style::Plain);
     let source = Source { name: EXPRESSION.to_owned(), text };
     let warning = |doubt| doubtful(doubt, &scalar, whole, &source);
     let warnings: Vec<Diagnostic> = scope.take_doubts().into_iter().map(warning).collect();

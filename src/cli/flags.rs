@@ -367,11 +367,11 @@ fn entry(key: &str, value: Node) -> Entry {
 }
 
 fn text(text: &str, span: Span) -> Node {
-    Node { value: Value::Scalar(Scalar { text: text.to_owned(), style: Style::Quoted }), span }
+    Node { value: Value::Scalar(Scalar::new(text.to_owned(), Style::Quoted)), span }
 }
 
 fn plain(text: &str, span: Span) -> Node {
-    Node { value: Value::Scalar(Scalar { text: text.to_owned(), style: Style::Plain }), span }
+    Node { value: Value::Scalar(Scalar::new(text.to_owned(), Style::Plain)), span }
 }
 
 /// A list or map: its parts know their places.

@@ -185,7 +185,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn name(&self, declaration: &mut Declaration, scope: &Scope, diagnostics: &mut Diagnostics) {
-        let scalar = Scalar { text: std::mem::take(&mut declaration.name), style: Style::Joined };
+        let scalar = Scalar::new(std::mem::take(&mut declaration.name), Style::Joined);
         diagnostics.extend(template::torn(&scalar, declaration.name_span, self.source));
         let mut name = Node { value: Value::Scalar(scalar), span: declaration.name_span };
         template::expand(&mut name, scope, self.source, diagnostics);

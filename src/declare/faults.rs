@@ -20,7 +20,7 @@ use crate::{
 
 /// The name as a property.
 pub(super) fn named(name: &str, span: Span) -> Entry {
-    let scalar = Scalar { text: name.to_owned(), style: Style::Literal };
+    let scalar = Scalar::new(name.to_owned(), Style::Literal);
     Entry { key: "name".to_owned(), key_span: span, value: Node { value: Value::Scalar(scalar), span } }
 }
 

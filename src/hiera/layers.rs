@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ccm_expr::{Doubt, DoubtKind, Map, Template, Value};
+use ccm_expr::{Doubt, DoubtKind, ErrorKind, Map, Template, Value};
 
 use super::{
     doubts,
@@ -303,5 +303,13 @@ fn expanded_name(scalar: &Scalar, scope: &Scope) -> Result<Option<String>, ccm_e
         found |= value.as_str() != Some("");
         Ok(value)
     })?;
-    Ok((found || !some).then_some(name))
+    if name.is_secret {
+        let message = "a secret value cannot be part of a name".to_owned();
+        return Err(ccm_expr::Error {
+            kind: Box::new(ErrorKind::Value(message)),
+            span: 0..scalar.text.len(),
+            help: None,
+        });
+    }
+    Ok((found || !some).then_some(name.text))
 }

@@ -108,17 +108,26 @@ pub(crate) fn expand_keys(node: &mut Node, scope: &Scope, source: &Source, diagn
         Value::Map(entries) => {
             for Entry { key, key_span, value } in entries {
                 if has_template(key) {
-                    let scalar = Scalar { text: std::mem::take(key), style: Style::Joined };
+                    let scalar = Scalar::new(std::mem::take(key), Style::Joined);
                     let mut name = Node { value: Value::Scalar(scalar), span: *key_span };
                     expand(&mut name, scope, source, diagnostics);
                     if let Value::Scalar(scalar) = name.value {
-                        *key = scalar.text;
+                        if scalar.is_secret {
+                            diagnostics.push(secret_name().at(*key_span));
+                        }
+                        scalar.shown().clone_into(key);
                     }
                 }
                 expand_keys(value, scope, source, diagnostics);
             }
         }
     }
+}
+
+/// Returns the error about a secret value in a name, which is shown everywhere.
+pub(crate) fn secret_name() -> Diagnostic {
+    Diagnostic::error("secret-name", "a secret value cannot be part of a name or reference")
+        .with_help("use a value that is not encrypted: names are shown in messages, events and records")
 }
 
 /// Whether a key of a map below a node is to be expanded.

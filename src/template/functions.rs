@@ -154,6 +154,10 @@ impl Scope {
     /// and files do not choose what is opened.
     pub(super) fn template(&self, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let given = text(arguments, "template takes the path of a file, or a text")?;
+        // A decrypted text is literal, whatever it contains.
+        if arguments.is_secret(0) {
+            return Ok(given.into());
+        }
         let is_text = !(arguments.is_literal(0) && self.names_a_file(given));
         let (text, author) =
             if is_text { (given.to_owned(), Author::Trusted) } else { self.template_file(given)? };
@@ -209,6 +213,9 @@ impl Scope {
     /// `jinja(file-or-text)`: a file or a text with blocks, rendered. What is a path is told as for `template`.
     pub(super) fn jinja(&self, arguments: &Arguments<'_>) -> Result<Value, CallError> {
         let given = text(arguments, "jinja takes the path of a file, or a text")?;
+        if arguments.is_secret(0) {
+            return Ok(given.into());
+        }
         let is_text = !(arguments.is_literal(0) && self.names_a_file(given));
         let (text, author) =
             if is_text { (given.to_owned(), Author::Trusted) } else { self.template_file(given)? };

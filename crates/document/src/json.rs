@@ -48,7 +48,7 @@ impl Reader<'_> {
         let value = match self.peek() {
             Some(b'{') => self.nested(Self::map)?,
             Some(b'[') => self.nested(Self::seq)?,
-            Some(b'"') => Value::Scalar(Scalar { text: self.string()?, style: Style::Quoted }),
+            Some(b'"') => Value::Scalar(Scalar::new(self.string()?, Style::Quoted)),
             Some(b'-' | b'0'..=b'9') => self.number()?,
             _ => self.word()?,
         };
@@ -125,7 +125,7 @@ impl Reader<'_> {
         for word in ["true", "false", "null"] {
             if self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
                 self.at += word.len();
-                return Ok(Value::Scalar(Scalar { text: word.to_owned(), style: Style::Plain }));
+                return Ok(Value::Scalar(Scalar::new(word.to_owned(), Style::Plain)));
             }
         }
         Err(self.not_json("expected a value"))
@@ -150,7 +150,7 @@ impl Reader<'_> {
                 .at(Span::new(start, self.at));
             return Err(Refusal::Invalid(problem));
         }
-        Ok(Value::Scalar(Scalar { text, style: Style::Computed }))
+        Ok(Value::Scalar(Scalar::new(text, Style::Computed)))
     }
 
     fn digits(&mut self) -> Result<(), Refusal> {

@@ -72,7 +72,7 @@ pub struct Entry {
 
 impl Node {
     pub fn null(span: Span) -> Self {
-        Node { value: Value::Scalar(Scalar { text: String::new(), style: Style::Plain }), span }
+        Node { value: Value::Scalar(Scalar::new(String::new(), Style::Plain)), span }
     }
 
     pub fn as_map(&self) -> Option<&[Entry]> {
@@ -95,6 +95,24 @@ impl Node {
 
     pub fn is_null(&self) -> bool {
         self.value.is_null()
+    }
+
+    /// Marks all scalars as secret.
+    pub fn mark_secret(&mut self) {
+        match &mut self.value {
+            Value::Scalar(scalar) => scalar.is_secret = true,
+            Value::Seq(items) => items.iter_mut().for_each(Self::mark_secret),
+            Value::Map(entries) => entries.iter_mut().for_each(|entry| entry.value.mark_secret()),
+        }
+    }
+
+    /// Returns whether any scalar is secret.
+    pub fn holds_secret(&self) -> bool {
+        match &self.value {
+            Value::Scalar(scalar) => scalar.is_secret,
+            Value::Seq(items) => items.iter().any(Self::holds_secret),
+            Value::Map(entries) => entries.iter().any(|entry| entry.value.holds_secret()),
+        }
     }
 
     /// Describes the kind of the value in the words of messages.

@@ -71,7 +71,7 @@ fn typed(key: &str, value: &str) -> Result<Value, PairError> {
         return Ok("".into());
     }
     let style = if begins_with_zero(value) { Style::Quoted } else { Style::Plain };
-    let scalar = Scalar { text: value.to_owned(), style };
+    let scalar = Scalar::new(value.to_owned(), style);
     Ok(to_value(&Node { value: super::Value::Scalar(scalar), span: Span::default() }))
 }
 

@@ -218,7 +218,7 @@ impl<'a> Builder<'a> {
         // The parser's buffers have 128 spare bytes, which adds up in a large document. A copy of exact size leaves the
         // buffer to the next scalar; shrinking would fragment the heap.
         let text = text.to_owned();
-        let mut scalar = Scalar { text, style };
+        let mut scalar = Scalar::new(text, style);
         if let Some(tag) = tag {
             let tag_span = properties.and_then(|properties| properties.tag).unwrap_or(span);
             if let Err(problem) =
@@ -326,7 +326,7 @@ impl<'a> Builder<'a> {
                 Key::Text(key, key_span) => self.entries.push(Entry { key, key_span, value: node }),
                 Key::Refused => {}
                 Key::Awaited => {
-                    if matches!(&node.value, Value::Scalar(Scalar { text, style: Style::Plain }) if text == "<<")
+                    if matches!(&node.value, Value::Scalar(Scalar { text, style: Style::Plain, .. }) if text == "<<")
                     {
                         merge.get_or_insert(node.span);
                     }

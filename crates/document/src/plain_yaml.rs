@@ -417,7 +417,7 @@ impl Reader<'_> {
 }
 
 fn node(text: String, style: Style, start: usize, end: usize) -> Node {
-    Node { value: Value::Scalar(Scalar { text, style }), span: Span::new(start, end) }
+    Node { value: Value::Scalar(Scalar::new(text, style)), span: Span::new(start, end) }
 }
 
 /// Returns whether a key is a string, not a special value.

@@ -1,10 +1,21 @@
 //! Types of scalars: the core schema of YAML 1.2, and additionally `_` between digits and `0b`.
 
+use std::fmt;
+
 /// Text of a scalar, and how it was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Scalar {
     pub text: String,
     pub style: Style,
+    /// Whether the text was encrypted or was computed from such a text: it must not be shown.
+    pub is_secret: bool,
+}
+
+impl fmt::Debug for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = if self.is_secret { ccm_expr::MASK } else { &self.text };
+        f.debug_struct("Scalar").field("text", &text).field("style", &self.style).finish()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +46,22 @@ pub enum Typed<'a> {
 }
 
 impl Scalar {
+    pub fn new(text: impl Into<String>, style: Style) -> Self {
+        Self { text: text.into(), style, is_secret: false }
+    }
+
+    /// Returns a scalar that must not be shown. Its templates are never expanded.
+    ///
+    /// The style is [`Style::Literal`] for a string, [`Style::Computed`] for a number and [`Style::Plain`] for a boolean.
+    pub fn secret(text: impl Into<String>, style: Style) -> Self {
+        Self { is_secret: true, ..Self::new(text, style) }
+    }
+
+    /// Returns the text for people.
+    pub fn shown(&self) -> &str {
+        if self.is_secret { ccm_expr::MASK } else { &self.text }
+    }
+
     pub fn typed(&self) -> Typed<'_> {
         match self.style {
             Style::Plain | Style::Computed => plain(&self.text),

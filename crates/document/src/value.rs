@@ -12,19 +12,24 @@ pub fn to_value(node: &Node) -> ccm_expr::Value {
             let entries = entries.iter().map(|entry| (entry.key.as_str().into(), to_value(&entry.value)));
             entries.collect::<Map>().into()
         }
-        Value::Scalar(scalar) => match scalar.typed() {
-            Typed::Null => ccm_expr::Value::Null,
-            Typed::Bool(truth) => truth.into(),
-            Typed::Int(number) => ccm_expr::Value::written(number, &scalar.text),
-            Typed::UInt(number) => ccm_expr::Value::written(number, &scalar.text),
-            Typed::Float(number) => ccm_expr::Value::written(number, &scalar.text),
-            Typed::Str(text) => text.into(),
-        },
+        Value::Scalar(scalar) if scalar.is_secret => ccm_expr::Value::secret(of_scalar(scalar)),
+        Value::Scalar(scalar) => of_scalar(scalar),
+    }
+}
+
+fn of_scalar(scalar: &Scalar) -> ccm_expr::Value {
+    match scalar.typed() {
+        Typed::Null => ccm_expr::Value::Null,
+        Typed::Bool(truth) => truth.into(),
+        Typed::Int(number) => ccm_expr::Value::written(number, &scalar.text),
+        Typed::UInt(number) => ccm_expr::Value::written(number, &scalar.text),
+        Typed::Float(number) => ccm_expr::Value::written(number, &scalar.text),
+        Typed::Str(text) => text.into(),
     }
 }
 
 /// Returns the tree of a value, with the same span for every node. Strings are literal: their templates are not
-/// expanded. Times, durations and time zones become strings.
+/// expanded. Times, durations and time zones become strings. All scalars of a secret value are secret.
 pub fn from_value(value: &ccm_expr::Value, span: Span) -> Node {
     let value = match value {
         ccm_expr::Value::Null => plain("null".to_owned()),
@@ -36,10 +41,15 @@ pub fn from_value(value: &ccm_expr::Value, span: Span) -> Node {
         ccm_expr::Value::List(items) => Value::Seq(items.iter().map(|item| from_value(item, span)).collect()),
         ccm_expr::Value::Map(entries) => map(entries, span),
         ccm_expr::Value::Object(object) => map(&object.contents(), span),
+        ccm_expr::Value::Secret(secret) => {
+            let mut node = from_value(secret.reveal(), span);
+            node.mark_secret();
+            return node;
+        }
         ccm_expr::Value::Str(_)
         | ccm_expr::Value::Time(_)
         | ccm_expr::Value::Duration(_)
-        | ccm_expr::Value::Zone(_) => Value::Scalar(Scalar { text: value.to_text(), style: Style::Literal }),
+        | ccm_expr::Value::Zone(_) => Value::Scalar(Scalar::new(value.to_text(), Style::Literal)),
     };
     Node { value, span }
 }
@@ -54,12 +64,12 @@ fn map(entries: &Map, span: Span) -> Value {
 }
 
 fn plain(text: String) -> Value {
-    Value::Scalar(Scalar { text, style: Style::Plain })
+    Value::Scalar(Scalar::new(text, Style::Plain))
 }
 
 /// A number without written digits.
 fn number_text(text: String) -> Value {
-    Value::Scalar(Scalar { text, style: Style::Computed })
+    Value::Scalar(Scalar::new(text, Style::Computed))
 }
 
 /// Formats a float so that it is read back as the same float: `2.0` and not `2`.

@@ -117,6 +117,7 @@ fn size(value: &Value) -> u64 {
         Value::Map(entries) => {
             entries.iter().map(|(key, value)| 2 * ELEMENT + key.len() as u64 + size(value)).sum()
         }
+        Value::Secret(secret) => size(secret.reveal()),
         _ => 0,
     }
 }
@@ -198,6 +199,7 @@ impl Budget {
                 let below = depth_below()?;
                 entries.values().try_for_each(|item| self.walk_within(item, below))
             }
+            Value::Secret(secret) => self.walk_within(secret.reveal(), depth),
             _ => Ok(()),
         }
     }

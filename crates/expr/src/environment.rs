@@ -107,10 +107,11 @@ pub enum DoubtKind {
     },
 }
 
-/// What a function of the host is called with: a list of values.
+/// What a function of the host is called with: a list of values without marks of secrets.
 pub struct Arguments<'a> {
     pub(crate) values: &'a [Value],
     pub(crate) nodes: &'a [Node],
+    pub(crate) secrets: &'a [usize],
 }
 
 impl Arguments<'_> {
@@ -119,6 +120,12 @@ impl Arguments<'_> {
     #[must_use]
     pub fn is_literal(&self, place: usize) -> bool {
         self.nodes.get(place).is_some_and(Node::is_literal)
+    }
+
+    /// Returns whether an argument is secret. The values of arguments have no mark, and the result gets it.
+    #[must_use]
+    pub fn is_secret(&self, place: usize) -> bool {
+        self.secrets.contains(&place)
     }
 }
 

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use crate::budget::Exhausted;
 use crate::path::Missing;
+use crate::value::MASK;
+
+/// Replaces a message that could quote a secret value.
+const MASKED: &str = "a secret value is not valid here";
 
 /// A problem with a text, found while reading it or while evaluating it.
 ///
@@ -113,6 +117,28 @@ impl ErrorKind {
         }
     }
 
+    /// Replaces a message that could quote a secret value. Returns whether it did.
+    pub(crate) fn mask(&mut self) -> bool {
+        match self {
+            Self::Call { kind, .. } | Self::InTemplate { kind, .. } => return kind.mask(),
+            // These have only names and types.
+            Self::UnknownVariable { .. }
+            | Self::UnknownFunction { .. }
+            | Self::Type { .. }
+            | Self::Nil(_)
+            | Self::NoValue { .. }
+            | Self::Limit(_) => return false,
+            Self::HostLimit(message)
+            | Self::Value(message)
+            | Self::Unavailable(message)
+            | Self::NotYet(message)
+            | Self::Syntax(message) => MASKED.clone_into(message),
+            Self::MissingFile { path } => *path = MASK.into(),
+            Self::MissingPath { .. } => *self = Self::Value(MASKED.to_owned()),
+        }
+        true
+    }
+
     /// Returns whether all that is wrong is that something has no value.
     #[must_use]
     pub fn is_about_nil(&self) -> bool {
@@ -133,6 +159,14 @@ impl Error {
 
     pub(crate) fn syntax(message: impl Into<String>, span: Range<usize>) -> Self {
         Self::new(ErrorKind::Syntax(message.into()), span)
+    }
+
+    /// Returns the same error without the parts of its message that could quote a secret value.
+    pub(crate) fn masked(mut self) -> Self {
+        if self.kind.mask() {
+            self.help = None;
+        }
+        self
     }
 
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {

@@ -15,7 +15,7 @@
 //! assert_eq!(program.evaluate(&environment)?, Value::Int(8081));
 //!
 //! let template = Template::parse("listen ${ Data.port };")?;
-//! assert_eq!(template.render(&environment)?, "listen 8080;");
+//! assert_eq!(template.render(&environment)?.text, "listen 8080;");
 //!
 //! let path = Path::parse("hosts.#.name")?;
 //! assert_eq!(path.require(&data)?.to_string(), r#"["a","b"]"#);
@@ -65,5 +65,5 @@ pub use error::{Error, ErrorKind};
 pub use path::{Missing, Path};
 pub use program::Program;
 pub use suggest::closest;
-pub use template::{Template, escape, has_template, only_expression, unclosed_openers};
-pub use value::{Map, Named, Object, Value, Written};
+pub use template::{Template, Text, escape, has_template, only_expression, unclosed_openers};
+pub use value::{MASK, Map, Named, Object, Secret, Value, Written};

@@ -70,7 +70,7 @@ fn paths_and_templates_gather_no_more_than_expressions() {
     assert_eq!(find("Facts.m*.info.name"), ("\"memory\"".into(), vec!["memory".into()]));
     assert_eq!(find("Facts.@keys.#"), ("3".into(), vec!["host".into(), "cpu".into(), "memory".into()]));
     let render = |environment: &Map| {
-        Template::parse("a ${ Facts.cpu.info.name }").unwrap().render(environment).unwrap()
+        Template::parse("a ${ Facts.cpu.info.name }").unwrap().render(environment).unwrap().text
     };
     assert_eq!(gathering(render), ("a cpu".into(), vec!["cpu".into()]));
 }

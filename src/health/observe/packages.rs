@@ -29,7 +29,7 @@ impl Packages {
     /// Returns the attributes that the type reports for a package.
     fn metadata(&self, name: &str, lens: &Lens) -> Result<Map<String, Json>, String> {
         let entry = |key: &str, text: &str| {
-            let scalar = Scalar { text: text.to_owned(), style: Style::Literal };
+            let scalar = Scalar::new(text.to_owned(), Style::Literal);
             let value = Node { value: Value::Scalar(scalar), span: Span::default() };
             Entry { key: key.to_owned(), key_span: Span::default(), value }
         };

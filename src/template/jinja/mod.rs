@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use ccm_expr::Value;
+use ccm_expr::{Text, Value};
 use minijinja::{
     AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior,
     syntax::SyntaxConfig,
@@ -105,7 +105,7 @@ impl JinjaTemplate<'_> {
         &self,
         scope: &Scope,
         read: impl Fn(&NeededFile) -> Result<String, String>,
-    ) -> Result<String, JinjaError> {
+    ) -> Result<Text, JinjaError> {
         let answers = Answers::default();
         for _ in 0..MOST_ANSWERS {
             let engine = self.engine(scope, &answers)?;
@@ -115,7 +115,10 @@ impl JinjaTemplate<'_> {
                 .template_from_named_str(self.name, &engine.text)
                 .and_then(|template| template.render_captured_to((), &mut page).map(drop));
             match rendered {
-                Ok(()) => return Ok(String::from_utf8_lossy(&page.bytes).into_owned()),
+                Ok(()) => {
+                    let text = String::from_utf8_lossy(&page.bytes).into_owned();
+                    return Ok(Text { text, is_secret: engine.spellings.have_secret() });
+                }
                 Err(_) if page.is_full => {
                     let message = format!("the text is longer than {LONGEST} bytes");
                     return Err(JinjaError { place: self.name.to_owned(), message, help: None });
@@ -138,14 +141,15 @@ impl JinjaTemplate<'_> {
                 return Err(JinjaError { place, message, help: None });
             }
         };
-        let environment = self.environment(scope, answers, &guarded);
+        let spellings = Spellings::default();
+        let environment = self.environment(scope, answers, &guarded, &spellings);
         let environment = environment.map_err(|error| JinjaError {
             place: self.name.to_owned(),
             message: error.to_string(),
             help: None,
         })?;
-        let engine =
-            Engine { environment, text: text.unwrap_or_else(|| self.text.to_owned()), originals: guarded };
+        let text = text.unwrap_or_else(|| self.text.to_owned());
+        let engine = Engine { environment, text, originals: guarded, spellings };
         // A text that could not be guarded is one that the engine cannot read, and this is why.
         if !engine.originals.lock().unwrap_or_else(PoisonError::into_inner).contains_key(self.name) {
             let parsed = engine.environment.template_from_named_str(self.name, self.text).map(drop);
@@ -160,13 +164,13 @@ impl JinjaTemplate<'_> {
         scope: &Scope,
         answers: &Answers,
         originals: &Originals,
+        spellings: &Spellings,
     ) -> Result<Environment<'static>, Error> {
         let mut environment = Environment::new();
         environment.set_debug(true);
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_fuel(Some(MOST_STEPS));
-        let spellings = Spellings::default();
         let written = spellings.clone();
         environment.set_formatter(move |out, _: &mut State, value| format(out, value, &written));
         let Delimiters { left, right } = self.delimiters;
@@ -177,7 +181,7 @@ impl JinjaTemplate<'_> {
             environment.add_global(name, spellings.to_jinja(&value));
         }
         let roots = scope.roots();
-        functions::add(&mut environment, move |path| roots.of(path), answers, &spellings);
+        functions::add(&mut environment, move |path| roots.of(path), answers, spellings);
         Meter::new(scope.memory_left(), MOST_STEPS).add(&mut environment);
         let (included, originals) = (answers.clone(), Arc::clone(originals));
         let (left, right) = (left.to_owned(), right.to_owned());
@@ -226,7 +230,9 @@ impl JinjaTemplate<'_> {
             let message = "templates or macros use each other without end, or too deeply".to_owned();
             return JinjaError { place, message, help: Some(format!("does {name} include itself?")) };
         }
-        let message = innermost.detail().map_or_else(|| innermost.kind().to_string(), str::to_owned);
+        // Details quote values.
+        let detail = innermost.detail().filter(|_| !engine.spellings.have_secret());
+        let message = detail.map_or_else(|| innermost.kind().to_string(), str::to_owned);
         JinjaError { place, message, help: None }
     }
 }
@@ -236,6 +242,7 @@ struct Engine {
     environment: Environment<'static>,
     text: String,
     originals: Originals,
+    spellings: Spellings,
 }
 
 /// The texts of templates by their names, before calls of the meter were inserted.

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use ccm_expr::{Map, Value};
@@ -13,11 +16,15 @@ use minijinja::value::{Enumerator, Object, Value as JinjaValue};
 /// The engine's numbers are only numbers, and `version: 1.10` is to print as it is written: so the texts are kept beside
 /// them. Where the same number was met in two spellings, it prints as a number does.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spellings(Arc<Mutex<HashMap<u64, Option<String>>>>);
+pub(super) struct Spellings {
+    known: Arc<Mutex<HashMap<u64, Option<String>>>>,
+    /// Whether the template read a secret value. The engine's values have no mark, so that from then on everything is secret.
+    is_secret: Arc<AtomicBool>,
+}
 
 impl Spellings {
     fn note(&self, number: f64, text: &str) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let spelling = known.entry(number.to_bits()).or_insert_with(|| Some(text.to_owned()));
         if spelling.as_deref() != Some(text) {
             *spelling = None;
@@ -25,11 +32,16 @@ impl Spellings {
     }
 
     fn of(&self, number: f64) -> Value {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&number.to_bits()) {
             Some(Some(text)) => Value::written(number, text),
             _ => Value::Float(number),
         }
+    }
+
+    /// Returns whether the template read a secret value.
+    pub(super) fn have_secret(&self) -> bool {
+        self.is_secret.load(Ordering::Relaxed)
     }
 
     /// The value as templates see it. Maps are looked into only where a template does: a fact that nobody asks for is not
@@ -53,6 +65,10 @@ impl Spellings {
                 JinjaValue::from_object(Members { value: value.clone(), spellings: self.clone() })
             }
             Value::Time(_) | Value::Duration(_) | Value::Zone(_) => JinjaValue::from(value.to_text()),
+            Value::Secret(secret) => {
+                self.is_secret.store(true, Ordering::Relaxed);
+                self.to_jinja(secret.reveal())
+            }
         }
     }
 

@@ -167,11 +167,16 @@ impl<'w> Tree<'w> {
         let name = self.template(written, written).render(scope, needed).map_err(explained)?;
         let shown = path.display().to_string();
         let bytes = match std::str::from_utf8(&bytes) {
-            Ok(text) => self.template(&shown, text).render(scope, needed).map_err(explained)?.into_bytes(),
+            Ok(text) => {
+                self.template(&shown, text).render(scope, needed).map_err(explained)?.text.into_bytes()
+            }
             // What is no text is no template.
             Err(_) => bytes,
         };
-        Ok((target(Path::new(&name))?, bytes))
+        if name.is_secret {
+            return Err(failed(format!("the name {written} contains a secret value")));
+        }
+        Ok((target(Path::new(&name.text))?, bytes))
     }
 
     /// Returns the text of a file that a template includes, from the partials or else from the tree, or reads.

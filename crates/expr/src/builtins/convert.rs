@@ -2,7 +2,7 @@
 
 use super::{Builtin, Context, Outcome, builtin, wrong};
 use crate::environment::CallError;
-use crate::value::{JsonStyle, Value, json, number, truncated};
+use crate::value::{JsonStyle, Value, number, truncated};
 
 pub(super) static TABLE: &[Builtin] = &[
     builtin("type", 1, 1, |_, arguments| Ok(arguments[0].type_name().into())),
@@ -51,7 +51,7 @@ fn string(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
         Value::Str(text) => return Ok(Value::Str(text.clone())),
         Value::Null => "nil".to_owned(),
         value @ (Value::List(_) | Value::Map(_) | Value::Object(_)) => {
-            json(value, JsonStyle::Compact, context.budget.bytes_left())?
+            return context.json(value, JsonStyle::Compact).map(Value::from);
         }
         other => other.to_text(),
     };

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::{Builtin, Context, Outcome, builtin, text};
 use crate::environment::CallError;
-use crate::value::{JsonStyle, Value, json};
+use crate::value::{JsonStyle, Value};
 
 pub(super) static TABLE: &[Builtin] = &[
     builtin("toJSON", 1, 1, to_json),
@@ -19,9 +19,7 @@ pub(super) static TABLE: &[Builtin] = &[
 ];
 
 fn to_json(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
-    let text = json(&arguments[0], JsonStyle::Indented, context.budget.bytes_left())?;
-    context.budget.bytes(text.len())?;
-    Ok(text.into())
+    context.json(&arguments[0], JsonStyle::Indented).map(Value::from)
 }
 
 fn from_json(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {

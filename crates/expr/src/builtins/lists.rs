@@ -57,7 +57,7 @@ fn uniq(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
     let mut others: Vec<&Value> = Vec::new();
     let mut kept = Vec::new();
     for item in items {
-        let new = match item {
+        let new = match item.reveal() {
             Value::Str(text) => texts.insert(text),
             Value::Int(number) if others.is_empty() => wholes.insert(*number),
             _ => {
@@ -98,9 +98,12 @@ fn flatten(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
 fn spread(context: &mut Context<'_>, items: &[Value], flat: &mut Vec<Value>) -> Result<(), CallError> {
     context.budget.elements(items.len())?;
     for item in items {
-        match item {
-            Value::List(inner) => spread(context, inner, flat)?,
-            other => flat.push(other.clone()),
+        match item.reveal() {
+            Value::List(inner) => {
+                context.is_secret |= item.is_secret();
+                spread(context, inner, flat)?;
+            }
+            _ => flat.push(item.clone()),
         }
     }
     Ok(())

@@ -14,6 +14,9 @@ pub(super) static TABLE: &[Builtin] = &[
     builtin("len", 1, 1, len),
 ];
 
+/// Names of members are shown everywhere.
+pub(crate) const SECRET_KEY: &str = "a secret value cannot be a key of a map";
+
 fn entries(context: &mut Context<'_>, arguments: &[Value]) -> Result<std::sync::Arc<Map>, CallError> {
     let entries = match &arguments[0] {
         Value::Map(entries) => entries.clone(),
@@ -47,7 +50,7 @@ fn to_pairs(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
 fn from_pairs(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
     let mut map = Map::new();
     for item in list(arguments, 0)? {
-        let Some([key, value]) = item.as_list() else {
+        let Some([key, value]) = context.reveal(item).as_list() else {
             return Err(
                 CallError::at(0, "expected an array of pairs").with_help("a pair is written `[key, value]`")
             );
@@ -55,6 +58,7 @@ fn from_pairs(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
         context.budget.elements(1)?;
         context.budget.walk(key)?;
         let name = match key {
+            Value::Secret(_) => return Err(CallError::at(0, SECRET_KEY)),
             Value::Str(name) => name.clone(),
             other => key_text(other).into(),
         };

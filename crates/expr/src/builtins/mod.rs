@@ -4,7 +4,7 @@ mod bits;
 mod convert;
 mod encoding;
 mod lists;
-mod maps;
+pub(crate) mod maps;
 mod numbers;
 mod strings;
 mod times;
@@ -13,12 +13,14 @@ use crate::ast::Predicate;
 use crate::budget::{Budget, Exhausted};
 use crate::environment::{CallError, Environment};
 use crate::error::ErrorKind;
-use crate::value::{NoJson, Value};
+use crate::value::{Json, JsonStyle, NoJson, Value, json};
 
 /// What a function may use besides its arguments.
 pub(crate) struct Context<'a> {
     pub(crate) budget: &'a mut Budget,
     pub(crate) environment: &'a dyn Environment,
+    /// Whether a secret element of an argument became part of the result.
+    pub(crate) is_secret: bool,
 }
 
 pub(crate) type Outcome = Result<Value, CallError>;
@@ -86,6 +88,22 @@ impl Builtin {
             (least, most) => format!("{least} to {most} arguments"),
         };
         Err(format!("`{}` takes {wanted}, found {count}", self.name))
+    }
+}
+
+impl Context<'_> {
+    /// Returns the JSON of a value, and notes whether it contains a secret.
+    fn json(&mut self, value: &Value, style: JsonStyle) -> Result<String, CallError> {
+        let Json { text, is_secret } = json(value, style, self.budget.bytes_left())?;
+        self.is_secret |= is_secret;
+        self.budget.bytes(text.len())?;
+        Ok(text)
+    }
+
+    /// Returns an element without its mark, and notes the mark.
+    fn reveal<'v>(&mut self, element: &'v Value) -> &'v Value {
+        self.is_secret |= element.is_secret();
+        element.reveal()
     }
 }
 

@@ -41,7 +41,7 @@ fn numbers(context: &mut Context<'_>, arguments: &[Value]) -> Result<Vec<Value>,
         found: &mut Vec<Value>,
     ) -> Result<(), CallError> {
         context.budget.steps(1)?;
-        match value.settled() {
+        match context.reveal(value).settled() {
             Value::List(items) => items.iter().try_for_each(|item| gather(context, place, item, found)),
             Value::Int(_) | Value::Named(_) | Value::Float(_) | Value::Duration(_) | Value::Time(_) => {
                 found.push(value.settled().clone());

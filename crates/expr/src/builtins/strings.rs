@@ -137,7 +137,7 @@ fn join(context: &mut Context<'_>, arguments: &[Value]) -> Outcome {
     let delimiter = if arguments.len() == 2 { text(arguments, 1)? } else { "" };
     let mut joined = String::new();
     for (index, item) in items.iter().enumerate() {
-        let Value::Str(part) = item else {
+        let Value::Str(part) = context.reveal(item) else {
             return Err(
                 wrong(0, "an array of strings", item).with_help("make strings with `map(list, string(#))`")
             );

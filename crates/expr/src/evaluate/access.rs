@@ -31,6 +31,18 @@ impl<'a> Evaluation<'a> {
     /// What a member, an index, a slice or a method takes of a value. Rows of them recurse without it: a row of hundreds
     /// has to fit on the stack.
     fn part(&mut self, value: Place<'a>, base: &'a Node, node: &'a Node) -> Result<Place<'a>> {
+        if !value.is_secret() {
+            return self.part_of_bare(value, base, node);
+        }
+        let noted = self.doubts.len();
+        let revealed = Place::Owned(value.reveal().clone());
+        let part = self.part_of_bare(revealed, base, node).map_err(Error::masked)?;
+        // Doubts name the members of a map.
+        self.doubts.truncate(noted);
+        Ok(Place::Owned(part.into_value().derived()))
+    }
+
+    fn part_of_bare(&mut self, value: Place<'a>, base: &'a Node, node: &'a Node) -> Result<Place<'a>> {
         match &node.kind {
             Kind::Member { name, .. } => {
                 if value.is_null() {
@@ -46,6 +58,10 @@ impl<'a> Evaluation<'a> {
             Kind::Index { pair, .. } => {
                 let [_, index] = pair.as_ref();
                 let index_value = self.place(index)?;
+                if index_value.is_secret() {
+                    let found = self.index(value, index_value.reveal(), base.span, index.span);
+                    return Ok(Place::Owned(found.map_err(Error::masked)?.into_value().derived()));
+                }
                 let owner = (*value).clone();
                 let found = self.index(value, &index_value, base.span, index.span)?;
                 if let (Value::Str(name), Value::Null) = (&*index_value, &*found) {
@@ -54,22 +70,26 @@ impl<'a> Evaluation<'a> {
                 Ok(found)
             }
             Kind::Slice { from, to, .. } => {
-                let from = self.bound(from.as_deref())?;
-                let to = self.bound(to.as_deref())?;
+                let (from, from_is_secret) = self.bound(from.as_deref())?;
+                let (to, to_is_secret) = self.bound(to.as_deref())?;
                 let part = slice(&value, from, to, base.span)?;
                 if let Value::List(items) = &part {
                     self.budget.elements(items.len()).map_err(exhausted(node.span))?;
                 } else if let Value::Str(text) = &part {
                     self.budget.bytes(text.len()).map_err(exhausted(node.span))?;
                 }
-                Ok(Place::Owned(part))
+                Ok(Place::Owned(part.derived_if(from_is_secret || to_is_secret)))
             }
             Kind::Method { name, arguments: nodes, .. } => {
-                let arguments = nodes.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
-                if let Some(answer) = self.environment.method(&value, name, &arguments) {
-                    return answer.map(Place::Owned).map_err(|error| blamed(error, name, nodes, node.span));
+                let (arguments, secrets) = self.arguments(nodes)?;
+                let answer = match self.environment.method(&value, name, &arguments) {
+                    Some(answer) => answer.map_err(|error| blamed(error, name, nodes, node.span)),
+                    None => method(&value, name, &arguments, node.span),
+                };
+                if secrets.is_empty() {
+                    return answer.map(Place::Owned);
                 }
-                method(&value, name, &arguments, node.span).map(Place::Owned)
+                answer.map(|value| Place::Owned(value.derived())).map_err(Error::masked)
             }
             _ => Ok(value),
         }
@@ -144,8 +164,11 @@ impl<'a> Evaluation<'a> {
         error.with_help(format!("write `?.{name}` if it may be missing"))
     }
 
-    fn bound(&mut self, node: Option<&'a Node>) -> Result<Option<i64>> {
-        node.map(|node| whole(&*self.place(node)?, node.span)).transpose()
+    /// A bound of a slice, and whether it is secret.
+    fn bound(&mut self, node: Option<&'a Node>) -> Result<(Option<i64>, bool)> {
+        let Some(node) = node else { return Ok((None, false)) };
+        let value = self.place(node)?;
+        Ok((Some(whole(&value, node.span)?), value.is_secret()))
     }
 
     fn index(&mut self, value: Place<'a>, index: &Value, base: Span, span: Span) -> Result<Place<'a>> {

@@ -18,6 +18,7 @@ use regex::Regex;
 
 use crate::ast::{Binary, Kind, Node, Pointer, Span, Unary};
 use crate::budget::{Budget, Exhausted};
+use crate::builtins::maps::SECRET_KEY;
 use crate::builtins::{Builtin, Context};
 use crate::environment::{Arguments, CallError, Doubt, Environment};
 use crate::error::{Error, ErrorKind, Result};
@@ -183,8 +184,9 @@ impl<'a> Evaluation<'a> {
         if unary == Unary::Not {
             return Ok(Value::Bool(!self.truth(operand)?));
         }
-        let value = self.value(operand)?.settled().clone();
-        match (unary, &value) {
+        let operand_value = self.place(operand)?;
+        let (value, is_secret) = (operand_value.settled().clone(), operand_value.is_secret());
+        let result = match (unary, &value) {
             (Unary::Plus, Value::Named(named)) => Ok(Value::Int(named.number())),
             (Unary::Minus, Value::Named(named)) => Ok(Value::Int(-named.number())),
             (Unary::Plus, Value::Int(_) | Value::Float(_) | Value::Duration(_)) => Ok(value),
@@ -196,7 +198,8 @@ impl<'a> Evaluation<'a> {
                 length.checked_neg().map(Value::Duration).ok_or_else(|| operators::overflow(operand.span))
             }
             _ => Err(mistyped(operand.span, "a number", &value)),
-        }
+        };
+        result.map(|value| value.derived_if(is_secret))
     }
 
     fn binary(&mut self, binary: Binary, pair: &'a [Node; 2], span: Span) -> Result<Value> {
@@ -204,14 +207,18 @@ impl<'a> Evaluation<'a> {
         match binary {
             Binary::And if !self.truth(left)? => Ok(Value::Bool(false)),
             Binary::Or if self.truth(left)? => Ok(Value::Bool(true)),
-            Binary::And | Binary::Or => self.value(right),
+            Binary::And | Binary::Or => {
+                let value = self.value(right)?;
+                Ok(if value.as_bool().is_some() { value.reveal().clone() } else { value })
+            }
             Binary::Coalesce => {
                 let value = self.lenient(|this| this.value(left))?;
                 if value.is_null() { self.value(right) } else { Ok(value) }
             }
             Binary::In if matches!(right.kind, Kind::Env) => {
                 let name = self.place(left)?;
-                let known = name.as_str().is_some_and(|name| self.environment.variable(name).is_some());
+                let known =
+                    name.reveal().as_str().is_some_and(|name| self.environment.variable(name).is_some());
                 Ok(Value::Bool(known))
             }
             _ => {
@@ -223,6 +230,7 @@ impl<'a> Evaluation<'a> {
                 };
                 let (left_value, right_value) = if asks { self.lenient(both)? } else { both(self)? };
                 self.doubts.extend(operators::mixed(binary, &left_value, &right_value, span));
+                // A secret never matches: the doubt quotes both values.
                 self.doubts.extend(self.differs_by_case(binary, left, &left_value, right, span));
                 self.doubts.extend(self.differs_by_case(binary, right, &right_value, left, span));
                 operators::apply(
@@ -266,6 +274,9 @@ impl<'a> Evaluation<'a> {
 
     /// The name under which a map holds what belongs to a value.
     fn key(&mut self, value: &Value, span: Span) -> Result<String> {
+        if value.is_secret() {
+            return Err(at(span, SECRET_KEY));
+        }
         self.budget.walk(value).map_err(exhausted(span))?;
         let text = key_text(value);
         self.budget.bytes(text.len()).map_err(exhausted(span))?;
@@ -283,24 +294,47 @@ impl<'a> Evaluation<'a> {
     }
 
     fn builtin(&mut self, builtin: &Builtin, arguments: &'a [Node], span: Span) -> Result<Value> {
-        let values = arguments.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
-        let mut context = Context { budget: &mut self.budget, environment: self.environment };
-        (builtin.run)(&mut context, &values).map_err(|error| blamed(error, builtin.name, arguments, span))
+        let (values, secrets) = self.arguments(arguments)?;
+        let is_secret = !secrets.is_empty();
+        let mut context = Context { budget: &mut self.budget, environment: self.environment, is_secret };
+        let result = (builtin.run)(&mut context, &values);
+        let is_secret = context.is_secret;
+        result.map(|value| value.derived_if(is_secret)).map_err(|error| {
+            let error = blamed(error, builtin.name, arguments, span);
+            if is_secret { error.masked() } else { error }
+        })
     }
 
     fn call(&mut self, place: usize, arguments: &'a [Node], span: Span) -> Result<Value> {
-        let values = arguments.iter().map(|node| self.value(node)).collect::<Result<Vec<_>>>()?;
+        let (values, secrets) = self.arguments(arguments)?;
+        let is_secret = !secrets.is_empty();
         let name = &self.functions[place].name;
-        let given = Arguments { values: &values, nodes: arguments };
-        let value =
-            self.environment.call(name, &given).map_err(|error| blamed(error, name, arguments, span))?;
+        let given = Arguments { values: &values, nodes: arguments, secrets: &secrets };
+        let value = self.environment.call(name, &given).map_err(|error| {
+            let error = blamed(error, name, arguments, span);
+            if is_secret { error.masked() } else { error }
+        })?;
         // Text that nobody else has was made for this call.
         if let Value::Str(text) = &value
             && Arc::strong_count(text) == 1
         {
             self.budget.hold(text.len() as u64).map_err(exhausted(span))?;
         }
-        Ok(value)
+        Ok(value.derived_if(is_secret))
+    }
+
+    /// Returns the arguments of a call without marks, and the positions of secrets among them.
+    fn arguments(&mut self, nodes: &'a [Node]) -> Result<(Vec<Value>, Vec<usize>)> {
+        let mut secrets = Vec::new();
+        let mut values = Vec::with_capacity(nodes.len());
+        for (position, node) in nodes.iter().enumerate() {
+            let value = self.value(node)?;
+            if value.is_secret() {
+                secrets.push(position);
+            }
+            values.push(if value.is_secret() { value.reveal().clone() } else { value });
+        }
+        Ok((values, secrets))
     }
 }
 

@@ -37,6 +37,14 @@ pub(super) fn apply(
     budget: &mut Budget,
     spans: Spans,
 ) -> Result<Value> {
+    if left.is_secret() || right.is_secret() {
+        let result = of_bare(binary, left, right, budget, spans);
+        return result.map(Value::derived).map_err(Error::masked);
+    }
+    of_bare(binary, left, right, budget, spans)
+}
+
+fn of_bare(binary: Binary, left: &Value, right: &Value, budget: &mut Budget, spans: Spans) -> Result<Value> {
     let whole = spans[2];
     let (left, right) = (left.settled(), right.settled());
     match binary {
@@ -75,7 +83,7 @@ pub(super) fn mixed(binary: Binary, left: &Value, right: &Value, span: Span) -> 
 
 fn reads_the_same(left: &Value, right: &Value) -> Option<DoubtKind> {
     let ((Value::Str(text), number) | (number, Value::Str(text))) = (left, right) else { return None };
-    let is_number = matches!(number.settled(), Value::Int(_) | Value::Float(_));
+    let is_number = !number.is_secret() && matches!(number.settled(), Value::Int(_) | Value::Float(_));
     (is_number && number.to_text() == text.as_ref())
         .then(|| DoubtKind::MixedComparison { number: number.to_text(), text: text.as_ref().to_owned() })
 }
@@ -225,7 +233,8 @@ impl<'a> Evaluation<'a> {
         if text.is_null() || pattern.is_null() {
             return Ok(Value::Bool(false));
         }
-        let (text, pattern) = texts(&text, &pattern, [left.span, right.span, left.span])?;
+        let is_secret = pattern.is_secret();
+        let (text, pattern) = texts(text.settled(), pattern.settled(), [left.span, right.span, left.span])?;
         self.budget.steps(text.len() / 64).map_err(exhausted(left.span))?;
         if let Some(regex) = regex {
             return Ok(Value::Bool(regex.is_match(text)));
@@ -233,7 +242,10 @@ impl<'a> Evaluation<'a> {
         let known = self.patterns.iter().position(|(known, _)| known == pattern);
         let place = match known {
             Some(place) => place,
-            None => self.new_pattern(pattern, right.span)?,
+            None => match self.new_pattern(pattern, right.span) {
+                Err(error) if is_secret => return Err(error.masked()),
+                known => known?,
+            },
         };
         Ok(Value::Bool(self.patterns[place].1.is_match(text)))
     }

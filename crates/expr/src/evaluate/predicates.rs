@@ -37,9 +37,20 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// The elements to look at; those of a text are its characters.
+    /// The elements to look at; those of a text are its characters. The elements of a secret are secret.
     fn items(&mut self, list: &'a Node) -> Result<Arc<Vec<Value>>> {
         match self.value(list)? {
+            Value::Secret(secret) => {
+                let items = self.elements_of(secret.reveal().clone(), list)?;
+                self.budget.elements(items.len()).map_err(exhausted(list.span))?;
+                Ok(Arc::new(items.iter().cloned().map(Value::secret).collect()))
+            }
+            value => self.elements_of(value, list),
+        }
+    }
+
+    fn elements_of(&mut self, value: Value, list: &Node) -> Result<Arc<Vec<Value>>> {
+        match value {
             Value::List(items) => Ok(items),
             Value::Str(text) => {
                 self.budget.elements(text.len()).map_err(exhausted(list.span))?;
@@ -71,12 +82,12 @@ impl<'a> Evaluation<'a> {
         let value = self.of(item, index, body)?;
         // Only counting goes without a predicate, and has looked at the elements itself.
         let place = body.map(|body| body.span);
-        match (value, place) {
-            (Value::Bool(truth), _) => Ok(truth),
-            (other, Some(place)) => {
-                Err(at(place, format!("a predicate has to give a bool, found {}", other.type_name())))
+        match (value.as_bool(), place) {
+            (Some(truth), _) => Ok(truth),
+            (None, Some(place)) => {
+                Err(at(place, format!("a predicate has to give a bool, found {}", value.type_name())))
             }
-            (_, None) => Ok(false),
+            (None, None) => Ok(false),
         }
     }
 
@@ -137,7 +148,7 @@ impl<'a> Evaluation<'a> {
             let value = self.of(item, index, body)?;
             let place = body.map_or(span, |body| body.span);
             // Lengths of time and texts have a sum as well, and no zero to start from.
-            sum = if index == 0 && matches!(value, Value::Duration(_) | Value::Str(_)) {
+            sum = if index == 0 && matches!(value.reveal(), Value::Duration(_) | Value::Str(_)) {
                 value
             } else {
                 operators::apply(Binary::Add, &sum, &value, &mut self.budget, [place; 3])?
@@ -255,5 +266,7 @@ fn rank(value: &Value) -> u8 {
         Value::List(_) => 8,
         Value::Map(_) | Value::Object(_) => 9,
         Value::Zone(_) => 10,
+        // The settled value is never one.
+        Value::Secret(_) => 11,
     }
 }

@@ -35,6 +35,11 @@ fn stage<'a>(
     let mut current = start;
     for (index, segment) in segments.iter().enumerate() {
         budget.steps(1)?;
+        if current.is_secret() {
+            let bare = Place::Owned(current.reveal().clone());
+            let found = stage(&segments[index..], bare, budget)?;
+            return Ok(found.map(|found| Place::Owned(found.into_value().derived())));
+        }
         let rest = &segments[index + 1..];
         let found = match &segment.kind {
             Kind::Name { name, place } => match (&*current, place) {

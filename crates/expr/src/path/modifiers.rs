@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::budget::{Budget, Exhausted};
-use crate::value::{JsonStyle, Map, Value, json};
+use crate::value::{Json, JsonStyle, Map, Value, json};
 
 #[derive(Debug)]
 pub(super) enum Modifier {
@@ -110,19 +110,23 @@ fn flatten(
 
 fn joined(items: &[Value], budget: &mut Budget) -> Result<Value, Exhausted> {
     let mut all = Map::new();
+    let mut any_secret = false;
     for item in items {
-        if let Value::Map(entries) = item.clone().filled() {
+        let is_secret = item.is_secret();
+        if let Value::Map(entries) = item.reveal().clone().filled() {
             budget.elements(entries.len())?;
             all.extend(entries.iter().map(|(name, value)| (name.clone(), value.clone())));
+            any_secret |= is_secret;
         }
     }
-    Ok(all.into())
+    Ok(Value::from(all).derived_if(any_secret))
 }
 
 fn to_text(value: &Value, budget: &mut Budget) -> Result<Value, Exhausted> {
-    let text = json(value, JsonStyle::Spaced, budget.bytes_left()).map_err(|_| Exhausted::Bytes)?;
+    let Json { text, is_secret } =
+        json(value, JsonStyle::Spaced, budget.bytes_left()).map_err(|_| Exhausted::Bytes)?;
     budget.bytes(text.len())?;
-    Ok(text.into())
+    Ok(Value::from(text).derived_if(is_secret))
 }
 
 /// Turns a map of lists into a list of maps; nothing if there is not one element to group.

@@ -67,10 +67,10 @@ impl Query {
         Ok(match (&self.test, found) {
             (Test::Like { like, wanted }, found) => like.holds(found.as_ref()) == *wanted,
             (Test::Exists, Some(_)) => true,
-            (Test::Matches { wildcard, wanted }, Some(Value::Str(text))) => {
-                wildcard.matches(&text) == *wanted
+            (Test::Matches { wildcard, wanted }, Some(found)) => {
+                found.reveal().as_str().is_some_and(|text| wildcard.matches(text) == *wanted)
             }
-            (_, None) | (Test::Matches { .. }, Some(_)) => false,
+            (_, None) => false,
             (Test::Compare { operator, value }, Some(found)) => {
                 value.order(&found).is_some_and(|order| operator.holds(order))
             }

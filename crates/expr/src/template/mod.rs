@@ -18,6 +18,21 @@ pub use scan::{escape, has_template, only_expression, unclosed_openers};
 /// The longest text that a template may come to, in bytes.
 pub(crate) const LONGEST: usize = 64 << 20;
 
+/// A text that a template evaluates to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// The text itself, with the text of secret values.
+    pub text: String,
+    /// Whether a part of the text is secret.
+    pub is_secret: bool,
+}
+
+impl From<Text> for Value {
+    fn from(Text { text, is_secret }: Text) -> Self {
+        if is_secret { Self::secret(text) } else { text.into() }
+    }
+}
+
 /// A text with expressions in `{{ }}` and `${ }`, read once and evaluated as often as needed.
 ///
 /// Values are put in as they are: text that came out of an expression is never looked at again.
@@ -122,7 +137,7 @@ impl Template {
     /// # Errors
     ///
     /// As for [`Template::evaluate`]; `nil` has no text.
-    pub fn render(&self, environment: &dyn Environment) -> Result<String> {
+    pub fn render(&self, environment: &dyn Environment) -> Result<Text> {
         self.render_with(environment, |value| value)
     }
 
@@ -135,12 +150,12 @@ impl Template {
         &self,
         environment: &dyn Environment,
         mut settle: impl FnMut(Result<Value>) -> Result<Value>,
-    ) -> Result<String> {
-        let mut out = String::new();
+    ) -> Result<Text> {
+        let mut out = Text { text: String::new(), is_secret: false };
         let mut budget = Budget::new(environment.memory());
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.push_str(text),
+                Part::Text(text) => out.text.push_str(text),
                 Part::Expression(expression) => {
                     expression.write(&settle(expression.evaluate(environment))?, &mut out, &mut budget)?;
                 }
@@ -174,7 +189,9 @@ impl Expression {
     fn evaluate(&self, environment: &dyn Environment) -> Result<Value> {
         match self.program.evaluate_at(environment, self.offset) {
             // In the language a division by zero is infinite; nobody means to write that into a text.
-            Ok(Value::Float(number)) if !number.is_finite() => Err(self.infinite("is not a finite number")),
+            Ok(value) if matches!(value.reveal(), Value::Float(number) if !number.is_finite()) => {
+                Err(self.infinite("is not a finite number"))
+            }
             Ok(value) => Ok(value),
             Err(error) => Err(self.placed(error, environment)),
         }
@@ -191,23 +208,27 @@ impl Expression {
     }
 
     /// Adds the text of what the expression came to.
-    fn write(&self, value: &Value, out: &mut String, budget: &mut Budget) -> Result<()> {
-        let room = LONGEST.saturating_sub(out.len());
+    fn write(&self, value: &Value, out: &mut Text, budget: &mut Budget) -> Result<()> {
+        let room = LONGEST.saturating_sub(out.text.len());
         let too_long = || Error::new(Exhausted::Text.into(), self.whole.clone());
-        let text = match value {
+        out.is_secret |= value.is_secret();
+        let text = match value.reveal() {
             Value::Null => return Err(self.missing()),
-            Value::List(_) | Value::Map(_) | Value::Object(_) => json(value, JsonStyle::Compact, room)
-                .map_err(|problem| match problem {
+            value @ (Value::List(_) | Value::Map(_) | Value::Object(_)) => {
+                let json = json(value, JsonStyle::Compact, room).map_err(|problem| match problem {
                     NoJson::TooLong => too_long(),
                     NoJson::NotFinite => self.infinite("holds a number that is not finite"),
-                })?,
+                })?;
+                out.is_secret |= json.is_secret;
+                json.text
+            }
             other => other.to_text(),
         };
         if text.len() > room {
             return Err(too_long());
         }
         budget.hold(text.len() as u64).map_err(|problem| Error::new(problem.into(), self.whole.clone()))?;
-        out.push_str(&text);
+        out.text.push_str(&text);
         Ok(())
     }
 

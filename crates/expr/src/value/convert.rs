@@ -91,7 +91,7 @@ fn from_number(number: &Number) -> Value {
     value.unwrap_or_else(|| number.to_string().into())
 }
 
-/// Moments and time zones become text, durations nanoseconds, and numbers that JSON lacks `null`.
+/// Moments and time zones become text, durations nanoseconds, and numbers that JSON lacks `null`. Secrets are masked.
 impl From<&Value> for serde_json::Value {
     fn from(value: &Value) -> Self {
         match value {
@@ -105,7 +105,7 @@ impl From<&Value> for serde_json::Value {
             Value::List(items) => Self::Array(items.iter().map(Self::from).collect()),
             Value::Map(entries) => from_entries(entries),
             Value::Object(object) => from_entries(&object.contents()),
-            Value::Time(_) | Value::Zone(_) => Self::String(value.to_text()),
+            Value::Time(_) | Value::Zone(_) | Value::Secret(_) => Self::String(value.to_text()),
         }
     }
 }
@@ -127,7 +127,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Fractions without a fractional part are written as whole numbers, as in text.
+/// Fractions without a fractional part are written as whole numbers, as in text. Secrets are masked.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -147,7 +147,7 @@ impl Serialize for Value {
             Self::List(items) => serializer.collect_seq(items.iter()),
             Self::Map(entries) => serialize_entries(entries, serializer),
             Self::Object(object) => serialize_entries(&object.contents(), serializer),
-            Self::Time(_) | Self::Zone(_) => serializer.serialize_str(&self.to_text()),
+            Self::Time(_) | Self::Zone(_) | Self::Secret(_) => serializer.serialize_str(&self.to_text()),
         }
     }
 }

@@ -7,6 +7,7 @@ mod convert;
 mod named;
 mod object;
 mod place;
+mod secret;
 mod text;
 mod written;
 
@@ -20,7 +21,8 @@ pub(crate) use compare::{compare, equal, number, truncated};
 pub use named::Named;
 pub use object::Object;
 pub(crate) use place::Place;
-pub(crate) use text::{JsonStyle, NoJson, json, key_text};
+pub use secret::{MASK, Secret};
+pub(crate) use text::{Json, JsonStyle, NoJson, json, key_text};
 pub use written::Written;
 
 /// A map in the order it was written.
@@ -56,6 +58,8 @@ pub enum Value {
     Zone(TimeZone),
     /// A map that the host fills in when it is read.
     Object(Arc<dyn Object>),
+    /// A value that must not be shown.
+    Secret(Secret),
 }
 
 impl Value {
@@ -75,6 +79,7 @@ impl Value {
             Self::Time(_) => "time.Time",
             Self::Duration(_) => "time.Duration",
             Self::Zone(_) => "time.Location",
+            Self::Secret(secret) => secret.reveal().type_name(),
         }
     }
 
@@ -84,10 +89,10 @@ impl Value {
         matches!(self, Self::Null)
     }
 
-    /// The truth, if this is a boolean.
+    /// The truth, if this is a boolean. A secret boolean is read like any other: conditions depend on it.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
-        if let Self::Bool(truth) = self { Some(*truth) } else { None }
+        if let Self::Bool(truth) = self.reveal() { Some(*truth) } else { None }
     }
 
     /// The text, if this is a string.
@@ -114,6 +119,7 @@ impl Value {
         match self {
             Self::Map(entries) => entries.get(name).cloned(),
             Self::Object(object) => object.member(name),
+            Self::Secret(secret) => secret.reveal().member(name).map(Self::secret),
             _ => None,
         }
     }
@@ -124,6 +130,7 @@ impl Value {
         match self {
             Self::Map(entries) => entries.keys().cloned().collect(),
             Self::Object(object) => object.names(),
+            // The names are as secret as the values.
             _ => Vec::new(),
         }
     }
@@ -137,7 +144,7 @@ impl Value {
         }
     }
 
-    /// The text that a template puts in place of this value: lists and maps as JSON, `nil` as `null`.
+    /// The text of this value: lists and maps as JSON, `nil` as `null`. Secrets are masked.
     #[must_use]
     pub fn to_text(&self) -> String {
         text::text(self)

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use super::{Value, truncated};
+use super::{MASK, Value, truncated};
 
 /// How JSON is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,20 +92,30 @@ pub(super) fn text(value: &Value) -> String {
         Value::Time(time) => crate::dates::time_text(time),
         Value::Zone(zone) => crate::dates::zone_text(zone),
         Value::List(_) | Value::Map(_) | Value::Object(_) => shown(value),
+        Value::Secret(_) => MASK.to_owned(),
     }
 }
 
-/// The JSON of a value, of at most about `limit` bytes.
-pub(crate) fn json(value: &Value, style: JsonStyle, limit: usize) -> Result<String, NoJson> {
-    let mut writer = Writer { out: String::new(), style, limit, depth: 0, lenient: false };
-    writer.value(value)?;
-    Ok(writer.out)
+/// The JSON of a value, and whether it contains a secret.
+pub(crate) struct Json {
+    pub(crate) text: String,
+    pub(crate) is_secret: bool,
 }
 
-/// The JSON of a value for somebody to look at, in which numbers that are not finite have their text.
+/// The JSON of a value, of at most about `limit` bytes. Secrets are not masked.
+pub(crate) fn json(value: &Value, style: JsonStyle, limit: usize) -> Result<Json, NoJson> {
+    let secrets = Secrets::Revealed { is_any: false };
+    let mut writer = Writer { out: String::new(), style, limit, depth: 0, lenient: false, secrets };
+    writer.value(value)?;
+    let is_secret = matches!(writer.secrets, Secrets::Revealed { is_any: true });
+    Ok(Json { text: writer.out, is_secret })
+}
+
+/// The JSON of a value for people, with the text of numbers that are not finite, and with masked secrets.
 pub(super) fn shown(value: &Value) -> String {
     let (style, limit) = (JsonStyle::Compact, usize::MAX);
-    let mut writer = Writer { out: String::new(), style, limit, depth: 0, lenient: true };
+    let secrets = Secrets::Masked;
+    let mut writer = Writer { out: String::new(), style, limit, depth: 0, lenient: true, secrets };
     // Without a limit nothing is too long.
     let _ = writer.value(value);
     writer.out
@@ -118,6 +128,12 @@ struct Writer {
     depth: usize,
     /// Whether numbers that are not finite may stand where JSON has no word for them.
     lenient: bool,
+    secrets: Secrets,
+}
+
+enum Secrets {
+    Masked,
+    Revealed { is_any: bool },
 }
 
 impl Writer {
@@ -140,6 +156,13 @@ impl Writer {
             Value::List(items) => self.sequence(['[', ']'], items.iter(), Self::value)?,
             Value::Map(entries) => self.sequence(['{', '}'], entries.iter(), Self::entry)?,
             Value::Object(object) => self.sequence(['{', '}'], object.contents().iter(), Self::entry)?,
+            Value::Secret(secret) => match &mut self.secrets {
+                Secrets::Masked => self.string(MASK),
+                Secrets::Revealed { is_any } => {
+                    *is_any = true;
+                    self.value(secret.reveal())?;
+                }
+            },
         }
         Ok(())
     }

@@ -27,10 +27,14 @@ impl Value {
         Self::Written(Arc::new(Written { number, text: text.into() }))
     }
 
-    /// Returns the value to calculate with: a number without the text it was written as.
+    /// Returns the value to calculate with: a number without the text it was written as, a secret without its mark. A result
+    /// that is not a boolean has to be marked again.
     #[must_use]
     pub fn settled(&self) -> &Self {
-        if let Self::Written(written) = self { &written.number } else { self }
+        match self.reveal() {
+            Self::Written(written) => &written.number,
+            other => other,
+        }
     }
 }
 
