@@ -10,17 +10,19 @@ use std::{
     time::Duration,
 };
 
-use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use clap::{
+    Args, ValueHint,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 
 use self::log::{LogFormat, StderrLog};
 use super::{
     Exit,
     failure::{Failure, show},
-    nats::{self, NatsFlags},
+    nats::NatsFlags,
     output::Output,
     progress::Progress,
-    state::{self, StateFolder},
-    switch,
+    state::StateFolder,
 };
 use crate::{
     agent::{Agent, Config, Log, Once, Openings, PLACES, Setting},
@@ -47,85 +49,55 @@ Examples:
   # Fetch and apply everything once, as a cron job would
   ccm agent --config agent.yaml --once";
 
-pub(super) fn command() -> Command {
-    Command::new("agent")
-        .about("Keeps this machine as its manifests say")
-        .long_about(
-            "Keeps this machine as its manifests say: applies them when it starts, at an interval, when a source has \
-             something new, and when something on the machine is changed. Its configuration is a YAML file; \
-             docs/reference/agent.md has the keys.",
-        )
-        .after_help(EXAMPLES)
-        .args_conflicts_with_subcommands(true)
-        .arg(
-            Arg::new("config")
-                .long("config")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .value_hint(ValueHint::FilePath)
-                .help(format!("The configuration [default: the first of {}]", PLACES.join(", "))),
-        )
-        .arg(switch("check", "Check the configuration, say what the agent would do, and end").conflicts_with("once"))
-        .arg(switch("once", "Fetch and apply everything once, and end"))
-        .arg(
-            Arg::new("log-format")
-                .long("log-format")
-                .value_name("FORMAT")
-                .value_parser(["logfmt", "json"])
-                .default_value("logfmt")
-                .help("How log lines are written"),
-        )
-        .arg(state::argument())
-        .arg(nats::context_argument())
-        .subcommands([remote::status_command(), remote::run_command()])
-}
-
-/// What `ccm agent` is asked.
-pub(super) enum Arguments {
-    Work(Work),
-    Remote(remote::Arguments),
+/// Arguments of `ccm agent`.
+#[derive(Args)]
+#[command(
+    long_about = "Keeps this machine as its manifests say: applies them when it starts, at an interval, when a source has \
+                  something new, and when something on the machine is changed. Its configuration is a YAML file; \
+                  docs/reference/agent.md has the keys.",
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    work: Work,
+    #[command(subcommand)]
+    remote: Option<remote::Request>,
 }
 
 /// An agent that is to be started, or checked.
-pub(super) struct Work {
+#[derive(Args)]
+struct Work {
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help = config_help())]
     config: Option<PathBuf>,
-    task: Task,
+    /// Check the configuration, say what the agent would do, and end
+    #[arg(long, conflicts_with = "once")]
+    check: bool,
+    /// Fetch and apply everything once, and end
+    #[arg(long)]
+    once: bool,
+    /// How log lines are written
+    #[arg(
+        long = "log-format",
+        value_name = "FORMAT",
+        default_value = "logfmt",
+        value_parser = PossibleValuesParser::new(LogFormat::WORDS).map(|word| LogFormat::of(&word)),
+    )]
     format: LogFormat,
+    #[command(flatten)]
     state: StateFolder,
+    #[command(flatten)]
     nats: NatsFlags,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Task {
-    Check,
-    Once,
-    Run,
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        if let Some((name, matches)) = matches.subcommand() {
-            return remote::Arguments::from_matches(name, matches).map(Self::Remote);
-        }
-        let task = match (matches.get_flag("check"), matches.get_flag("once")) {
-            (true, _) => Task::Check,
-            (_, true) => Task::Once,
-            _ => Task::Run,
-        };
-        Ok(Self::Work(Work {
-            config: matches.get_one("config").cloned(),
-            task,
-            format: LogFormat::from_matches(matches),
-            state: StateFolder::from_matches(matches),
-            nats: NatsFlags::from_matches(matches),
-        }))
-    }
+fn config_help() -> String {
+    format!("The configuration [default: the first of {}]", PLACES.join(", "))
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    match arguments {
-        Arguments::Remote(arguments) => remote::run(&arguments, output),
-        Arguments::Work(work) => work.start(output),
+    match arguments.remote {
+        Some(request) => remote::run(&request, output),
+        None => arguments.work.start(output),
     }
 }
 
@@ -137,7 +109,7 @@ impl Work {
         };
         let (source, config, warnings) = read(&path)?;
         show(&warnings);
-        if self.task == Task::Check {
+        if self.check {
             let problems = config.check_files();
             if problems.has_errors() {
                 return Err(Failure::problems(source, problems));
@@ -173,7 +145,7 @@ impl Work {
             service_manager: service_manager()?,
         };
         let agent = Agent::new(setting, config).map_err(Failure::new)?;
-        if self.task == Task::Once {
+        if self.once {
             return Ok(match agent.once() {
                 Once::Well => Exit::Success,
                 Once::Failed => Exit::Failed,

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use clap::{ArgMatches, Command};
+use clap::{ArgAction, Args, Command, Subcommand};
 
 pub(crate) use self::request::{Request, Texts};
 use self::response::{RESPONSE, Response, state_of};
@@ -18,12 +18,12 @@ use super::{
     Exit,
     aliases::with_aliases,
     failure::{Failure, heed, warn},
-    load_inputs::{self, InputFlags},
+    load_inputs::InputFlags,
     output::Output,
     progress::Progress,
     report::{Aside, Format},
     run::{to_text, waiting},
-    session::{self, SessionFolder},
+    session::SessionFolder,
     switch,
 };
 use crate::{
@@ -46,72 +46,60 @@ use crate::{
 const LARGEST: usize = 64 << 20;
 
 pub(super) fn command() -> Command {
-    let flags = |command: Command| {
-        load_inputs::arguments(command)
-            .arg(switch("noop", "Change nothing and say what would be done"))
-            .arg(switch("templates", "Expand templates in requests, which are text otherwise"))
-            .arg(session::argument())
-    };
-    let command = Command::new("api")
-        .about("Answers requests of programs on standard input")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            flags(Command::new("pipe"))
-                .about("Answers one request, in JSON or YAML")
-                .arg(switch("yaml", "Answer in YAML instead of JSON"))
-                .after_help("Example:\n  ccm ensure api pipe --noop <request.json"),
-        )
-        .subcommand(
-            flags(Command::new("serve"))
-                .about("Answers a JSON request per line, in one session, until the input ends")
-                .after_help("Example:\n  ccm ensure api serve --noop <requests.jsonl"),
-        );
+    let command = Command::new("api").subcommand_required(true).arg_required_else_help(true);
+    let command = How::augment_subcommands(command).about("Answers requests of programs on standard input");
     with_aliases(command, "ensure api")
 }
 
-/// What `ccm ensure api` is asked.
-pub(super) struct Arguments {
-    how: How,
-    inputs: InputFlags,
-    session: SessionFolder,
-    mode: RunMode,
-    texts: Texts,
-}
-
 /// How many requests are answered.
-enum How {
-    /// One, in this format; text is YAML.
-    Pipe(Format),
-    /// One per line, in JSON.
-    Serve,
+#[derive(Subcommand)]
+pub(super) enum How {
+    /// Answers one request, in JSON or YAML
+    #[command(after_help = "Example:\n  ccm ensure api pipe --noop <request.json")]
+    Pipe {
+        #[command(flatten)]
+        arguments: Arguments,
+        /// Answer in YAML instead of JSON
+        #[arg(long)]
+        yaml: bool,
+    },
+    /// Answers a JSON request per line, in one session, until the input ends
+    #[command(after_help = "Example:\n  ccm ensure api serve --noop <requests.jsonl")]
+    Serve(Arguments),
 }
 
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let (how, matches) = match matches.subcommand() {
-            Some(("pipe", matches)) if matches.get_flag("yaml") => (How::Pipe(Format::Text), matches),
-            Some(("pipe", matches)) => (How::Pipe(Format::Json), matches),
-            Some(("serve", matches)) => (How::Serve, matches),
-            _ => return Err(Failure::new("no command was given; see `ccm ensure api --help`")),
-        };
-        Ok(Self {
-            how,
-            inputs: InputFlags::from_matches(matches)?,
-            session: SessionFolder::from_matches(matches),
-            mode: if matches.get_flag("noop") { RunMode::Noop } else { RunMode::Real },
-            texts: if matches.get_flag("templates") { Texts::Templates } else { Texts::Literal },
-        })
-    }
+/// Arguments of `ccm ensure api`.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    inputs: InputFlags,
+    /// Change nothing and say what would be done
+    #[arg(
+        id = "noop",
+        long = "noop",
+        action = ArgAction::SetTrue,
+        value_parser = switch(|is_dry| if is_dry { RunMode::Noop } else { RunMode::Real }),
+    )]
+    mode: RunMode,
+    /// Expand templates in requests, which are text otherwise
+    #[arg(
+        long = "templates",
+        action = ArgAction::SetTrue,
+        value_parser = switch(|expands| if expands { Texts::Templates } else { Texts::Literal }),
+    )]
+    texts: Texts,
+    #[command(flatten)]
+    session: SessionFolder,
 }
 
-pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(how: How, output: &mut Output) -> Result<Exit, Failure> {
+    let (format, arguments) = match how {
+        How::Pipe { arguments, yaml: true } => (Some(Format::Text), arguments),
+        How::Pipe { arguments, yaml: false } => (Some(Format::Json), arguments),
+        How::Serve(arguments) => (None, arguments),
+    };
     let machine = arguments.inputs.machine(Recall::Used, output)?;
     let interrupt = &machine.host.interrupt;
-    let format = match arguments.how {
-        How::Pipe(format) => Some(format),
-        How::Serve => None,
-    };
     let mut server = ApiServer::new(arguments, &machine, output)?;
     let unreadable = |error: InputError| Failure::new(format!("cannot read the request: {error}"));
     if let Some(format) = format {
@@ -173,7 +161,7 @@ struct ApiServer<'m> {
 
 impl<'m> ApiServer<'m> {
     fn new(
-        Arguments { inputs, session, mode, texts, .. }: Arguments,
+        Arguments { inputs, session, mode, texts }: Arguments,
         machine: &'m Machine,
         output: &Output,
     ) -> Result<Self, Failure> {

@@ -1,18 +1,16 @@
 //! `ccm apply`
 
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use clap::{ArgAction, Args, ValueHint};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Exit,
-    aliases::with_aliases,
-    complete,
+    Exit, complete,
     failure::{Failure, heed, warn},
-    load_inputs::{self, Dotenv, InputFlags, Strictness},
-    nats,
+    load_inputs::{self, DotenvFlags, InputFlags, StrictFlag},
+    nats::StreamFlag,
     output::Output,
     report::{Format, Unchanged, Verbosity},
-    run::{self, RunFlags, to_text},
+    run::{RunFlags, to_text},
     switch,
 };
 use crate::{
@@ -39,93 +37,71 @@ Examples:
   # Tell programs: an event per line, and exit code 3 if something changed
   ccm apply site.yaml --json --detailed-exitcode";
 
-pub(super) fn command() -> Command {
-    let command = load_inputs::arguments(run::arguments(Command::new("apply")))
-        .about("Brings the machine to the state that a manifest declares")
-        .after_help(EXAMPLES)
-        .arg(manifest_argument().num_args(1..))
-        .arg(complete::resources(
-            Arg::new("only")
-                .long("only")
-                .value_name("REF")
-                .action(ArgAction::Append)
-                .help("Apply only this and what it requires: type#name, a pattern of it with *, or tag:WORD; may be repeated"),
-        ))
-        .arg(complete::resources(
-            Arg::new("skip")
-                .long("skip")
-                .value_name("REF")
-                .action(ArgAction::Append)
-                .help("Do not apply this, named as for --only; may be repeated"),
-        ))
-        .arg(nats::stream_argument())
-        .arg(Strictness::argument())
-        .arg(switch("verify", "Read every file, also those that cannot have changed since they were last read"))
-        .arg(switch("render", "Print the resolved manifest and apply nothing"))
-        .arg(switch("no-report", "Leave out the summary at the end").overrides_with("report"))
-        .arg(
-            switch("monitor-only", "Only make the health checks: inspect and change nothing")
-                .conflicts_with_all(["noop", "render"]),
-        )
-        .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .value_parser(["nagios"])
-                .requires("monitor-only")
-                .conflicts_with("json")
-                .help("Tell the result of --monitor-only as a plugin of Nagios does: one line, and exit code 0 to 3"),
-        )
-        .args(Dotenv::arguments());
-    with_aliases(command, "apply").mut_arg("report", |report| report.overrides_with("no-report"))
-}
-
-/// The argument that says where a manifest is.
-pub(super) fn manifest_argument() -> Arg {
-    Arg::new("manifest")
-        .value_name("MANIFEST")
-        .value_hint(ValueHint::AnyPath)
-        .required(true)
-        .help("A YAML or JSON file, a folder or bundle (.tar.gz, .zip, ...) that holds manifest.yaml, the address of one, or - for standard input")
-}
-
-/// What `ccm apply` is asked.
+/// Arguments of `ccm apply`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    manifests: Vec<Location>,
-    selection: Selection,
-    inputs: InputFlags,
-    dotenv: Dotenv,
+    #[command(flatten)]
     run: RunFlags,
-    strictness: Strictness,
+    #[command(flatten)]
+    inputs: InputFlags,
+    #[command(flatten)]
+    manifests: ManifestArguments,
+    /// Apply only this and what it requires: type#name, a pattern of it with *, or tag:WORD; may be repeated
+    #[arg(long, value_name = "REF", add = complete::resources())]
+    only: Vec<String>,
+    /// Do not apply this, named as for --only; may be repeated
+    #[arg(long, value_name = "REF", add = complete::resources())]
+    skip: Vec<String>,
+    #[command(flatten)]
+    stream: StreamFlag,
+    #[command(flatten)]
+    strict: StrictFlag,
+    /// Read every file, also those that cannot have changed since they were last read
+    #[arg(
+        long = "verify",
+        action = ArgAction::SetTrue,
+        value_parser = switch(|reads_all| if reads_all { Recall::Ignored } else { Recall::Used }),
+    )]
     recall: Recall,
+    /// Print the resolved manifest and apply nothing
+    #[arg(long)]
     render: bool,
+    /// Leave out the summary at the end
+    #[arg(long, overrides_with = "report")]
     no_report: bool,
-    as_plugin: bool,
+    /// Only make the health checks: inspect and change nothing
+    #[arg(long, conflicts_with_all = ["noop", "render"])]
+    monitor_only: bool,
+    /// Tell the result of --monitor-only as a plugin of Nagios does: one line, and exit code 0 to 3
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_parser = ["nagios"],
+        requires = "monitor_only",
+        conflicts_with = "json",
+    )]
+    format: Option<String>,
+    #[command(flatten)]
+    dotenv: DotenvFlags,
 }
 
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let mut run = RunFlags::from_matches(matches)?;
-        if matches.get_flag("monitor-only") {
-            run.task = Task::Monitor;
-        }
-        Ok(Self {
-            manifests: load_inputs::locations(matches)?,
-            selection: Selection { only: selectors(matches, "only")?, skip: selectors(matches, "skip")? },
-            inputs: InputFlags::from_matches(matches)?,
-            dotenv: Dotenv::from_matches(matches),
-            run,
-            strictness: Strictness::from_matches(matches),
-            recall: if matches.get_flag("verify") { Recall::Ignored } else { Recall::Used },
-            render: matches.get_flag("render"),
-            no_report: matches.get_flag("no-report"),
-            as_plugin: matches.get_one::<String>("format").is_some(),
-        })
+/// The manifests that a command is about.
+#[derive(Args)]
+pub(super) struct ManifestArguments {
+    /// A YAML or JSON file, a folder or bundle (.tar.gz, .zip, ...) that holds manifest.yaml, the address of one, or - for standard input
+    #[arg(required = true, value_hint = ValueHint::AnyPath)]
+    manifest: Vec<String>,
+}
+
+impl ManifestArguments {
+    pub(super) fn locations(&self) -> Result<Vec<Location>, Failure> {
+        load_inputs::locations(&self.manifest)
     }
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    if !arguments.as_plugin {
+    if arguments.format.is_none() {
         return apply(arguments, output);
     }
     // A plugin has to say something, and has a code of its own for what could not be told.
@@ -137,24 +113,32 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
 }
 
 fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let flags = arguments.run;
-    let machine = arguments.inputs.machine(arguments.recall, output)?;
-    let load_inputs = arguments.dotenv.read(arguments.inputs.read(&machine)?)?;
+    let Arguments { run: mut flags, mut inputs, .. } = arguments;
+    if arguments.monitor_only {
+        flags.task = Task::Monitor;
+    }
+    let locations = arguments.manifests.locations()?;
+    let selection =
+        Selection { only: selectors(&arguments.only, "only")?, skip: selectors(&arguments.skip, "skip")? };
+    let as_plugin = arguments.format.is_some();
+    inputs.nats.select(arguments.stream);
+    let machine = inputs.machine(arguments.recall, output)?;
+    let load_inputs = arguments.dotenv.read(inputs.read(&machine)?)?;
     let load = |location: &Location| {
-        arguments.strictness.judge(manifest::load(location, &load_inputs, &machine.host, &machine.state))
+        arguments.strict.strict.judge(manifest::load(location, &load_inputs, &machine.host, &machine.state))
     };
-    let manifests = load_all(&arguments.manifests, load)?;
+    let manifests = load_all(&locations, load)?;
     if flags.mode == RunMode::Real {
         flags.require_history(&manifests)?;
     }
-    let selected = select(&arguments.selection, &manifests)?;
+    let selected = select(&selection, &manifests)?;
     if arguments.render {
         manifests.iter().try_for_each(|manifest| render(manifest, flags.format, output))?;
         return Ok(Exit::Success);
     }
     let mut engine = flags.engine(&machine, Exclusion::WholeRun(flags.patience), Session::begin());
-    let run = Run::begin(&machine, &mut engine, &flags.origin("ccm apply", RunKind::Apply))?;
-    let human = flags.format == Format::Text && flags.verbosity > Verbosity::Quiet && !arguments.as_plugin;
+    let run = Run::begin(&machine, &mut engine, &flags.origin("ccm apply", RunKind::Apply)?)?;
+    let human = flags.format == Format::Text && flags.verbosity() > Verbosity::Quiet && !as_plugin;
     for message in manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_deref()) {
         if human {
             output.message(message.trim_end());
@@ -162,9 +146,9 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         }
     }
     let manifests_to_apply: Vec<_> = manifests.iter().zip(&selected).collect();
-    let unchanged = if arguments.as_plugin { Unchanged::Unsaid } else { Unchanged::Counted };
+    let unchanged = if as_plugin { Unchanged::Unsaid } else { Unchanged::Counted };
     let (finished, mut printer) = flags.perform(run, &manifests_to_apply, unchanged, output);
-    if arguments.as_plugin {
+    if as_plugin {
         return Ok(Exit::Plugin(printer.plugin_line()));
     }
     if !arguments.no_report {
@@ -212,9 +196,9 @@ fn select(selection: &Selection, manifests: &[Manifest]) -> Result<Vec<Selected>
     Ok(manifests.iter().map(|manifest| selection.select(&manifest.resources)).collect())
 }
 
-fn selectors(matches: &ArgMatches, name: &str) -> Result<Vec<Selector>, Failure> {
-    let given = matches.get_many::<String>(name).into_iter().flatten();
-    given.map(|text| text.parse().map_err(|problem| Failure::new(format!("--{name}: {problem}")))).collect()
+fn selectors(given: &[String], flag: &str) -> Result<Vec<Selector>, Failure> {
+    let parsed = given.iter().map(|text| text.parse());
+    parsed.map(|selector| selector.map_err(|problem| Failure::new(format!("--{flag}: {problem}")))).collect()
 }
 
 /// Prints the manifest as it would be applied.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io::Read};
 
-use clap::{Arg, ArgMatches, Command, ValueHint};
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
@@ -11,8 +11,7 @@ use super::{
     failure::Failure,
     history::{self, absolute},
     output::Output,
-    state::{self, StateFolder},
-    switch,
+    state::StateFolder,
 };
 use crate::{
     host::files,
@@ -28,36 +27,18 @@ Examples:
   ccm blame /etc/nginx/nginx.conf
   ccm blame service#nginx --json";
 
-pub(super) fn command() -> Command {
-    Command::new("blame")
-        .about("Show who changed a path or resource last")
-        .after_help(EXAMPLES)
-        .arg(
-            Arg::new("subject")
-                .value_name("PATH|REF")
-                .value_hint(ValueHint::AnyPath)
-                .required(true)
-                .help("A path, or a resource such as `service#nginx`"),
-        )
-        .arg(switch("json", "Print JSON"))
-        .arg(state::argument())
-}
-
 /// Arguments of `ccm blame`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
+    /// A path, or a resource such as `service#nginx`
+    #[arg(value_name = "PATH|REF", value_hint = ValueHint::AnyPath)]
     subject: String,
+    /// Print JSON
+    #[arg(long)]
     json: bool,
+    #[command(flatten)]
     state: StateFolder,
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        Ok(Self {
-            subject: super::required(matches, "subject")?,
-            json: matches.get_flag("json"),
-            state: StateFolder::from_matches(matches),
-        })
-    }
 }
 
 /// A completed change of the subject.

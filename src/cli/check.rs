@@ -4,10 +4,13 @@ mod formats;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgMatches, Command, ValueHint};
+use clap::{
+    Args, ValueHint,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 
 use self::formats::CheckFormat;
-use super::{Exit, failure::Failure, machine, nats::NatsFlags, output::Output, required};
+use super::{Exit, failure::Failure, machine, nats::NatsFlags, output::Output};
 use crate::{
     checks::{self, HealthCheck, Rules},
     document::{Diagnostic, Diagnostics, NodeError, Source, Value, from_node, parse},
@@ -22,34 +25,20 @@ use crate::{
 /// A larger file holds no checks.
 const LARGEST: u64 = 16 << 20;
 
-pub(super) fn command() -> Command {
-    Command::new("check")
-        .about("Checks how well the machine is")
-        .after_help("Examples:\n  ccm check goss.yaml\n  ccm check goss.yaml --format nagios")
-        .arg(Arg::new("file").value_name("FILE").required(true).value_hint(ValueHint::FilePath).help(
-            "A YAML or JSON file with rules of goss or a list of health checks, or - for standard input",
-        ))
-        .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .value_parser(["table", "nagios", "json", "junit", "tap"])
-                .default_value("table")
-                .help("How to tell the results; with nagios the exit code is 0 to 3"),
-        )
-}
-
-/// What `ccm check` is asked.
+/// Arguments of `ccm check`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  ccm check goss.yaml\n  ccm check goss.yaml --format nagios")]
 pub(super) struct Arguments {
+    /// A YAML or JSON file with rules of goss or a list of health checks, or - for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
     file: String,
+    /// How to tell the results; with nagios the exit code is 0 to 3
+    #[arg(
+        long,
+        default_value = "table",
+        value_parser = PossibleValuesParser::new(CheckFormat::WORDS).map(|word| CheckFormat::of(&word)),
+    )]
     format: CheckFormat,
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let format: String = required(matches, "format")?;
-        Ok(Self { file: required(matches, "file")?, format: CheckFormat::of(&format) })
-    }
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {

@@ -53,8 +53,8 @@ pub(super) fn script(shell: Shell) -> String {
 }
 
 /// Offers the resources and tags of the manifests that the command names.
-pub(super) fn resources(argument: Arg) -> Arg {
-    argument.add(ArgValueCandidates::new(|| candidates(names_in_manifests())))
+pub(super) fn resources() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| candidates(names_in_manifests()))
 }
 
 /// Offers names of resources of this type.
@@ -67,7 +67,7 @@ pub(super) fn names(argument: Arg, kind: &dyn AnyType) -> Arg {
 }
 
 /// Offers names of resources of the type that the command names before.
-pub(super) fn names_of_typed(argument: Arg) -> Arg {
+pub(super) fn names_of_typed() -> ArgValueCompleter {
     let offered = |begun: &OsStr| {
         let kind = words_so_far().and_then(|matches| matches.get_one::<String>("type").cloned());
         match kind.as_deref() {
@@ -80,7 +80,7 @@ pub(super) fn names_of_typed(argument: Arg) -> Arg {
             None => Vec::new(),
         }
     };
-    argument.add(ArgValueCompleter::new(offered))
+    ArgValueCompleter::new(offered)
 }
 
 /// Offers values of a property.

@@ -1,9 +1,9 @@
 //! `ccm completions`
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::Args;
 use clap_complete::Shell;
 
-use super::{Exit, complete, failure::Failure, output::Output, required};
+use super::{Exit, complete, output::Output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,28 +14,12 @@ Examples:
   mkdir -p ~/.local/share/bash-completion/completions
   ccm completions bash >~/.local/share/bash-completion/completions/ccm";
 
-pub(super) fn command() -> Command {
-    Command::new("completions")
-        .about("Prints a completion script for a shell")
-        .arg(
-            Arg::new("shell")
-                .value_name("SHELL")
-                .required(true)
-                .value_parser(value_parser!(Shell))
-                .help("The shell to complete for"),
-        )
-        .after_help(EXAMPLES)
-}
-
-/// What `ccm completions` is asked.
+/// Arguments of `ccm completions`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
+    /// The shell to complete for
     shell: Shell,
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        Ok(Self { shell: required(matches, "shell")? })
-    }
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Exit {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::{
     Exit,
@@ -10,12 +10,13 @@ use super::{
     api, attributes, complete,
     failure::{Failure, heed, show},
     flags::{self, ResourceFlags},
-    load_inputs::{self, Dotenv, InputFlags},
-    nats, or_variable,
+    load_inputs::{DotenvFlags, InputFlags},
+    nats::StreamFlag,
+    or_variable,
     output::Output,
     report::{Format, Unchanged},
-    run::{self, RunFlags},
-    session::{self, SessionFolder},
+    run::RunFlags,
+    session::SessionFolder,
 };
 use crate::{
     declare::Expansion,
@@ -40,27 +41,46 @@ Examples:
   ccm ensure exec true --refresh-only --subscribe \"file#$PWD/app.conf\"
   ccm session report --remove";
 
-pub(super) fn command() -> Command {
-    // Flags are made from the types' properties only when this command is used.
-    Command::new("ensure")
-        .about("Brings one resource to a state")
-        .after_help(EXAMPLES)
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .disable_help_subcommand(true)
-        .defer(|command| {
-            let command = command
-                .subcommands(
-                    types::TYPES.iter().filter(|kind| kind.behavior().stands_alone).map(|kind| listed(*kind)),
-                )
-                .subcommand(api::command());
-            with_aliases(command.args(before_the_type()), "ensure")
-        })
+/// Arguments of `ccm ensure`. The flags of a type are made from its properties, so they are not read before the type is known.
+pub(super) struct Arguments(ArgMatches);
+
+impl FromArgMatches for Arguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(matches.clone()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = matches.clone();
+        Ok(())
+    }
 }
 
-/// The flags that may also stand before the type. Help shows them behind it.
+impl Args for Arguments {
+    fn augment_args(command: Command) -> Command {
+        let types = types::TYPES.iter().filter(|kind| kind.behavior().stands_alone);
+        command
+            .after_help(EXAMPLES)
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .disable_help_subcommand(true)
+            .subcommands(types.map(|kind| listed(*kind)))
+            .subcommand(api::command())
+            .args(before_the_type())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Adds the flags that all types have.
+fn with_run_flags(command: Command) -> Command {
+    SessionFolder::augment_args(InputFlags::augment_args(RunFlags::augment_args(command)))
+}
+
+/// Returns the flags that can also precede the type. Help lists them after the type.
 fn before_the_type() -> Vec<Arg> {
-    let flags = load_inputs::arguments(run::arguments(Command::new("ensure"))).arg(session::argument());
+    let flags = with_run_flags(Command::new("ensure"));
     flags.get_arguments().map(|flag| flag.clone().global(true).hide(true)).collect()
 }
 
@@ -69,13 +89,12 @@ fn before_the_type() -> Vec<Arg> {
 fn listed(kind: &'static dyn AnyType) -> Command {
     let description = kind.properties_schema().get("description").and_then(|text| text.as_str());
     let about = description.unwrap_or_default().split("\n\n").next().unwrap_or_default().replace('\n', " ");
-    load_inputs::arguments(run::arguments(Command::new(kind.name())))
-        .arg(session::argument())
-        .about(about.trim_end_matches('.').to_owned())
-        .defer(|command| match types::find(command.get_name()) {
+    with_run_flags(Command::new(kind.name())).about(about.trim_end_matches('.').to_owned()).defer(|command| {
+        match types::find(command.get_name()) {
             Some(kind) => with_properties(command, kind),
             None => command,
-        })
+        }
+    })
 }
 
 fn with_properties(command: Command, kind: &'static dyn AnyType) -> Command {
@@ -92,14 +111,16 @@ fn with_properties(command: Command, kind: &'static dyn AnyType) -> Command {
         }
         _ => ensure,
     };
+    // Flags that are flattened bring a description of their own.
+    let about = command.get_about().cloned().unwrap_or_default();
     let command = command
         .arg(complete::names(
             Arg::new("name").value_name("NAME").required(true).help("The resource's name"),
             kind,
         ))
-        .arg(ensure)
-        .arg(nats::stream_argument())
-        .args(Dotenv::arguments())
+        .arg(ensure);
+    let command = DotenvFlags::augment_args(StreamFlag::augment_args(command))
+        .about(about)
         .args(flags::arguments(kind).into_iter().map(or_credential))
         .args(flags::check_arguments())
         .after_help(flags::examples(kind));
@@ -123,25 +144,16 @@ fn state_or_address(text: &str, states: &[String]) -> Result<String, String> {
     Err(format!("it is neither an address nor one of {}", states.join(", ")))
 }
 
-/// What `ccm ensure TYPE` is asked.
-pub(super) struct Arguments {
-    resource: ResourceFlags,
-    inputs: InputFlags,
-    dotenv: Dotenv,
-    session: SessionFolder,
-    run: RunFlags,
+pub(super) fn run(Arguments(matches): Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    match matches.subcommand() {
+        Some(("api", matches)) => api::run(parsed(matches)?, output),
+        Some((kind, matches)) => ensure(flags::known_type(kind)?, matches, output),
+        None => Err(Failure::new("no type was given; see `ccm ensure --help`")),
+    }
 }
 
-impl Arguments {
-    pub(super) fn from_matches(kind: &str, matches: &ArgMatches) -> Result<Self, Failure> {
-        Ok(Self {
-            resource: ResourceFlags::from_matches(flags::known_type(kind)?, matches)?,
-            inputs: InputFlags::from_matches(matches)?,
-            dotenv: Dotenv::from_matches(matches),
-            session: SessionFolder::from_matches(matches),
-            run: RunFlags::from_matches(matches)?,
-        })
-    }
+fn parsed<A: FromArgMatches>(matches: &ArgMatches) -> Result<A, Failure> {
+    A::from_arg_matches(matches).map_err(|error| Failure::new(error.to_string()))
 }
 
 /// Fails where a file of rules that is there by now cannot be used, before anything is done.
@@ -154,14 +166,17 @@ fn refuse_bad_rules(resource: &Resource, source: &Source, folder: &Path) -> Resu
     if problems.is_empty() { Ok(()) } else { Err(Failure::problems(source.clone(), problems)) }
 }
 
-pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let flags = arguments.run;
+fn ensure(kind: &'static dyn AnyType, matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
+    let (flags, dotenv): (RunFlags, DotenvFlags) = (parsed(matches)?, parsed(matches)?);
+    let (mut inputs, session): (InputFlags, SessionFolder) = (parsed(matches)?, parsed(matches)?);
+    inputs.nats.select(parsed(matches)?);
+    let resource = ResourceFlags::from_matches(kind, matches)?;
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-    let machine = arguments.inputs.machine(Recall::Used, output)?;
-    let inputs = arguments.inputs.read_in(&folder, arguments.dotenv, &machine)?;
+    let machine = inputs.machine(Recall::Used, output)?;
+    let inputs = inputs.read_in(&folder, &dotenv, &machine)?;
     let scope = heed(inputs.without_manifest(&folder, &machine.host, &machine.state)?);
-    let (source, mut declaration) = arguments.resource.declaration(&machine.host.interrupt)?;
+    let (source, mut declaration) = resource.declaration(&machine.host.interrupt)?;
     let mut diagnostics = Diagnostics::default();
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut diagnostics);
     attributes::complete(&mut declaration);
@@ -171,12 +186,12 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     };
     refuse_bad_rules(&resource, &source, &folder)?;
     show(diagnostics.review(&source).as_slice());
-    let session = arguments.session.resume()?;
+    let session = session.resume()?;
     // The report of a session counts them.
     let unchanged = if session.is_kept() { Unchanged::Counted } else { Unchanged::Shown };
     let manifest = Manifest::of(vec![resource], source, folder, scope);
     let mut engine = flags.engine(&machine, Exclusion::WhileChanging(flags.patience), session);
-    let run = Run::begin(&machine, &mut engine, &flags.origin("ccm ensure", RunKind::Ensure))?;
+    let run = Run::begin(&machine, &mut engine, &flags.origin("ccm ensure", RunKind::Ensure)?)?;
     let (finished, mut printer) = flags.perform(run, &[(&manifest, &Selected::default())], unchanged, output);
     // People see all there is to one resource in its line.
     if flags.format == Format::Json {

@@ -3,18 +3,17 @@
 use std::{env, path::Path};
 
 use ccm_expr::{Program, Value};
-use clap::{Arg, ArgMatches, Command, ValueHint};
+use clap::{Args, ValueHint};
 
 use super::{
     Exit,
     failure::{Failure, heed, show},
     load_inputs::{self, InputFlags},
     output::Output,
-    required,
 };
 use crate::{
     document::{Diagnostic, Diagnostics, Scalar, Source, Span, Style},
-    manifest::{self, Location},
+    manifest,
     template::{Scope, doubtful, functions_help},
 };
 
@@ -26,52 +25,28 @@ Examples:
   ccm eval 'Facts.family == \"debian\" ? 8080 : 80'
   ccm eval 'Data.port + 1' --manifest site.yaml";
 
-pub(super) fn command() -> Command {
-    load_inputs::arguments(Command::new("eval"))
-        .about("Prints the value of an expression as JSON, for trying things out")
-        .arg(
-            Arg::new("expression")
-                .value_name("EXPR")
-                .required(true)
-                .allow_hyphen_values(true)
-                .help("An expression"),
-        )
-        .arg(
-            Arg::new("manifest")
-                .long("manifest")
-                .value_name("MANIFEST")
-                .value_hint(ValueHint::FilePath)
-                .help("A manifest whose data the expression can see"),
-        )
-        .after_help(EXAMPLES)
-        .defer(|command| command.after_long_help(format!("{EXAMPLES}\n\n{}", functions_help())))
-}
-
-/// What `ccm eval` is asked.
+/// Arguments of `ccm eval`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", functions_help()))]
 pub(super) struct Arguments {
-    expression: String,
-    manifest: Option<Location>,
+    #[command(flatten)]
     inputs: InputFlags,
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let manifest = matches.get_one::<String>("manifest");
-        Ok(Self {
-            expression: required(matches, "expression")?,
-            manifest: manifest.map(|text| load_inputs::location(text)).transpose()?,
-            inputs: InputFlags::from_matches(matches)?,
-        })
-    }
+    /// An expression
+    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
+    expression: String,
+    /// A manifest whose data the expression can see
+    #[arg(long, value_hint = ValueHint::FilePath)]
+    manifest: Option<String>,
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let location = arguments.manifest.map(|text| load_inputs::location(&text)).transpose()?;
     let machine = arguments.inputs.machine_read_only(output)?;
     let load_inputs = arguments.inputs.read(&machine)?;
     // Kept whole: with it goes the folder of a bundle, in which the expression may read.
     let manifest;
     let alone;
-    let scope = if let Some(location) = &arguments.manifest {
+    let scope = if let Some(location) = &location {
         manifest = heed(manifest::load(location, &load_inputs, &machine.host, &machine.state)?);
         &manifest.scope
     } else {

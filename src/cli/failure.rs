@@ -24,6 +24,7 @@ use crate::{
     manifest::{LoadError, Loaded},
     run::Refused,
     session::StoreError,
+    state::StateError,
     visible::visible,
 };
 
@@ -88,6 +89,12 @@ impl From<LoadError> for Failure {
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         Self::new(refused.to_string())
+    }
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        Self::new(error.to_string())
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fmt::Write, path::Path};
 
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, builder::PossibleValuesParser};
 
-use super::{aliases, complete, failure::Failure, required, words::Words};
+use super::{aliases, complete, failure::Failure, words::Words};
 use crate::{
     declare::Declaration,
     document::{Entry, Node, Scalar, Source, Span, Style, Value, from_node, parse, to_value},
@@ -205,7 +205,7 @@ impl ResourceFlags {
         }
         Ok(Self {
             kind,
-            name: required(matches, "name")?,
+            name: matches.get_one("name").cloned().ok_or_else(|| Failure::new("no name was given"))?,
             ensure: words.ensure,
             properties,
             checks: CheckFlags::from_matches(matches),

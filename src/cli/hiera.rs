@@ -7,7 +7,7 @@ use std::{
 };
 
 use ccm_expr::{Path as ValuePath, Value};
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 
 use super::{
     Exit,
@@ -18,24 +18,26 @@ use super::{
     load_inputs::{self, InputFlags},
     or_variable,
     output::Output,
-    required, switch,
 };
 use crate::{
-    document::pair,
     hiera::{MERGE_ADVICE, deep},
-    manifest::Location,
     run::Environment,
 };
 
-pub(super) fn command() -> Command {
-    Command::new("hiera")
-        .about("Works with hierarchical data")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .defer(|command| {
-            let facts = facts::command().hide(true);
-            with_aliases(command.subcommand(parse_command()).subcommand(facts), "hiera")
-        })
+/// Arguments of `ccm hiera`.
+#[derive(Args)]
+#[command(mut_subcommand("parse", |parse| with_aliases(parse, "hiera parse")))]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Shows the data of a file as it is on this machine
+    Parse(Box<ParseArguments>),
+    #[command(hide = true)]
+    Facts(facts::Arguments),
 }
 
 const EXAMPLES: &str = "\
@@ -47,60 +49,42 @@ Examples:
   ccm hiera parse data.yaml --query port
   eval \"$(ccm hiera parse data.yaml --env)\"";
 
-fn parse_command() -> Command {
-    let parse = Command::new("parse")
-        .about("Shows the data of a file as it is on this machine")
-        .after_help(EXAMPLES)
-        .arg(or_variable(
-            Arg::new("file")
-                .value_name("FILE")
-                .required(true)
-                .value_hint(ValueHint::FilePath)
-                .help("A file with data, hierarchy and overrides"),
-            "HIERA_INPUT",
-        ))
-        .arg(
-            Arg::new("set")
-                .value_name("FACT=VALUE")
-                .action(ArgAction::Append)
-                .num_args(0..)
-                .help("Facts over those of the machine"),
-        )
-        .arg(Arg::new("query").long("query").value_name("PATH").help("Only what this path leads to"))
-        .arg(switch("yaml", "Print YAML instead of JSON").conflicts_with("env"))
-        .arg(switch(
-            "env",
-            "Print shell variables, named HIERA_ and the path of the value: letters in upper case, and _ for \
-             whatever is not a letter or digit of ASCII; a map also as one variable in JSON",
-        ))
-        .arg(
-            Arg::new("env-prefix")
-                .long("env-prefix")
-                .value_name("WORD")
-                .default_value("HIERA")
-                .requires("env")
-                .help("What the names of variables begin with"),
-        )
-        .arg(
-            Arg::new("data-file")
-                .long("data-file")
-                .value_name("FILE")
-                .value_hint(ValueHint::FilePath)
-                .action(ArgAction::Append)
-                .help("A YAML or JSON file with values that go over the result"),
-        )
-        .arg(switch("env-facts", "Take the environment as facts, under those that are given").short('E'));
-    with_aliases(load_inputs::arguments(parse), "hiera parse")
-}
-
-/// What `ccm hiera parse` is asked.
-pub(super) struct Arguments {
-    file: Location,
+/// Arguments of `ccm hiera parse`.
+#[derive(Args)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("file", |argument| or_variable(argument, "HIERA_INPUT")),
+    // Keeps its position after `file`.
+    mut_arg("set", |argument| argument),
+)]
+struct ParseArguments {
+    /// A file with data, hierarchy and overrides
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: String,
+    /// Facts over those of the machine
+    #[arg(value_name = "FACT=VALUE", num_args = 0..)]
+    set: Vec<String>,
+    /// Only what this path leads to
+    #[arg(long, value_name = "PATH")]
+    query: Option<String>,
+    /// Print YAML instead of JSON
+    #[arg(long, conflicts_with = "env")]
+    yaml: bool,
+    /// Print shell variables, named HIERA_ and the path of the value: letters in upper case, and _ for whatever is not a letter
+    /// or digit of ASCII; a map also as one variable in JSON
+    #[arg(long)]
+    env: bool,
+    /// What the names of variables begin with
+    #[arg(long, value_name = "WORD", default_value = "HIERA", requires = "env")]
+    env_prefix: String,
+    /// A YAML or JSON file with values that go over the result
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    data_file: Vec<PathBuf>,
+    /// Take the environment as facts, under those that are given
+    #[arg(short = 'E', long)]
+    env_facts: bool,
+    #[command(flatten)]
     inputs: InputFlags,
-    query: Option<Query>,
-    /// Files with values over the result.
-    over: Vec<PathBuf>,
-    format: Format,
 }
 
 /// A path into the data, and its text.
@@ -116,75 +100,54 @@ impl Query {
     }
 }
 
-enum Format {
-    Json,
-    Yaml,
-    /// Assignments for a shell; the names begin with this.
-    Variables(String),
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let Some(("parse", matches)) = matches.subcommand() else {
-            return Err(Failure::new("no command was given; see `ccm hiera --help`"));
-        };
-        let mut inputs = InputFlags::from_matches(matches)?;
-        // A first word that sets a fact is none that names a file: the variable names it.
-        let mut file: String = required(matches, "file")?;
-        let mut set = load_inputs::pairs(matches, "set", "fact")?;
-        if let Ok(variable) = env::var("HIERA_INPUT")
-            && !variable.is_empty()
-            && file.contains('=')
-            && !Path::new(&file).exists()
-        {
-            let text = std::mem::replace(&mut file, variable);
-            set.insert(0, pair(&text).map_err(|error| Failure::new(format!("fact: {error}")))?);
-        }
-        if matches.get_flag("env-facts") {
-            inputs.facts.put_below(&Environment::of_process().variables());
-        }
-        inputs.facts.extend(set);
-        Ok(Self {
-            file: load_inputs::location(&file)?,
-            inputs,
-            query: matches.get_one::<String>("query").map(|text| Query::parse(text)).transpose()?,
-            over: matches.get_many::<String>("data-file").into_iter().flatten().map(PathBuf::from).collect(),
-            format: match (matches.get_flag("env"), matches.get_flag("yaml")) {
-                (true, _) => Format::Variables(required(matches, "env-prefix")?),
-                (_, true) => Format::Yaml,
-                _ => Format::Json,
-            },
-        })
+pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    match arguments.action {
+        Action::Parse(arguments) => parse(*arguments, output),
+        Action::Facts(arguments) => facts::run(arguments, output),
     }
 }
 
-pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let machine = arguments.inputs.machine_read_only(output)?;
-    let load_inputs = arguments.inputs.read(&machine)?;
+fn parse(arguments: ParseArguments, output: &mut Output) -> Result<Exit, Failure> {
+    let ParseArguments { mut file, mut set, mut inputs, .. } = arguments;
+    // A first word that sets a fact is none that names a file: the variable names it.
+    if let Ok(variable) = env::var("HIERA_INPUT")
+        && !variable.is_empty()
+        && file.contains('=')
+        && !Path::new(&file).exists()
+    {
+        set.insert(0, std::mem::replace(&mut file, variable));
+    }
+    if arguments.env_facts {
+        inputs.facts.put_below(&Environment::of_process().variables());
+    }
+    inputs.facts.extend(set);
+    let file = load_inputs::location(&file)?;
+    let query = arguments.query.as_deref().map(Query::parse).transpose()?;
+    let machine = inputs.machine_read_only(output)?;
+    let load_inputs = inputs.read(&machine)?;
     let folder = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-    let mut data = heed(load_inputs.data_of(&arguments.file, &folder, &machine.host, &machine.state)?);
-    for file in &arguments.over {
+    let mut data = heed(load_inputs.data_of(&file, &folder, &machine.host, &machine.state)?);
+    for file in &arguments.data_file {
         let over = crate::facts::in_file(file, load_inputs.limits.data, &machine.host.interrupt)?.into();
         data = deep(data, &over).map_err(|conflict| {
             let place = format!("`{}`", file.display());
             Failure::new(format!("{} ({MERGE_ADVICE})", conflict.message("the data below it", &place)))
         })?;
     }
-    if let Some(Query { path, .. }) = &arguments.query {
+    if let Some(Query { path, .. }) = &query {
         data = path.require(&data).map_err(|error| {
             let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
             Failure::new(format!("{}{help}", error.kind))
         })?;
     }
-    match arguments.format {
-        Format::Variables(prefix) => {
-            print_variables(&prefix, arguments.query.as_ref().map_or("", |query| &query.text), &data, output);
-        }
-        Format::Yaml => {
-            let text = serde_saphyr::to_string(&data).map_err(|error| Failure::new(error.to_string()))?;
-            output.line(text.trim_end());
-        }
-        Format::Json => print(&data, output)?,
+    if arguments.env {
+        let query = query.as_ref().map_or("", |query| &query.text);
+        print_variables(&arguments.env_prefix, query, &data, output);
+    } else if arguments.yaml {
+        let text = serde_saphyr::to_string(&data).map_err(|error| Failure::new(error.to_string()))?;
+        output.line(text.trim_end());
+    } else {
+        print(&data, output)?;
     }
     Ok(Exit::Success)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ccm_expr::Value;
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use super::{
@@ -11,7 +11,6 @@ use super::{
     failure::{Failure, warn},
     interrupt,
     output::Output,
-    switch,
 };
 use crate::{
     host::{input::Limits, process::Runner, users::Users},
@@ -33,57 +32,29 @@ Examples:
 /// Beginning of a pattern that selects hosts from the ssh configuration.
 const SSH: &str = "ssh:";
 
-pub(super) fn command() -> Command {
-    Command::new("hosts")
-        .about("List the hosts that a pattern selects")
-        .arg(
-            Arg::new("pattern")
-                .value_name("PATTERN")
-                .default_value("all")
-                .help("Hosts and groups, such as `web:&prod:!web3`, `db[0]` or `ssh:web*`"),
-        )
-        .arg(inventory_argument())
-        .arg(limit_argument())
-        .arg(switch("json", "Print JSON"))
-        .after_help(EXAMPLES)
-}
-
-pub(super) fn inventory_argument() -> Arg {
-    Arg::new("inventory")
-        .short('i')
-        .long("inventory")
-        .value_name("FILE")
-        .value_hint(ValueHint::AnyPath)
-        .action(ArgAction::Append)
-        .value_parser(value_parser!(PathBuf))
-        .help("Inventory: INI, YAML, JSON, a program, or a directory")
-}
-
-pub(super) fn limit_argument() -> Arg {
-    Arg::new("limit")
-        .long("limit")
-        .value_name("PATTERN")
-        .action(ArgAction::Append)
-        .help("Keep only hosts that this pattern selects, too")
-}
-
-/// Which hosts to list, and how.
+/// Arguments of `ccm hosts`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
+    /// Hosts and groups, such as `web:&prod:!web3`, `db[0]` or `ssh:web*`
+    #[arg(default_value = "all")]
     pattern: String,
-    inventories: Vec<PathBuf>,
-    limits: Vec<String>,
+    #[command(flatten)]
+    selection: HostFlags,
+    /// Print JSON
+    #[arg(long)]
     json: bool,
 }
 
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        Ok(Self {
-            pattern: super::required(matches, "pattern")?,
-            inventories: matches.get_many("inventory").into_iter().flatten().cloned().collect(),
-            limits: matches.get_many("limit").into_iter().flatten().cloned().collect(),
-            json: matches.get_flag("json"),
-        })
-    }
+/// Where hosts are listed, and how to limit a pattern.
+#[derive(Args)]
+pub(super) struct HostFlags {
+    /// Inventory: INI, YAML, JSON, a program, or a directory
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub(super) inventory: Vec<PathBuf>,
+    /// Keep only hosts that this pattern selects, too
+    #[arg(long, value_name = "PATTERN")]
+    pub(super) limit: Vec<String>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
@@ -112,16 +83,17 @@ fn machines(arguments: &Arguments) -> Result<(Vec<Machine>, Vec<String>), Failur
         let unmatched = if names.is_empty() { vec![arguments.pattern.clone()] } else { Vec::new() };
         return Ok((names.into_iter().map(Machine::named).collect(), unmatched));
     }
-    if arguments.inventories.is_empty() {
+    if arguments.selection.inventory.is_empty() {
         return Err(Failure::new(
             "no inventory was given: name one with `-i FILE`, or hosts of your ssh configuration with `ssh:GLOB`",
         ));
     }
     let (runner, interrupt) = (Runner::default(), interrupt()?);
     let loader = Loader { runner: &runner, interrupt: &interrupt, limits: Limits::default() };
-    let inventory = Inventory::load(&arguments.inventories, &loader)?;
+    let inventory = Inventory::load(&arguments.selection.inventory, &loader)?;
     inventory.warnings.iter().for_each(|text| warn(&format!("warning: {text}")));
-    let Selection { hosts, unmatched } = inventory.select(&arguments.pattern, &arguments.limits, &loader)?;
+    let Selection { hosts, unmatched } =
+        inventory.select(&arguments.pattern, &arguments.selection.limit, &loader)?;
     Ok((hosts.iter().filter_map(|host| inventory.machine(host)).collect(), unmatched))
 }
 

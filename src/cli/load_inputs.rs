@@ -7,17 +7,17 @@ use std::{
 };
 
 use ccm_expr::{Map, Value};
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, builder::NonEmptyStringValueParser};
+use clap::{ArgAction, Args, ValueHint, builder::NonEmptyStringValueParser};
 use rustix::{fs::OFlags, io::Errno};
 
 use super::{
-    facts::{self, FactFlags},
+    facts::FactFlags,
     failure::{Failure, warn},
     machine,
-    nats::{self, NatsFlags},
+    nats::NatsFlags,
     or_variable,
     output::Output,
-    state::{self, StateFolder},
+    state::StateFolder,
     switch,
 };
 use crate::{
@@ -32,29 +32,6 @@ use crate::{
     state::Recall,
 };
 
-/// The flags, for every command that reads a manifest or templates.
-pub(super) fn arguments(command: Command) -> Command {
-    let hiera = Arg::new("hiera")
-        .long("hiera")
-        .value_name("FILE|URL")
-        .value_hint(ValueHint::FilePath)
-        .value_parser(NonEmptyStringValueParser::new())
-        .action(ArgAction::Append)
-        .help(
-            "Hierarchical data that goes over the manifest's own; of several, later ones over earlier ones",
-        );
-    command
-        .args(facts::arguments())
-        .arg(state::argument())
-        .arg(or_variable(hiera, "CCM_HIERA_DATA"))
-        .arg(
-            Arg::new("data").long("data").value_name("KEY=VALUE").action(ArgAction::Append).help(
-                "Data that goes over all other; dots in KEY make maps, VALUE has the type it has in YAML",
-            ),
-        )
-        .arg(nats::context_argument())
-}
-
 /// What becomes of a manifest about which there are warnings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strictness {
@@ -64,13 +41,17 @@ pub(super) enum Strictness {
     Strict,
 }
 
-impl Strictness {
-    pub(super) fn argument() -> Arg {
-        switch("strict", "Take warnings about manifests and data for errors")
-    }
+/// How to treat warnings.
+#[derive(Args)]
+pub(super) struct StrictFlag {
+    /// Take warnings about manifests and data for errors
+    #[arg(long, action = ArgAction::SetTrue, value_parser = switch(Strictness::of))]
+    pub(super) strict: Strictness,
+}
 
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
-        if matches.get_flag("strict") { Self::Strict } else { Self::Lenient }
+impl Strictness {
+    fn of(is_strict: bool) -> Self {
+        if is_strict { Self::Strict } else { Self::Lenient }
     }
 
     /// Returns what was loaded, unless it is not good enough.
@@ -82,26 +63,30 @@ impl Strictness {
     }
 }
 
-/// What the flags say.
+/// What a manifest sees of the machine and of the data of users.
+#[derive(Args)]
+#[command(mut_arg("hiera", |flag| or_variable(flag, "CCM_HIERA_DATA")))]
 pub(super) struct InputFlags {
+    #[command(flatten)]
     pub(super) facts: FactFlags,
+    #[command(flatten)]
     pub(super) state: StateFolder,
+    /// Hierarchical data that goes over the manifest's own; of several, later ones over earlier ones
+    #[arg(
+        long,
+        value_name = "FILE|URL",
+        value_hint = ValueHint::FilePath,
+        value_parser = NonEmptyStringValueParser::new(),
+    )]
+    hiera: Vec<String>,
+    /// Data that goes over all other; dots in KEY make maps, VALUE has the type it has in YAML
+    #[arg(long, value_name = "KEY=VALUE")]
+    data: Vec<String>,
+    #[command(flatten)]
     pub(super) nats: NatsFlags,
-    hiera: Vec<Location>,
-    data: Vec<Pair>,
 }
 
 impl InputFlags {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        Ok(Self {
-            facts: FactFlags::from_matches(matches)?,
-            state: StateFolder::from_matches(matches),
-            nats: NatsFlags::from_matches(matches),
-            hiera: data_locations(matches)?,
-            data: pairs(matches, "data", "--data")?,
-        })
-    }
-
     /// Returns the machine that this process runs on, with the state that the flags name.
     pub(super) fn machine(&self, recall: Recall, output: &Output) -> Result<Machine, Failure> {
         let environment = Environment::of_process();
@@ -118,20 +103,21 @@ impl InputFlags {
 
     /// Reads what the flags name.
     pub(super) fn read(self, machine: &Machine) -> Result<LoadInputs, Failure> {
-        let limits = self.facts.limits;
+        let limits = self.facts.limits();
         let facts = self.facts.given(&machine.host.interrupt)?;
-        machine.load_inputs(facts, self.hiera, self.data, limits).map_err(Failure::new)
+        let (hiera, data) = (locations(&self.hiera)?, pairs(&self.data, "--data")?);
+        machine.load_inputs(facts, hiera, data, limits).map_err(Failure::new)
     }
 
     /// As [`InputFlags::read`], with what lies in a folder: `.env` adds to the environment, `.hiera` is the data.
     pub(super) fn read_in(
         self,
         folder: &Path,
-        dotenv: Dotenv,
+        dotenv: &DotenvFlags,
         machine: &Machine,
     ) -> Result<LoadInputs, Failure> {
         let mut load_inputs = self.read(machine)?;
-        if dotenv != Dotenv::Unwanted {
+        if !dotenv.no_read_env {
             load_inputs = with_dotenv(load_inputs, folder)?;
         }
         if load_inputs.hiera.is_empty()
@@ -145,43 +131,27 @@ impl InputFlags {
 }
 
 /// Whether `.env` in the working directory adds to the environment that templates see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dotenv {
-    Wanted,
-    Unwanted,
-    /// Nobody said.
-    Open,
+#[derive(Args)]
+pub(super) struct DotenvFlags {
+    /// Let .env in the working directory add to Environ
+    #[arg(long, overrides_with = "no_read_env")]
+    read_env: bool,
+    /// Leave .env in the working directory alone
+    #[arg(long, overrides_with = "read_env")]
+    no_read_env: bool,
 }
 
-impl Dotenv {
-    pub(super) fn arguments() -> [Arg; 2] {
-        [
-            switch("read-env", "Let .env in the working directory add to Environ")
-                .overrides_with("no-read-env"),
-            switch("no-read-env", "Leave .env in the working directory alone").overrides_with("read-env"),
-        ]
-    }
-
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
-        let is_given = |name: &str| matches.try_get_one::<bool>(name).ok().flatten() == Some(&true);
-        match (is_given("read-env"), is_given("no-read-env")) {
-            (true, _) => Self::Wanted,
-            (_, true) => Self::Unwanted,
-            _ => Self::Open,
-        }
-    }
-
-    /// Adds what `.env` says where that is wanted, and says that it is not read where nobody said.
-    pub(super) fn read(self, load_inputs: LoadInputs) -> Result<LoadInputs, Failure> {
+impl DotenvFlags {
+    /// Adds the variables of `.env` if the flags request it. Warns about an unread `.env` if no flag decides.
+    pub(super) fn read(&self, load_inputs: LoadInputs) -> Result<LoadInputs, Failure> {
         let here = Path::new(".");
-        match self {
-            Self::Wanted => with_dotenv(load_inputs, here),
-            Self::Open if here.join(".env").is_file() => {
-                warn(".env is not read: --read-env lets it add to Environ, --no-read-env leaves it alone");
-                Ok(load_inputs)
-            }
-            Self::Open | Self::Unwanted => Ok(load_inputs),
+        if self.read_env {
+            return with_dotenv(load_inputs, here);
         }
+        if !self.no_read_env && here.join(".env").is_file() {
+            warn(".env is not read: --read-env lets it add to Environ, --no-read-env leaves it alone");
+        }
+        Ok(load_inputs)
     }
 }
 
@@ -200,15 +170,9 @@ pub(super) fn location(argument: &str) -> Result<Location, Failure> {
     Location::from_argument(argument).map_err(Failure::new)
 }
 
-/// Where the manifests are that a command is about.
-pub(super) fn locations(matches: &ArgMatches) -> Result<Vec<Location>, Failure> {
-    matches.get_many::<String>("manifest").into_iter().flatten().map(|text| location(text)).collect()
-}
-
-/// Where the user's data is.
-fn data_locations(matches: &ArgMatches) -> Result<Vec<Location>, Failure> {
-    let given = matches.get_many::<String>("hiera").into_iter().flatten();
-    given.map(|text| location(text)).collect()
+/// Returns the locations that arguments name.
+pub(super) fn locations(arguments: &[String]) -> Result<Vec<Location>, Failure> {
+    arguments.iter().map(|text| location(text)).collect()
 }
 
 /// What a file holds, if it is there and only its owner, who is the user or root, can have written it.
@@ -299,8 +263,8 @@ fn double_quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Returns what an argument sets as `key=value`; messages call it `shown`.
-pub(super) fn pairs(matches: &ArgMatches, argument: &str, shown: &str) -> Result<Vec<Pair>, Failure> {
-    let given = matches.get_many::<String>(argument).into_iter().flatten();
+/// Returns the `key=value` pairs of a flag; messages call it `shown`.
+pub(super) fn pairs(given: &[String], shown: &str) -> Result<Vec<Pair>, Failure> {
+    let given = given.iter();
     given.map(|text| pair(text).map_err(|error| Failure::new(format!("{shown}: {error}")))).collect()
 }

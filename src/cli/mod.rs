@@ -1,6 +1,8 @@
 //! What people type and read. Only this part prints, reads the environment or chooses an exit code.
 
 #![allow(clippy::disallowed_methods, reason = "the environment is read here and nowhere else")]
+#![allow(clippy::doc_markdown, reason = "comments of flags are help, which is plain text")]
+#![allow(clippy::struct_excessive_bools, reason = "a switch is a `bool`")]
 
 mod agent;
 mod aliases;
@@ -43,7 +45,10 @@ mod words;
 use std::{env, process::ExitCode, sync::Arc};
 
 use anstream::ColorChoice;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{
+    Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand,
+    builder::{BoolValueParser, TypedValueParser},
+};
 
 use self::{
     aliases::with_aliases,
@@ -68,19 +73,16 @@ pub fn main() -> ExitCode {
         Ok(true) => return ExitCode::SUCCESS,
         Err(error) => return failure::usage(error),
     }
-    let matches = match command().try_get_matches() {
-        Ok(matches) => matches,
+    let parsed = command().try_get_matches();
+    let parsed = parsed.and_then(|mut matches| CommandLine::from_arg_matches_mut(&mut matches));
+    let CommandLine { color, invocation } = match parsed {
+        Ok(command_line) => command_line,
         Err(error) => return failure::usage(error),
     };
-    use_colours(&matches);
+    use_colors(color.as_deref());
     let mut output = Output::stdout();
-    let (result, unprinted) = match Invocation::from_matches(&matches) {
-        Ok(invocation) => {
-            let unprinted = invocation.unprinted();
-            (invocation.run(&mut output), unprinted)
-        }
-        Err(failure) => (Err(failure), Exit::NotAttempted),
-    };
+    let unprinted = invocation.unprinted();
+    let result = invocation.run(&mut output);
     let loss = output.loss();
     let exit = result.unwrap_or_else(Failure::report);
     match loss {
@@ -89,108 +91,130 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What the user asked for. Behind it nobody sees words of the command line any more.
-enum Invocation {
-    Apply(apply::Arguments),
-    Check(check::Arguments),
-    Validate(validate::Arguments),
-    Ensure(ensure::Arguments),
-    Api(api::Arguments),
-    Agent(agent::Arguments),
-    Bundle(bundle::Arguments),
-    Status(status::Arguments),
-    Eval(eval::Arguments),
-    Hiera(hiera::Arguments),
-    Hosts(hosts::Arguments),
-    History(history::Arguments),
-    Blame(blame::Arguments),
-    Undo(undo::Arguments),
-    Session(session::Arguments),
-    Registration(registration::Arguments),
-    Facts(facts::Arguments),
-    Schema(schema::Arguments),
-    Completions(completions::Arguments),
-    Manual(manual::Arguments),
+/// The command line.
+#[derive(Parser)]
+#[command(
+    name = "ccm",
+    version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CCM_BUILD"), ")"),
+    about = env!("CARGO_PKG_DESCRIPTION").trim_end_matches('.'),
+    after_help = EXAMPLES,
+)]
+struct CommandLine {
+    /// When to use colors; by default on a terminal, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", value_parser = ["auto", "always", "never"], global = true)]
+    color: Option<String>,
+    #[command(subcommand)]
+    invocation: Invocation,
 }
 
-impl Invocation {
-    fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let Some((name, matches)) = matches.subcommand() else { return Err(no_command()) };
-        Ok(match name {
-            "apply" => Self::Apply(apply::Arguments::from_matches(matches)?),
-            "check" => Self::Check(check::Arguments::from_matches(matches)?),
-            "validate" => Self::Validate(validate::Arguments::from_matches(matches)?),
-            "ensure" => match matches.subcommand() {
-                Some(("api", matches)) => Self::Api(api::Arguments::from_matches(matches)?),
-                Some((kind, matches)) => Self::Ensure(ensure::Arguments::from_matches(kind, matches)?),
-                None => return Err(no_command()),
-            },
-            "agent" => Self::Agent(agent::Arguments::from_matches(matches)?),
-            "bundle" => Self::Bundle(bundle::Arguments::from_matches(matches)?),
-            "status" => Self::Status(status::Arguments::from_matches(matches)?),
-            "eval" => Self::Eval(eval::Arguments::from_matches(matches)?),
-            "hiera" => match matches.subcommand() {
-                Some(("facts", matches)) => Self::Facts(facts::Arguments::from_matches(matches)?),
-                _ => Self::Hiera(hiera::Arguments::from_matches(matches)?),
-            },
-            "hosts" => Self::Hosts(hosts::Arguments::from_matches(matches)?),
-            "history" => Self::History(history::Arguments::from_matches(matches)?),
-            "undo" => Self::Undo(undo::Arguments::from_matches(matches)?),
-            "blame" => Self::Blame(blame::Arguments::from_matches(matches)?),
-            "session" => Self::Session(session::Arguments::from_matches(matches)?),
-            "registration" => Self::Registration(registration::Arguments::from_matches(matches)?),
-            "facts" => Self::Facts(facts::Arguments::from_matches(matches)?),
-            "schema" => Self::Schema(schema::Arguments::from_matches(matches)?),
-            "completions" => Self::Completions(completions::Arguments::from_matches(matches)?),
-            "man" => Self::Manual(manual::Arguments::from_matches(matches)?),
-            _ => return Err(no_command()),
+/// The commands.
+#[derive(Subcommand)]
+enum Invocation {
+    /// Brings the machine to the state that a manifest declares
+    Apply(Deferred<apply::Arguments>),
+    /// Checks how well the machine is
+    Check(Deferred<check::Arguments>),
+    /// Finds everything that is wrong with manifests without touching the machine
+    Validate(Deferred<validate::Arguments>),
+    /// Brings one resource to a state
+    Ensure(Deferred<ensure::Arguments>),
+    /// Keeps this machine as its manifests say
+    Agent(Deferred<agent::Arguments>),
+    /// Makes, signs and checks bundles
+    Bundle(Deferred<bundle::Arguments>),
+    /// Shows the state of one resource
+    Status(Deferred<status::Arguments>),
+    /// Prints the value of an expression as JSON, for trying things out
+    Eval(Deferred<eval::Arguments>),
+    /// Works with hierarchical data
+    Hiera(Deferred<hiera::Arguments>),
+    /// List the hosts that a pattern selects
+    Hosts(Deferred<hosts::Arguments>),
+    /// List runs and their changes
+    History(Deferred<history::Arguments>),
+    /// Show who changed a path or resource last
+    Blame(Deferred<blame::Arguments>),
+    /// Undo the changes of a run
+    Undo(Deferred<undo::Arguments>),
+    /// Keeps the events of a script together
+    Session(Deferred<session::Arguments>),
+    /// Shows and changes which services there are in a fleet
+    #[command(aliases = ["reg", "r"])]
+    Registration(Deferred<registration::Arguments>),
+    /// Shows what ccm knows about this machine
+    Facts(Deferred<facts::Arguments>),
+    /// Prints the JSON Schema of what ccm reads or writes
+    Schema(Deferred<schema::Arguments>),
+    /// Prints a completion script for a shell
+    Completions(Deferred<completions::Arguments>),
+    /// Writes the manual pages into a folder
+    #[command(name = "man")]
+    Manual(Deferred<manual::Arguments>),
+}
+
+/// Arguments that clap builds only if their command is used, because most of the start-up time is spent on them.
+struct Deferred<A>(A);
+
+impl<A: Args> Args for Deferred<A> {
+    fn augment_args(command: Command) -> Command {
+        command.defer(|command| {
+            let path = command.get_name().to_owned();
+            let about = command.get_about().cloned().unwrap_or_default();
+            with_aliases(A::augment_args(command), &path).about(about)
         })
     }
 
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<A: FromArgMatches> FromArgMatches for Deferred<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        A::from_arg_matches(matches).map(Self)
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+        A::from_arg_matches_mut(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl Invocation {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self {
-            Self::Apply(arguments) => apply::run(arguments, output),
-            Self::Check(arguments) => check::run(&arguments, output),
-            Self::Validate(arguments) => validate::run(arguments, output),
-            Self::Ensure(arguments) => ensure::run(arguments, output),
-            Self::Api(arguments) => api::run(arguments, output),
-            Self::Agent(arguments) => agent::run(arguments, output),
-            Self::Bundle(arguments) => bundle::run(arguments, output),
-            Self::Status(arguments) => status::run(&arguments, output),
-            Self::Eval(arguments) => eval::run(arguments, output),
-            Self::Hiera(arguments) => hiera::run(arguments, output),
-            Self::Hosts(arguments) => hosts::run(&arguments, output),
-            Self::History(arguments) => history::run(&arguments, output),
-            Self::Undo(arguments) => undo::run(arguments, output),
-            Self::Blame(arguments) => blame::run(&arguments, output),
-            Self::Session(arguments) => session::run(arguments, output),
-            Self::Registration(arguments) => registration::run(arguments, output),
-            Self::Facts(arguments) => facts::run(arguments, output),
-            Self::Schema(arguments) => schema::run(&arguments, output),
-            Self::Completions(arguments) => Ok(completions::run(&arguments, output)),
-            Self::Manual(arguments) => manual::run(&arguments),
+            Self::Apply(Deferred(arguments)) => apply::run(arguments, output),
+            Self::Check(Deferred(arguments)) => check::run(&arguments, output),
+            Self::Validate(Deferred(arguments)) => validate::run(arguments, output),
+            Self::Ensure(Deferred(arguments)) => ensure::run(arguments, output),
+            Self::Agent(Deferred(arguments)) => agent::run(arguments, output),
+            Self::Bundle(Deferred(arguments)) => bundle::run(arguments, output),
+            Self::Status(Deferred(arguments)) => status::run(&arguments, output),
+            Self::Eval(Deferred(arguments)) => eval::run(arguments, output),
+            Self::Hiera(Deferred(arguments)) => hiera::run(arguments, output),
+            Self::Hosts(Deferred(arguments)) => hosts::run(&arguments, output),
+            Self::History(Deferred(arguments)) => history::run(&arguments, output),
+            Self::Undo(Deferred(arguments)) => undo::run(arguments, output),
+            Self::Blame(Deferred(arguments)) => blame::run(&arguments, output),
+            Self::Session(Deferred(arguments)) => session::run(arguments, output),
+            Self::Registration(Deferred(arguments)) => registration::run(arguments, output),
+            Self::Facts(Deferred(arguments)) => facts::run(arguments, output),
+            Self::Schema(Deferred(arguments)) => schema::run(&arguments, output),
+            Self::Completions(Deferred(arguments)) => Ok(completions::run(&arguments, output)),
+            Self::Manual(Deferred(arguments)) => manual::run(&arguments),
         }
     }
 
-    /// Returns how the command ends whose output could not be printed: of most it is all there is to them.
+    /// Returns the exit status to use when writing the output failed.
     fn unprinted(&self) -> Exit {
         match self {
-            Self::Apply(_) | Self::Ensure(_) | Self::Api(_) | Self::Undo(_) => Exit::Failed,
+            Self::Apply(_) | Self::Ensure(_) | Self::Undo(_) => Exit::Failed,
             _ => Exit::NotAttempted,
         }
     }
-}
-
-fn no_command() -> Failure {
-    Failure::new("no command was given; see `ccm --help`")
-}
-
-/// Returns the value of an argument that clap insists on.
-fn required<T: Clone + Send + Sync + 'static>(
-    matches: &ArgMatches,
-    name: &'static str,
-) -> Result<T, Failure> {
-    matches.get_one(name).cloned().ok_or_else(|| Failure::new(format!("no {name} was given")))
 }
 
 const EXAMPLES: &str = "\
@@ -208,58 +232,19 @@ Examples:
 Documentation: `ccm COMMAND --help`; `ccm ensure TYPE --help` for the properties
 of a type; ccm(1) and ccm-manifest(5); the book in the folder docs of the source.";
 
-/// Makes everything that is printed from now on follow `--color`.
-fn use_colours(matches: &ArgMatches) {
-    let choice = match matches.get_one::<String>("color").map(String::as_str) {
-        Some("always") => ColorChoice::Always,
-        Some("never") => ColorChoice::Never,
-        _ => return,
-    };
-    choice.write_global();
+/// Applies `--color` to everything that is printed from now on.
+fn use_colors(choice: Option<&str>) {
+    match choice {
+        Some("always") => ColorChoice::Always.write_global(),
+        Some("never") => ColorChoice::Never.write_global(),
+        _ => {}
+    }
 }
 
-/// The whole command line.
+/// Returns the command line, with the words of the Go original.
 fn command() -> Command {
-    let words = with_aliases(commands(), "");
+    let words = with_aliases(CommandLine::command(), "");
     words.mut_args(|argument| if argument.is_hide_set() { argument.global(true) } else { argument })
-}
-
-fn commands() -> Command {
-    Command::new("ccm")
-        .version(concat!(env!("CARGO_PKG_VERSION"), " (", env!("CCM_BUILD"), ")"))
-        .about(env!("CARGO_PKG_DESCRIPTION").trim_end_matches('.'))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .after_help(EXAMPLES)
-        .arg(
-            Arg::new("color")
-                .long("color")
-                .value_name("WHEN")
-                .value_parser(["auto", "always", "never"])
-                .global(true)
-                .help("When to use colours; by default on a terminal, unless NO_COLOR is set"),
-        )
-        .subcommands([
-            apply::command(),
-            check::command(),
-            validate::command(),
-            ensure::command(),
-            agent::command(),
-            bundle::command(),
-            status::command(),
-            eval::command(),
-            hiera::command(),
-            hosts::command(),
-            history::command(),
-            blame::command(),
-            undo::command(),
-            session::command(),
-            registration::command(),
-            facts::command(),
-            schema::command(),
-            completions::command(),
-            manual::command(),
-        ])
 }
 
 /// How the program ends.
@@ -326,13 +311,15 @@ pub(crate) fn host_to_fuzz() -> Option<crate::host::Host> {
 #[cfg(feature = "fuzzing")]
 pub(crate) use api::{Request, Texts};
 
-/// A flag whose value may come from the environment, where an empty one is as good as none.
+/// Lets the value of a flag come from a variable, unless the variable is empty.
 fn or_variable(argument: Arg, name: &'static str) -> Arg {
     let is_empty = env::var_os(name).is_some_and(|value| value.is_empty());
     if is_empty { argument } else { argument.env(name).hide_env_values(true) }
 }
 
-/// A flag without a value.
-fn switch(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+/// Returns the parser of a switch that stands for a value.
+fn switch<T: Clone + Send + Sync + 'static>(
+    value: impl Fn(bool) -> T + Clone + Send + Sync + 'static,
+) -> impl TypedValueParser<Value = T> {
+    BoolValueParser::new().map(value)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clap::{Arg, ArgMatches, builder::NonEmptyStringValueParser};
+use clap::{Args, builder::NonEmptyStringValueParser};
 
 use super::or_variable;
 use crate::{
@@ -10,39 +10,35 @@ use crate::{
     run::Environment,
 };
 
-/// What the flags say.
-#[derive(Clone, Debug, Default)]
+/// Where NATS is.
+#[derive(Args, Clone, Debug, Default)]
+#[command(mut_arg("context", |flag| or_variable(flag, "NATS_CONTEXT")))]
 pub(super) struct NatsFlags {
-    /// The name or path that the flag or its variable gives.
+    /// The NATS context for obj:// and kv:// addresses, kvGet() and registrations(): a name or an absolute path (default CCM)
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(super) context: Option<String>,
+    /// Stream of registrations; commands that read them have a flag for it.
+    #[arg(skip)]
     stream: Option<String>,
 }
 
-/// The flag that names a context.
-pub(super) fn context_argument() -> Arg {
-    let context = Arg::new("context")
-        .long("context")
-        .value_name("NAME")
-        .value_parser(NonEmptyStringValueParser::new())
-        .help("The NATS context for obj:// and kv:// addresses, kvGet() and registrations(): a name or an absolute path (default CCM)");
-    or_variable(context, "NATS_CONTEXT")
-}
-
-/// The flag that names the stream of registrations.
-pub(super) fn stream_argument() -> Arg {
-    Arg::new("registration")
-        .long("registration")
-        .short('R')
-        .value_name("STREAM")
-        .value_parser(|text: &str| check_stream(text).map(|()| text.to_owned()))
-        .help("The stream that registrations() reads (default REGISTRATION)")
+/// The stream of registrations.
+#[derive(Args)]
+pub(super) struct StreamFlag {
+    /// The stream that registrations() reads (default REGISTRATION)
+    #[arg(
+        long = "registration",
+        short = 'R',
+        value_name = "STREAM",
+        value_parser = |text: &str| check_stream(text).map(|()| text.to_owned()),
+    )]
+    registration: Option<String>,
 }
 
 impl NatsFlags {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
-        // Commands without registrations have no flag for their stream.
-        let text = |name| matches.try_get_one::<String>(name).ok().flatten().cloned();
-        Self { context: text("context"), stream: text("registration") }
+    /// Selects the stream of registrations.
+    pub(super) fn select(&mut self, stream: StreamFlag) {
+        self.stream = stream.registration;
     }
 
     /// Returns the way to the servers. Nothing is read or opened before it is used.

@@ -3,220 +3,248 @@
 mod show;
 mod watching;
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    io::{self, Write},
+    str::FromStr,
+    sync::Arc,
+};
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Args, Subcommand};
 
 use self::show::{Format, show};
 use super::{
     Exit,
     failure::Failure,
     interrupt,
-    nats::{self, NatsFlags},
+    nats::{NatsFlags, StreamFlag},
     output::Output,
-    required, switch,
 };
 use crate::{
     nats::{Nats, NatsError},
-    registration::{self, Filter, Initialised, Registration},
+    registration::{self, Filter, Initialised, Priority, Registration},
     run::Environment,
-    vocabulary::Duration,
+    vocabulary::{Duration, ScalarText},
 };
 
-pub(super) fn command() -> Command {
-    let init = Command::new("init")
-        .about("Makes the stream that holds registrations, or repairs its settings")
-        .after_help("Example:\n  ccm registration init")
-        .arg(
-            Arg::new("replicas")
-                .long("replicas")
-                .value_name("COUNT")
-                .value_parser(clap::value_parser!(u8).range(1..=5))
-                .default_value("1")
-                .help("On how many servers the stream is kept"),
-        )
-        .arg(
-            Arg::new("max-age")
-                .long("max-age")
-                .value_name("DURATION")
-                .default_value("1m")
-                .help("How long an entry is kept that is not renewed"),
-        );
-    let create = entry_arguments(Command::new("create"))
-        .alias("c")
-        .about("Publishes an entry")
-        .after_help(
-            "Example:\n  ccm registration create --cluster lab --service web --protocol http \\\n    \
-             --address 192.0.2.7 --port 8080 --ttl 1m",
-        )
-        .arg(Arg::new("priority").long("priority").value_name("NUMBER").default_value("100").help("1 to 255"))
-        .arg(
-            Arg::new("ttl")
-                .long("ttl")
-                .value_name("DURATION")
-                .default_value("30s")
-                .help("How long the entry is good, or never"),
-        )
-        .arg(
-            Arg::new("annotation")
-                .long("annotation")
-                .short('A')
-                .value_name("KEY=VALUE")
-                .action(ArgAction::Append)
-                .help("What others should know about it; may be repeated"),
-        );
-    let rm = entry_arguments(Command::new("rm"))
-        .alias("delete")
-        .about("Removes an entry")
-        .after_help(
-            "Example:\n  ccm registration rm --cluster lab --service web --protocol http \\\n    \
-             --address 192.0.2.7 --port 8080 --force",
-        )
-        .arg(switch("force", "Do not ask").short('f'));
-    let query = filter_arguments(Command::new("query"))
-        .alias("q")
-        .about("Shows entries, sorted by address and port")
-        .after_help("Examples:\n  ccm registration query lab http\n  ccm registration query --prometheus")
-        .arg(switch("yaml", "Print YAML").conflicts_with("json"))
-        .arg(
-            switch("prometheus", "Print targets for Prometheus' file discovery")
-                .conflicts_with_all(["json", "yaml"]),
-        );
-    let watch = filter_arguments(Command::new("watch"))
-        .about("Shows entries that come and go")
-        .after_help("Example:\n  ccm registration watch lab --json");
-    let subcommands = [init, create, query, watch, rm];
-    Command::new("registration")
-        .aliases(["reg", "r"])
-        .about("Shows and changes which services there are in a fleet")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .disable_help_subcommand(true)
-        .subcommands(
-            subcommands.map(|command| command.arg(nats::context_argument()).arg(nats::stream_argument())),
-        )
-}
-
-fn entry_arguments(command: Command) -> Command {
-    let word = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(name.to_uppercase()).required(true).help(help)
-    };
-    command.args([
-        word("cluster", "The cluster that the service is part of"),
-        word("service", "The name of the service"),
-        word("protocol", "The protocol that it speaks"),
-        word("address", "The IP address or host name that it is reached at"),
-        word("port", "The port that it listens on, if it has one").required(false),
-    ])
-}
-
-fn filter_arguments(command: Command) -> Command {
-    let word = |name: &'static str| Arg::new(name).value_name(name.to_uppercase());
-    command
-        .args([
-            word("cluster").help("Only entries of this cluster; \"\" and * stand for all"),
-            word("protocol").help("Only entries of this protocol"),
-            word("service").help("Only entries of this service"),
-            word("address").help("Only entries of this address"),
-        ])
-        .arg(switch("json", "Print JSON"))
-}
-
-/// What `ccm registration` is asked.
+/// Arguments of `ccm registration`.
+#[derive(Args)]
+#[command(disable_help_subcommand = true)]
 pub(super) struct Arguments {
-    nats: NatsFlags,
+    #[command(subcommand)]
     request: Request,
 }
 
+#[derive(Subcommand)]
 enum Request {
-    Init { replicas: u8, max_age: Duration },
-    Create(Registration),
-    Query { filter: Filter, format: Format },
-    Watch { filter: Filter, format: Format },
-    Remove { entry: Registration, consent: Consent },
+    /// Makes the stream that holds registrations, or repairs its settings
+    #[command(after_help = "Example:\n  ccm registration init")]
+    Init {
+        /// On how many servers the stream is kept
+        #[arg(
+            long,
+            value_name = "COUNT",
+            value_parser = clap::value_parser!(u8).range(1..=5),
+            default_value = "1",
+        )]
+        replicas: u8,
+        /// How long an entry is kept that is not renewed
+        #[arg(long, value_name = "DURATION", default_value = "1m")]
+        max_age: String,
+        #[command(flatten)]
+        registry: RegistryFlags,
+    },
+    /// Publishes an entry
+    #[command(
+        alias = "c",
+        after_help = "Example:\n  ccm registration create --cluster lab --service web --protocol http \\\n    \
+                      --address 192.0.2.7 --port 8080 --ttl 1m"
+    )]
+    Create {
+        #[command(flatten)]
+        entry: EntryFlags,
+        /// 1 to 255
+        #[arg(long, value_name = "NUMBER", default_value = "100")]
+        priority: String,
+        /// How long the entry is good, or never
+        #[arg(long, value_name = "DURATION", default_value = "30s")]
+        ttl: String,
+        /// What others should know about it; may be repeated
+        #[arg(long, short = 'A', value_name = "KEY=VALUE")]
+        annotation: Vec<String>,
+        #[command(flatten)]
+        registry: RegistryFlags,
+    },
+    /// Shows entries, sorted by address and port
+    #[command(
+        alias = "q",
+        after_help = "Examples:\n  ccm registration query lab http\n  ccm registration query --prometheus"
+    )]
+    Query {
+        #[command(flatten)]
+        filter: FilterArguments,
+        /// Print YAML
+        #[arg(long, conflicts_with = "json")]
+        yaml: bool,
+        /// Print targets for Prometheus' file discovery
+        #[arg(long, conflicts_with_all = ["json", "yaml"])]
+        prometheus: bool,
+        #[command(flatten)]
+        registry: RegistryFlags,
+    },
+    /// Shows entries that come and go
+    #[command(after_help = "Example:\n  ccm registration watch lab --json")]
+    Watch {
+        #[command(flatten)]
+        filter: FilterArguments,
+        #[command(flatten)]
+        registry: RegistryFlags,
+    },
+    /// Removes an entry
+    #[command(
+        name = "rm",
+        alias = "delete",
+        after_help = "Example:\n  ccm registration rm --cluster lab --service web --protocol http \\\n    \
+                      --address 192.0.2.7 --port 8080 --force"
+    )]
+    Remove {
+        #[command(flatten)]
+        entry: EntryFlags,
+        /// Do not ask
+        #[arg(long, short)]
+        force: bool,
+        #[command(flatten)]
+        registry: RegistryFlags,
+    },
 }
 
-/// Whether somebody is asked first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Consent {
-    Given,
-    Asked,
+/// Where registrations are stored.
+#[derive(Args)]
+struct RegistryFlags {
+    #[command(flatten)]
+    nats: NatsFlags,
+    #[command(flatten)]
+    stream: StreamFlag,
 }
 
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let Some((name, matches)) = matches.subcommand() else {
-            return Err(Failure::new("no command was given; see `ccm registration --help`"));
-        };
-        let request = match name {
-            "init" => Request::Init {
-                replicas: required(matches, "replicas")?,
-                max_age: parsed(matches, "max-age")?,
-            },
-            "create" => Request::Create(entry(matches)?),
-            "query" => Request::Query { filter: filter(matches)?, format: Format::from_matches(matches) },
-            "watch" => Request::Watch { filter: filter(matches)?, format: Format::from_matches(matches) },
-            _ => Request::Remove {
-                entry: entry(matches)?,
-                consent: if matches.get_flag("force") { Consent::Given } else { Consent::Asked },
-            },
-        };
-        Ok(Self { nats: NatsFlags::from_matches(matches), request })
+impl RegistryFlags {
+    fn nats(mut self) -> Arc<Nats> {
+        self.nats.select(self.stream);
+        self.nats.nats(&Environment::of_process())
     }
 }
 
-/// Reads a flag, and names it in what is wrong with it.
-fn parsed<T: std::str::FromStr>(matches: &ArgMatches, name: &'static str) -> Result<T, Failure>
+/// An entry.
+#[derive(Args)]
+struct EntryFlags {
+    /// The cluster that the service is part of
+    #[arg(long)]
+    cluster: String,
+    /// The name of the service
+    #[arg(long)]
+    service: String,
+    /// The protocol that it speaks
+    #[arg(long)]
+    protocol: String,
+    /// The IP address or host name that it is reached at
+    #[arg(long)]
+    address: String,
+    /// The port that it listens on, if it has one
+    #[arg(long)]
+    port: Option<String>,
+}
+
+impl EntryFlags {
+    fn entry(&self) -> Result<Registration, Failure> {
+        Ok(Registration {
+            cluster: parsed(&self.cluster, "cluster")?,
+            service: parsed(&self.service, "service")?,
+            protocol: parsed(&self.protocol, "protocol")?,
+            address: parsed(&self.address, "address")?,
+            port: self.port.as_deref().map(|port| parsed(port, "port")).transpose()?,
+            priority: Priority::default(),
+            annotations: BTreeMap::new(),
+            ttl: None,
+        })
+    }
+}
+
+/// Which entries to show, and whether as JSON.
+#[derive(Args)]
+struct FilterArguments {
+    /// Only entries of this cluster; "" and * stand for all
+    cluster: Option<String>,
+    /// Only entries of this protocol
+    protocol: Option<String>,
+    /// Only entries of this service
+    service: Option<String>,
+    /// Only entries of this address
+    address: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl FilterArguments {
+    fn filter(self) -> Result<Filter, Failure> {
+        let words = [self.cluster, self.protocol, self.service, self.address].map(Option::unwrap_or_default);
+        Filter::parse(&words).map_err(|error| Failure::new(error.to_string()))
+    }
+}
+
+/// Parses the value of a flag; the message of a failure names the flag.
+fn parsed<T: FromStr>(text: &str, flag: &str) -> Result<T, Failure>
 where
-    T::Err: std::fmt::Display,
+    T::Err: Display,
 {
-    let text: String = required(matches, name)?;
-    text.parse().map_err(|error| Failure::new(format!("--{name}: {error}")))
+    text.parse().map_err(|error| Failure::new(format!("--{flag}: {error}")))
 }
 
-fn entry(matches: &ArgMatches) -> Result<Registration, Failure> {
-    let given = |name: &str| matches.try_get_one::<String>(name).ok().flatten().is_some();
-    let mut annotations = std::collections::BTreeMap::new();
-    for pair in matches.try_get_many::<String>("annotation").ok().flatten().into_iter().flatten() {
-        let (key, value) = pair
-            .split_once('=')
-            .ok_or_else(|| Failure::new(format!("--annotation: \"{pair}\" is not of the form KEY=VALUE")))?;
-        annotations.insert(key.to_owned(), value.into());
-    }
-    Ok(Registration {
-        cluster: parsed(matches, "cluster")?,
-        service: parsed(matches, "service")?,
-        protocol: parsed(matches, "protocol")?,
-        address: parsed(matches, "address")?,
-        port: given("port").then(|| parsed(matches, "port")).transpose()?,
-        priority: given("priority").then(|| parsed(matches, "priority")).transpose()?.unwrap_or_default(),
-        annotations,
-        ttl: given("ttl").then(|| parsed(matches, "ttl")).transpose()?,
-    })
-}
-
-fn filter(matches: &ArgMatches) -> Result<Filter, Failure> {
-    let words = ["cluster", "protocol", "service", "address"]
-        .map(|name| matches.get_one::<String>(name).cloned().unwrap_or_default());
-    Filter::parse(&words).map_err(|error| Failure::new(error.to_string()))
+fn annotations(given: &[String]) -> Result<BTreeMap<String, ScalarText>, Failure> {
+    let split = |pair: &String| {
+        let pair = pair.split_once('=').map(|(key, value)| (key.to_owned(), value.into()));
+        pair.ok_or(())
+    };
+    let wrong =
+        |pair: &String| Failure::new(format!("--annotation: \"{pair}\" is not of the form KEY=VALUE"));
+    given.iter().map(|pair| split(pair).map_err(|()| wrong(pair))).collect()
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let nats = arguments.nats.nats(&Environment::of_process());
-    let done = match arguments.request {
-        Request::Init { replicas, max_age } => init(&nats, replicas, max_age, output),
-        Request::Create(entry) => create(&nats, &entry, output),
-        Request::Query { filter, format } => {
+    match arguments.request {
+        Request::Init { replicas, max_age, registry } => {
+            init(&registry.nats(), replicas, parsed(&max_age, "max-age")?, output)
+        }
+        Request::Create { entry, priority, ttl, annotation, registry } => {
+            let annotations = annotations(&annotation)?;
+            let (priority, ttl) = (parsed(&priority, "priority")?, Some(parsed(&ttl, "ttl")?));
+            let entry = Registration { priority, annotations, ttl, ..entry.entry()? };
+            create(&registry.nats(), &entry, output)
+        }
+        Request::Query { filter, yaml, prometheus, registry } => {
+            let format = match (filter.json, yaml, prometheus) {
+                (true, ..) => Format::Json,
+                (_, true, _) => Format::Yaml,
+                (.., true) => Format::Prometheus,
+                _ => Format::Text,
+            };
+            let (filter, nats) = (filter.filter()?, registry.nats());
             let entries = nats
                 .connection()
                 .and_then(|connection| registration::query(connection, &nats.registration_stream, &filter))
                 .map_err(|error| failed(error, &nats))?;
             show(&entries, format, output)
         }
-        Request::Watch { filter, format } => watching::watch(&nats, &filter, format, &interrupt()?, output),
-        Request::Remove { entry, consent } => remove(&nats, &entry, consent, output),
-    };
-    done.map(|()| Exit::Success)
+        Request::Watch { filter, registry } => {
+            let format = if filter.json { Format::Json } else { Format::Text };
+            watching::watch(&registry.nats(), &filter.filter()?, format, &interrupt()?, output)
+        }
+        Request::Remove { entry, force, registry } => {
+            remove(&registry.nats(), &entry.entry()?, force, output)
+        }
+    }
+    .map(|()| Exit::Success)
 }
 
 fn init(nats: &Nats, replicas: u8, max_age: Duration, output: &mut Output) -> Result<(), Failure> {
@@ -243,9 +271,9 @@ fn create(nats: &Nats, entry: &Registration, output: &mut Output) -> Result<(), 
     Ok(())
 }
 
-fn remove(nats: &Nats, entry: &Registration, consent: Consent, output: &mut Output) -> Result<(), Failure> {
+fn remove(nats: &Nats, entry: &Registration, force: bool, output: &mut Output) -> Result<(), Failure> {
     let subject = entry.subject();
-    if consent == Consent::Asked && !is_agreed(&format!("remove {subject}? [y/N] ")) {
+    if !force && !is_agreed(&format!("remove {subject}? [y/N] ")) {
         return Err(Failure::new("nothing was removed; --force does not ask"));
     }
     let removed = nats

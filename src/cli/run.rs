@@ -1,19 +1,16 @@
 //! What the commands that apply something have in common: their flags, the run, and how it ends.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
-use clap::{Arg, ArgMatches, Command, builder::NonEmptyStringValueParser};
+use clap::{ArgAction, Args, builder::NonEmptyStringValueParser};
 use serde_json::Value;
 
 use super::{
     Exit, command_line,
     failure::{Failure, warn},
-    history,
+    history::LimitFlags,
     output::Output,
-    report::{Format, Manner, Printer, Unchanged, Verbosity},
+    report::{Format, Manner, Printer, Unchanged, Verbosity, VerbosityFlags},
     switch,
 };
 use crate::{
@@ -28,81 +25,85 @@ use crate::{
     state::{Patience, history::RunKind},
 };
 
-/// Adds the flags of every command that applies something.
-pub(super) fn arguments(command: Command) -> Command {
-    command
-        .arg(switch("noop", "Change nothing and show what would be done").short('n').visible_alias("dry-run"))
-        .arg(switch("diff", "Show changes of content (default with --noop)").overrides_with("no-diff"))
-        .arg(switch("no-diff", "Do not show changes of content").overrides_with("diff"))
-        .args(Verbosity::arguments())
-        .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
-        .arg(switch(
-            "no-wait",
-            "Give up at once when another run is in progress, instead of waiting for its end",
-        ))
-        .arg(
-            Arg::new("metrics-file")
-                .long("metrics-file")
-                .value_name("FILE")
-                .value_parser(NonEmptyStringValueParser::new())
-                .help("A file to write the results of health checks to, for Prometheus"),
-        )
-        .arg(switch("no-history", "Do not record the run in the history"))
-        .args(history::limit_arguments())
-        .arg(switch("keep-large", "Keep replaced files of any size in the history"))
-        .arg(
-            Arg::new("reason").long("reason").value_name("TEXT").help("Why the run is made, for the history"),
-        )
-        .arg(switch("detailed-exitcode", "Exit with 3 instead of 0 when something changed or would change"))
-}
-
-/// What the flags say.
+/// Flags of every command that applies something.
+#[derive(Args)]
 pub(super) struct RunFlags {
+    /// Change nothing and show what would be done
+    #[arg(
+        id = "noop",
+        short = 'n',
+        long = "noop",
+        visible_alias = "dry-run",
+        action = ArgAction::SetTrue,
+        value_parser = switch(|is_dry| if is_dry { RunMode::Noop } else { RunMode::Real }),
+    )]
     pub(super) mode: RunMode,
-    pub(super) diffs: Diffs,
+    /// Show changes of content (default with --noop)
+    #[arg(long, overrides_with = "no_diff")]
+    diff: bool,
+    /// Do not show changes of content
+    #[arg(long, overrides_with = "diff")]
+    no_diff: bool,
+    #[command(flatten)]
+    verbosity: VerbosityFlags,
+    /// Print events as JSON, one per line, and the summary last
+    #[arg(id = "json", long = "json", action = ArgAction::SetTrue, value_parser = switch(Format::of))]
     pub(super) format: Format,
-    pub(super) verbosity: Verbosity,
+    /// Give up at once when another run is in progress, instead of waiting for its end
+    #[arg(
+        long = "no-wait",
+        action = ArgAction::SetTrue,
+        value_parser = switch(|gives_up| if gives_up { Patience::GiveUp } else { Patience::Wait }),
+    )]
     pub(super) patience: Patience,
-    pub(super) task: Task,
-    /// A file that tells a monitoring system what came of health checks.
-    metrics_file: Option<PathBuf>,
-    /// Whether the exit code tells that something changed.
-    detailed_exitcode: bool,
-    history: HistorySettings,
+    /// A file to write the results of health checks to, for Prometheus
+    #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
+    metrics_file: Option<String>,
+    /// Do not record the run in the history
+    #[arg(long)]
+    no_history: bool,
+    #[command(flatten)]
+    history_limits: LimitFlags,
+    /// Keep replaced files of any size in the history
+    #[arg(
+        long,
+        action = ArgAction::SetTrue,
+        value_parser = switch(|is_large| if is_large { KeepPolicy::Large } else { KeepPolicy::Usual }),
+    )]
+    keep_large: KeepPolicy,
+    /// Why the run is made, for the history
+    #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Exit with 3 instead of 0 when something changed or would change
+    #[arg(long)]
+    detailed_exitcode: bool,
+    #[arg(skip = Task::Apply)]
+    pub(super) task: Task,
 }
 
 impl RunFlags {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let noop = matches.get_flag("noop");
-        let diffs = matches.get_flag("diff") || noop && !matches.get_flag("no-diff");
-        let history = HistorySettings {
-            is_on: !matches.get_flag("no-history") && !Environment::of_process().turns_history_off(),
-            limits: history::limits(matches)?,
-            keep: if matches.get_flag("keep-large") { KeepPolicy::Large } else { KeepPolicy::Usual },
-        };
-        Ok(Self {
-            mode: if noop { RunMode::Noop } else { RunMode::Real },
-            diffs: if diffs { Diffs::Wanted } else { Diffs::Unwanted },
-            format: Format::from_matches(matches),
-            verbosity: Verbosity::from_matches(matches),
-            patience: if matches.get_flag("no-wait") { Patience::GiveUp } else { Patience::Wait },
-            task: Task::Apply,
-            metrics_file: matches.get_one::<String>("metrics-file").map(PathBuf::from),
-            detailed_exitcode: matches.get_flag("detailed-exitcode"),
-            history,
-            reason: matches.get_one("reason").cloned(),
-        })
+    fn diffs(&self) -> Diffs {
+        let is_wanted = self.diff || self.mode == RunMode::Noop && !self.no_diff;
+        if is_wanted { Diffs::Wanted } else { Diffs::Unwanted }
+    }
+
+    pub(super) fn verbosity(&self) -> Verbosity {
+        self.verbosity.level()
+    }
+
+    fn records_history(&self) -> bool {
+        !self.no_history && !Environment::of_process().turns_history_off()
     }
 
     /// Returns the origin of a run, for the history.
-    pub(super) fn origin(&self, name: &str, kind: RunKind) -> Origin {
-        Origin {
+    pub(super) fn origin(&self, name: &str, kind: RunKind) -> Result<Origin, Failure> {
+        let (is_on, keep, limits) = (self.records_history(), self.keep_large, self.history_limits.limits()?);
+        Ok(Origin {
             command: command_line::without_secrets(std::env::args().collect()),
             reason: self.reason.clone(),
-            history: self.history,
+            history: HistorySettings { is_on, limits, keep },
             ..Origin::new(name, kind)
-        }
+        })
     }
 
     /// Fails if a manifest needs the history and it is off.
@@ -114,7 +115,7 @@ impl RunFlags {
                 || included.any(|included| included.on_failure == OnFailure::Undo)
         };
         match manifests.iter().find(|manifest| undoes(manifest)) {
-            Some(manifest) if !self.history.is_on => Err(Failure::new(format!(
+            Some(manifest) if !self.records_history() => Err(Failure::new(format!(
                 "{}: `on_failure: undo` needs the history, which is off",
                 manifest.source.name
             ))),
@@ -156,10 +157,10 @@ impl RunFlags {
         session: Session,
     ) -> Engine<'m> {
         let is_read =
-            self.format == Format::Json || self.verbosity == Verbosity::Everything || session.is_kept();
+            self.format == Format::Json || self.verbosity() == Verbosity::Everything || session.is_kept();
         let settings = Settings {
             mode: self.mode,
-            diffs: self.diffs,
+            diffs: self.diffs(),
             detail: if is_read { Detail::Whole } else { Detail::Outline },
             exclusion,
             read_ahead: machine.environment.read_ahead(),
@@ -177,7 +178,7 @@ impl RunFlags {
         unchanged: Unchanged,
         output: &'o mut Output,
     ) -> Printer<'o> {
-        let manner = Manner { format: self.format, verbosity: self.verbosity, unchanged, mode: self.mode };
+        let manner = Manner { format: self.format, verbosity: self.verbosity(), unchanged, mode: self.mode };
         let total = manifests.iter().map(|(manifest, _)| flattened(&manifest.resources).len()).sum();
         Printer::new(output, manner, total)
     }
@@ -196,7 +197,7 @@ impl RunFlags {
         let finished = run.apply(manifests, &mut printer);
         progress.end();
         if let Some(file) = &self.metrics_file {
-            write_metrics(file, &run.session().events()[before..]);
+            write_metrics(Path::new(file), &run.session().events()[before..]);
         }
         run.finish();
         (finished, printer)

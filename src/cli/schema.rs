@@ -1,9 +1,9 @@
 //! `ccm schema`
 
-use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser};
+use clap::Args;
 use serde_json::Value as Json;
 
-use super::{Exit, api, failure::Failure, output::Output, report::Format, required, run::to_text};
+use super::{Exit, api, failure::Failure, output::Output, report::Format, run::to_text};
 use crate::{manifest::manifest_schema, session, types};
 
 /// A document that has a schema.
@@ -25,33 +25,18 @@ pub(super) fn event_schema() -> Json {
     session::event_schema(types::state_schemas())
 }
 
-pub(super) fn command() -> Command {
-    Command::new("schema")
-        .about("Prints the JSON Schema of what ccm reads or writes")
-        .arg(
-            Arg::new("of")
-                .value_name("DOCUMENT")
-                .required(true)
-                .value_parser(PossibleValuesParser::new(DOCUMENTS.map(|document| document.name)))
-                .help("Which schema to print"),
-        )
-        .after_help("Example:\n  ccm schema manifest >ccm.schema.json")
-}
-
-/// Which schema `ccm schema` is asked for.
+/// Arguments of `ccm schema`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  ccm schema manifest >ccm.schema.json")]
 pub(super) struct Arguments {
-    of: &'static Document,
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        let asked: String = required(matches, "of")?;
-        let of = DOCUMENTS.iter().find(|document| document.name == asked);
-        of.map(|of| Self { of }).ok_or_else(|| Failure::new(format!("no schema of \"{asked}\"")))
-    }
+    /// Which schema to print
+    #[arg(value_name = "DOCUMENT", value_parser = DOCUMENTS.map(|document| document.name))]
+    of: String,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    output.text(&to_text(&(arguments.of.schema)(), Format::Json)?);
+    let of = DOCUMENTS.iter().find(|document| document.name == arguments.of);
+    let of = of.ok_or_else(|| Failure::new(format!("no schema of \"{}\"", arguments.of)))?;
+    output.text(&to_text(&(of.schema)(), Format::Json)?);
     Ok(Exit::Success)
 }

@@ -2,18 +2,17 @@
 
 use std::{env, path::PathBuf};
 
-use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use clap::{ArgAction, Args, Subcommand, ValueHint};
 use jiff::Timestamp;
 
 use super::{
     Exit,
-    aliases::with_aliases,
     failure::{Failure, warn},
     or_variable,
     output::{Loss, Output},
-    report::{self, Format, Verbosity},
+    report::{self, Format, VerbosityFlags},
     run::StderrNotices,
-    state::{self, StateFolder},
+    state::StateFolder,
     switch,
 };
 use crate::{
@@ -33,108 +32,68 @@ Example:
   ccm ensure file \"$PWD/motd\" --content hello
   ccm session report --remove";
 
-pub(super) fn command() -> Command {
-    let command = Command::new("session")
-        .about("Keeps the events of a script together")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .disable_help_subcommand(true)
-        .subcommand(
-            Command::new("new")
-                .about("Makes a session and prints the shell command that selects it")
-                .arg(
-                    Arg::new("directory")
-                        .long("directory")
-                        .value_name("FOLDER")
-                        .value_hint(ValueHint::DirPath)
-                        .value_parser(value_parser!(PathBuf))
-                        .help(
-                            "A folder to make it in, new or empty [default: a new one for temporary files]",
-                        ),
-                )
-                .after_help("Example:\n  eval \"$(ccm session new)\""),
-        )
-        .subcommand(
-            Command::new("report")
-                .about("Shows what happened in a session")
-                .arg(argument())
-                .arg(state::argument())
-                .args(Verbosity::arguments())
-                .arg(switch("json", "Print events as JSON, one per line, and the summary last"))
-                .arg(switch("remove", "Remove the session afterwards"))
-                .after_help(EXAMPLE),
-        );
-    with_aliases(command, "session")
+/// Arguments of `ccm session`.
+#[derive(Args)]
+#[command(disable_help_subcommand = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
 }
 
-/// The flag that selects a session.
-pub(super) fn argument() -> Arg {
-    let argument = Arg::new("session")
-        .long("session")
-        .value_name("FOLDER")
-        .value_hint(ValueHint::DirPath)
-        .value_parser(value_parser!(PathBuf))
-        .help("The session to record in and to look up references in");
-    or_variable(argument, VARIABLE)
+#[derive(Subcommand)]
+enum Action {
+    /// Makes a session and prints the shell command that selects it
+    #[command(after_help = "Example:\n  eval \"$(ccm session new)\"")]
+    New {
+        /// A folder to make it in, new or empty [default: a new one for temporary files]
+        #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+        directory: Option<PathBuf>,
+    },
+    /// Shows what happened in a session
+    #[command(after_help = EXAMPLE)]
+    Report(ReportArguments),
 }
 
-/// The folder of a session, if one was selected.
-pub(super) struct SessionFolder(Option<PathBuf>);
+/// Arguments of `ccm session report`.
+#[derive(Args)]
+struct ReportArguments {
+    #[command(flatten)]
+    session: SessionFolder,
+    #[command(flatten)]
+    state: StateFolder,
+    #[command(flatten)]
+    verbosity: VerbosityFlags,
+    /// Print events as JSON, one per line, and the summary last
+    #[arg(long = "json", action = ArgAction::SetTrue, value_parser = switch(Format::of))]
+    format: Format,
+    /// Remove the session afterwards
+    #[arg(long)]
+    remove: bool,
+}
+
+/// The directory of a session, if one is selected.
+#[derive(Args)]
+#[command(mut_arg("session", |flag| or_variable(flag, VARIABLE)))]
+pub(super) struct SessionFolder {
+    /// The session to record in and to look up references in
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    session: Option<PathBuf>,
+}
 
 impl SessionFolder {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
-        Self(matches.get_one("session").cloned())
-    }
-
     /// Resumes the session that was selected, or begins one that ends with the process.
     pub(super) fn resume(&self) -> Result<Session, Failure> {
-        match &self.0 {
+        match &self.session {
             Some(folder) => resume(Store::open(folder)?),
             None => Ok(Session::begin()),
         }
     }
 }
 
-/// What `ccm session` is asked.
-pub(super) enum Arguments {
-    New { directory: Option<PathBuf> },
-    Report(ReportArguments),
-}
-
-/// What `ccm session report` is asked.
-pub(super) struct ReportArguments {
-    folder: PathBuf,
-    state: StateFolder,
-    format: Format,
-    verbosity: Verbosity,
-    remove: bool,
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        match matches.subcommand() {
-            Some(("new", matches)) => Ok(Self::New { directory: matches.get_one("directory").cloned() }),
-            Some(("report", matches)) => {
-                let SessionFolder(Some(folder)) = SessionFolder::from_matches(matches) else {
-                    return Err(Failure::new(format!("no session: set {VARIABLE} or --session")));
-                };
-                Ok(Self::Report(ReportArguments {
-                    folder,
-                    state: StateFolder::from_matches(matches),
-                    format: Format::from_matches(matches),
-                    verbosity: Verbosity::from_matches(matches),
-                    remove: matches.get_flag("remove"),
-                }))
-            }
-            _ => Err(Failure::new("no command was given; see `ccm session --help`")),
-        }
-    }
-}
-
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    match arguments {
-        Arguments::New { directory } => new(directory, output),
-        Arguments::Report(arguments) => report(&arguments, output),
+    match arguments.action {
+        Action::New { directory } => new(directory, output),
+        Action::Report(arguments) => report(&arguments, output),
     }
 }
 
@@ -159,10 +118,13 @@ fn new(directory: Option<PathBuf>, output: &mut Output) -> Result<Exit, Failure>
 }
 
 fn report(arguments: &ReportArguments, output: &mut Output) -> Result<Exit, Failure> {
-    let store = Store::open(&arguments.folder)?;
+    let Some(folder) = &arguments.session.session else {
+        return Err(Failure::new(format!("no session: set {VARIABLE} or --session")));
+    };
+    let store = Store::open(folder)?;
     let session = resume(store.clone())?;
     let summary = session.summary();
-    report::session(session.events(), &summary, arguments.format, arguments.verbosity, output);
+    report::session(session.events(), &summary, arguments.format, arguments.verbosity.level(), output);
     let failed = summary.failed_resources > 0 || summary.requirements_unmet_count > 0;
     let exit = if failed { Exit::Failed } else { Exit::Success };
     // What nobody could read is kept.

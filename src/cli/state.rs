@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches, ValueHint, value_parser};
+use clap::{Args, ValueHint};
 use rustix::process::geteuid;
 
 use super::{failure::Failure, or_variable};
@@ -11,25 +11,16 @@ use crate::{
     state::{LocalState, StateDirectory},
 };
 
-/// Returns the flag.
-pub(super) fn argument() -> Arg {
-    let argument = Arg::new("state-dir")
-        .long("state-dir")
-        .value_name("FOLDER")
-        .value_hint(ValueHint::DirPath)
-        .value_parser(value_parser!(PathBuf))
-        .help("Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]");
-    or_variable(argument, "CCM_STATE_DIR")
+/// The directory that the flag selects.
+#[derive(Args)]
+#[command(mut_arg("state_dir", |flag| or_variable(flag, "CCM_STATE_DIR")))]
+pub(super) struct StateFolder {
+    /// Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    state_dir: Option<PathBuf>,
 }
 
-/// Holds the folder that was named, if one was.
-pub(super) struct StateFolder(Option<PathBuf>);
-
 impl StateFolder {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
-        Self(matches.get_one("state-dir").cloned())
-    }
-
     /// Returns the state in the directory that the flag, the environment or the user selects.
     pub(super) fn open(&self, environment: &Environment) -> Result<LocalState, Failure> {
         self.directory(environment).map(LocalState::at)
@@ -42,7 +33,7 @@ impl StateFolder {
 
     /// Returns the named folder, or the one that is usual for the user.
     pub(super) fn directory(&self, environment: &Environment) -> Result<StateDirectory, Failure> {
-        let path = match &self.0 {
+        let path = match &self.state_dir {
             Some(path) => path.clone(),
             None if geteuid().is_root() => PathBuf::from("/var/lib/ccm"),
             None => environment

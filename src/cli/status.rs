@@ -3,73 +3,41 @@
 use std::{cell::RefCell, path::Path};
 
 use clap::{
-    Arg, ArgMatches, Command,
+    ArgAction, Args,
     builder::{PossibleValue, PossibleValuesParser},
 };
 use serde_json::Value;
 
 use super::{
-    Exit, aliases, complete,
-    failure::Failure,
-    flags, machine,
-    nats::NatsFlags,
-    output::Output,
-    report::Format,
-    required,
-    run::to_text,
-    state::{self, StateFolder},
-    switch,
+    Exit, aliases, complete, failure::Failure, flags, machine, nats::NatsFlags, output::Output,
+    report::Format, run::to_text, state::StateFolder, switch,
 };
-use crate::{
-    declare::Completeness,
-    document::Diagnostics,
-    resource::{AnyType, Context},
-    run::Environment,
-    types,
-};
+use crate::{declare::Completeness, document::Diagnostics, resource::Context, run::Environment, types};
 
-pub(super) fn command() -> Command {
-    Command::new("status")
-        .about("Shows the state of one resource")
-        .after_help("Examples:\n  ccm status file /etc/hosts\n  ccm status user root --json")
-        .arg(
-            Arg::new("type")
-                .value_name("TYPE")
-                .required(true)
-                .value_parser(PossibleValuesParser::new(
-                    types::names().map(|name| PossibleValue::new(name).aliases(aliases::of_type(name))),
-                ))
-                .help("The resource's type"),
-        )
-        .arg(complete::names_of_typed(
-            Arg::new("name").value_name("NAME").required(true).help("The resource's name"),
-        ))
-        .arg(switch("json", "Print JSON instead of YAML"))
-        .arg(state::argument())
-}
-
-/// What `ccm status` is asked.
+/// Arguments of `ccm status`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  ccm status file /etc/hosts\n  ccm status user root --json")]
 pub(super) struct Arguments {
-    kind: &'static dyn AnyType,
+    /// The resource's type
+    #[arg(id = "type", value_name = "TYPE", value_parser = type_names())]
+    kind: String,
+    /// The resource's name
+    #[arg(add = complete::names_of_typed())]
     name: String,
+    /// Print JSON instead of YAML
+    #[arg(long = "json", action = ArgAction::SetTrue, value_parser = switch(Format::of))]
     format: Format,
+    #[command(flatten)]
     state: StateFolder,
 }
 
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        Ok(Self {
-            kind: flags::known_type(&required::<String>(matches, "type")?)?,
-            name: required(matches, "name")?,
-            format: Format::from_matches(matches),
-            state: StateFolder::from_matches(matches),
-        })
-    }
+fn type_names() -> PossibleValuesParser {
+    types::names().map(|name| PossibleValue::new(name).aliases(aliases::of_type(name))).into()
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let Arguments { kind, name, format, state } = arguments;
-    let kind = *kind;
+    let kind = flags::known_type(kind)?;
     let (source, declaration) = flags::identity(kind, name);
     let mut diagnostics = Diagnostics::default();
     let resource = declaration.resolve(Completeness::Identity, &mut diagnostics);

@@ -1,17 +1,16 @@
 //! `ccm undo`
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use serde_json::json;
 
 use super::{
     Exit,
     failure::Failure,
-    history::{read, run_argument},
+    history::{RunArgument, read},
     output::Output,
     report::{Format, Printer, Unchanged},
-    run::{self, RunFlags},
-    state::{self, StateFolder},
-    switch,
+    run::RunFlags,
+    state::StateFolder,
 };
 use crate::{
     engine::{Exclusion, Finished, Observer, Report, Selected},
@@ -31,51 +30,33 @@ Examples:
   # Undo one resource of a run, and refresh its subscribers
   ccm undo 2vPqXbY8 file#/etc/nginx/nginx.conf";
 
-pub(super) fn command() -> Command {
-    run::arguments(Command::new("undo"))
-        .about("Undo the changes of a run")
-        .after_help(EXAMPLES)
-        .arg(run_argument())
-        .arg(
-            Arg::new("resource")
-                .value_name("REF")
-                .action(ArgAction::Append)
-                .num_args(0..)
-                .help("Only these resources and their subscribers, such as `file#/etc/motd`"),
-        )
-        .arg(switch("force", "Undo resources that were changed since, too"))
-        .arg(state::argument())
-}
-
 /// Arguments of `ccm undo`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    undone: String,
-    only: Vec<String>,
-    force: bool,
-    state: StateFolder,
+    #[command(flatten)]
     run: RunFlags,
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        Ok(Self {
-            undone: super::required(matches, "run")?,
-            only: matches.get_many::<String>("resource").into_iter().flatten().cloned().collect(),
-            force: matches.get_flag("force"),
-            state: StateFolder::from_matches(matches),
-            run: RunFlags::from_matches(matches)?,
-        })
-    }
+    #[command(flatten)]
+    undone: RunArgument,
+    /// Only these resources and their subscribers, such as `file#/etc/motd`
+    #[arg(value_name = "REF", num_args = 0..)]
+    resource: Vec<String>,
+    /// Undo resources that were changed since, too
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    state: StateFolder,
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let Arguments { undone, only, force, state, run: flags } = arguments;
+    let Arguments { undone: RunArgument { run: undone }, resource: only, force, state, run: flags } =
+        arguments;
     let environment = Environment::of_process();
     let state = LocalState::at(state.directory(&environment)?);
     let machine = super::machine(&output.progress, environment, state, &super::nats::NatsFlags::default())?;
     let directory = &machine.state.directory;
     let unknown = || Failure::new(format!("the history has no run `{undone}`"));
-    let store = directory.history().map_err(|error| Failure::new(error.to_string()))?.ok_or_else(unknown)?;
+    let store = directory.history()?.ok_or_else(unknown)?;
     let (log, _) = read(&store)?;
     let record = log.find(&undone).map_err(Failure::new)?;
     let id = record.start.run.clone();
@@ -99,7 +80,7 @@ fn apply(
 ) -> Result<Exit, Failure> {
     let not_undone = std::mem::take(&mut reversal.not_undone);
     let mut engine = flags.engine(machine, Exclusion::WholeRun(flags.patience), Session::begin());
-    let mut origin = flags.origin("ccm undo", RunKind::Undo);
+    let mut origin = flags.origin("ccm undo", RunKind::Undo)?;
     origin.undo_of = Some(undo_of.to_owned());
     let mut run = Run::begin(machine, &mut engine, &origin)?;
     let selected = Selected::default();

@@ -1,19 +1,18 @@
 //! `ccm validate`
 
-use clap::{ArgMatches, Command};
+use clap::Args;
 
 use super::{
     Exit,
-    apply::manifest_argument,
+    apply::ManifestArguments,
     failure::{Failure, heed},
-    load_inputs::{self, Dotenv, InputFlags, Strictness},
+    load_inputs::{DotenvFlags, InputFlags, StrictFlag},
     output::Output,
     sarif::{self, Completeness},
-    switch,
 };
 use crate::{
     document::Review,
-    manifest::{self, LoadError, Loaded, Location, Manifest},
+    manifest::{self, LoadError, Loaded, Manifest},
     resource::flattened,
 };
 
@@ -25,24 +24,24 @@ Examples:
   # For a code host, with warnings as errors
   ccm validate --strict --sarif site.yaml >ccm.sarif";
 
-pub(super) fn command() -> Command {
-    load_inputs::arguments(Command::new("validate"))
-        .about("Finds everything that is wrong with manifests without touching the machine")
-        .after_help(EXAMPLES)
-        .arg(manifest_argument().num_args(1..))
-        .arg(Strictness::argument())
-        .args(Dotenv::arguments())
-        .arg(switch("json", "Print what is found as JSON, one object per line"))
-        .arg(switch("sarif", "Print what is found as SARIF 2.1, for code hosts").conflicts_with("json"))
-}
-
-/// What `ccm validate` is asked.
+/// Arguments of `ccm validate`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    manifests: Vec<Location>,
-    format: Format,
-    strictness: Strictness,
+    #[command(flatten)]
     inputs: InputFlags,
-    dotenv: Dotenv,
+    #[command(flatten)]
+    manifests: ManifestArguments,
+    #[command(flatten)]
+    strict: StrictFlag,
+    #[command(flatten)]
+    dotenv: DotenvFlags,
+    /// Print what is found as JSON, one object per line
+    #[arg(long)]
+    json: bool,
+    /// Print what is found as SARIF 2.1, for code hosts
+    #[arg(long, conflicts_with = "json")]
+    sarif: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -53,28 +52,23 @@ enum Format {
 }
 
 impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        Ok(Self {
-            manifests: load_inputs::locations(matches)?,
-            format: match (matches.get_flag("json"), matches.get_flag("sarif")) {
-                (true, _) => Format::Json,
-                (_, true) => Format::Sarif,
-                _ => Format::Text,
-            },
-            strictness: Strictness::from_matches(matches),
-            inputs: InputFlags::from_matches(matches)?,
-            dotenv: Dotenv::from_matches(matches),
-        })
+    fn format(&self) -> Format {
+        match (self.json, self.sarif) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Sarif,
+            _ => Format::Text,
+        }
     }
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let (format, locations) = (arguments.format(), arguments.manifests.locations()?);
     let machine = arguments.inputs.machine_read_only(output)?;
     let load_inputs = arguments.dotenv.read(arguments.inputs.read(&machine)?)?;
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
-    for location in &arguments.manifests {
+    for location in &locations {
         let loaded = manifest::load(location, &load_inputs, &machine.host, &machine.state);
-        match (arguments.strictness.judge(loaded), arguments.format) {
+        match (arguments.strict.strict.judge(loaded), format) {
             (Ok(loaded), Format::Text) => valid(loaded, output),
             (Ok(loaded), Format::Json | Format::Sarif) => reviews.extend(loaded.warnings),
             (Err(LoadError::Invalid(found)), Format::Json | Format::Sarif) => {
@@ -87,7 +81,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
             }
         }
     }
-    match arguments.format {
+    match format {
         Format::Text => {}
         Format::Json => print(&reviews, output)?,
         Format::Sarif => {

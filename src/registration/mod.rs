@@ -21,7 +21,7 @@ pub(crate) use query::{Filter, query};
 pub(crate) use record::{from_value, records};
 pub(crate) use ttl::Ttl;
 pub(crate) use wire::{Change, change};
-pub(crate) use words::Port;
+pub(crate) use words::{Port, Priority};
 
 /// Common prefix of the subjects of registrations.
 pub(crate) const SUBJECTS: &str = "choria.ccm.registration.v1";

@@ -6,7 +6,6 @@ use std::{
     sync::atomic::{AtomicU8, Ordering},
 };
 
-use clap::ArgMatches;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -23,11 +22,10 @@ pub(super) enum LogFormat {
 }
 
 impl LogFormat {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
-        match matches.get_one::<String>("log-format").map(String::as_str) {
-            Some("json") => Self::Json,
-            _ => Self::Logfmt,
-        }
+    pub(super) const WORDS: [&str; 2] = ["logfmt", "json"];
+
+    pub(super) fn of(word: &str) -> Self {
+        if word == "json" { Self::Json } else { Self::Logfmt }
     }
 }
 

@@ -2,60 +2,44 @@
 
 use std::io;
 
-use clap::{ArgMatches, Command};
+use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use crate::{
     agent,
-    cli::{
-        Exit,
-        failure::Failure,
-        output::Output,
-        state::{self, StateFolder},
-        switch,
-    },
+    cli::{Exit, failure::Failure, output::Output, state::StateFolder},
     run::Environment,
 };
 
-pub(super) fn status_command() -> Command {
-    Command::new("status")
-        .about("Shows how the running agent is doing")
-        .after_help("Example:\n  ccm agent status --json")
-        .arg(switch("json", "Print JSON"))
-        .arg(state::argument())
+/// A request to a running agent.
+#[derive(Subcommand)]
+pub(super) enum Request {
+    /// Shows how the running agent is doing
+    #[command(after_help = "Example:\n  ccm agent status --json")]
+    Status(Arguments),
+    /// Has the running agent apply everything now, and waits for the end
+    #[command(after_help = "Example:\n  ccm agent run")]
+    Run(Arguments),
 }
 
-pub(super) fn run_command() -> Command {
-    Command::new("run")
-        .about("Has the running agent apply everything now, and waits for the end")
-        .after_help("Example:\n  ccm agent run")
-        .arg(switch("json", "Print JSON"))
-        .arg(state::argument())
-}
-
-/// What a running agent is asked.
-pub(in crate::cli) struct Arguments {
-    command: agent::Command,
+/// Arguments of a request.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Print JSON
+    #[arg(long)]
     json: bool,
+    #[command(flatten)]
     state: StateFolder,
 }
 
-impl Arguments {
-    pub(super) fn from_matches(name: &str, matches: &ArgMatches) -> Result<Self, Failure> {
-        let command = match name {
-            "status" => agent::Command::Status,
-            "run" => agent::Command::Run,
-            _ => return Err(Failure::new("no command was given; see `ccm agent --help`")),
-        };
-        let (json, state) = (matches.get_flag("json"), StateFolder::from_matches(matches));
-        Ok(Self { command, json, state })
-    }
-}
-
-pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(request: &Request, output: &mut Output) -> Result<Exit, Failure> {
+    let (command, arguments) = match request {
+        Request::Status(arguments) => (agent::Command::Status, arguments),
+        Request::Run(arguments) => (agent::Command::Run, arguments),
+    };
     let directory = arguments.state.directory(&Environment::of_process())?;
     let socket = directory.agent_socket().map_err(|error| Failure::new(error.to_string()))?;
-    let answer = agent::call(&socket, arguments.command).map_err(|error| match error.kind() {
+    let answer = agent::call(&socket, command).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             Failure::new(format!("no agent is running: nobody listens at {}", socket.display()))
         }
@@ -68,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     if let Some(error) = answer["error"].as_str() {
         return Err(Failure::new(error));
     }
-    let failed = match arguments.command {
+    let failed = match command {
         agent::Command::Status => false,
         agent::Command::Run => answer["failed"] != 0 || answer["not_applied"] != 0,
     };
@@ -76,7 +60,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
         let text = serde_json::to_string_pretty(&answer).map_err(|error| Failure::new(error.to_string()))?;
         output.line(&text);
     } else {
-        match arguments.command {
+        match command {
             agent::Command::Status => status(&answer, output),
             agent::Command::Run => outcome(&answer, output),
         }

@@ -21,6 +21,8 @@ pub(super) enum CheckFormat {
 }
 
 impl CheckFormat {
+    pub(super) const WORDS: [&str; 5] = ["table", "nagios", "json", "junit", "tap"];
+
     pub(super) fn of(word: &str) -> Self {
         match word {
             "nagios" => Self::Nagios,

@@ -13,14 +13,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Args, Command, ValueHint};
 use clap_mangen::Man;
 
 use self::{
     roff::{Page, tidy},
     tables::{EXIT_CODES, FILES, PLUGIN, VARIABLES},
 };
-use super::{Exit, failure::Failure, flags, required};
+use super::{Exit, failure::Failure, flags};
 use crate::host::files::{self, Attributes};
 
 /// When this version was released, as CHANGELOG.md says too.
@@ -28,29 +28,13 @@ const DATE: &str = "2026-11-16";
 
 const SOURCE: &str = concat!("ccm ", env!("CARGO_PKG_VERSION"));
 
-pub(super) fn command() -> Command {
-    Command::new("man")
-        .about("Writes the manual pages into a folder")
-        .arg(
-            Arg::new("folder")
-                .value_name("FOLDER")
-                .required(true)
-                .value_parser(value_parser!(PathBuf))
-                .value_hint(ValueHint::DirPath)
-                .help("An existing folder, such as /usr/local/share/man/man1"),
-        )
-        .after_help("Example:\n  mkdir -p man1\n  ccm man man1")
-}
-
-/// What `ccm man` is asked.
+/// Arguments of `ccm man`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  mkdir -p man1\n  ccm man man1")]
 pub(super) struct Arguments {
+    /// An existing folder, such as /usr/local/share/man/man1
+    #[arg(value_hint = ValueHint::DirPath)]
     folder: PathBuf,
-}
-
-impl Arguments {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Result<Self, Failure> {
-        Ok(Self { folder: required(matches, "folder")? })
-    }
 }
 
 pub(super) fn run(Arguments { folder }: &Arguments) -> Result<Exit, Failure> {
@@ -89,7 +73,7 @@ fn page(command: &Command) -> io::Result<(String, String)> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let examples = examples(command);
     let reads = variables(command);
-    let has_state = command.get_arguments().any(|argument| argument.get_id() == "state-dir");
+    let has_state = command.get_arguments().any(|argument| argument.get_long() == Some("state-dir"));
     let is_program = name == "ccm";
     let man = Man::new(command.clone()).title(name.to_uppercase()).date(DATE).source(SOURCE).manual("ccm");
     let mut text = Vec::new();
@@ -108,7 +92,7 @@ fn page(command: &Command) -> io::Result<(String, String)> {
     for (exit, meaning) in EXIT_CODES {
         more.term(&exit.code().to_string(), meaning);
     }
-    if is_program || command.get_arguments().any(|argument| argument.get_id() == "format") {
+    if is_program || command.get_arguments().any(|argument| argument.get_long() == Some("format")) {
         more.paragraph(PLUGIN);
     }
     let variables =

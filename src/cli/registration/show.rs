@@ -1,7 +1,5 @@
 //! Entries on the screen.
 
-use clap::ArgMatches;
-
 use super::super::{failure::Failure, output::Output};
 use crate::registration::{Registration, file_sd};
 
@@ -12,18 +10,6 @@ pub(super) enum Format {
     Json,
     Yaml,
     Prometheus,
-}
-
-impl Format {
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
-        let is_set = |name| matches.try_get_one::<bool>(name).ok().flatten() == Some(&true);
-        match (is_set("json"), is_set("yaml"), is_set("prometheus")) {
-            (true, ..) => Self::Json,
-            (_, true, _) => Self::Yaml,
-            (.., true) => Self::Prometheus,
-            _ => Self::Text,
-        }
-    }
 }
 
 /// Prints entries.

@@ -9,14 +9,14 @@ mod summary;
 use std::{collections::HashMap, time::Duration};
 
 use anstyle::{AnsiColor, Style};
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::{ArgAction, Args};
 
 pub(super) use self::aside::Aside;
 use self::{
     line::{Line, Mark, unmet},
     summary::Failed,
 };
-use super::{failure::warn, output::Output, progress::Count, run::waiting, switch};
+use super::{failure::warn, output::Output, progress::Count, run::waiting};
 use crate::{
     checks::{CheckResult, CheckState},
     engine::{Finished, Observer, Reason, Report, RunMode},
@@ -33,9 +33,9 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Reads `--json`.
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
-        if matches.get_flag("json") { Self::Json } else { Self::Text }
+    /// Returns the format that `--json` selects.
+    pub(super) fn of(is_json: bool) -> Self {
+        if is_json { Self::Json } else { Self::Text }
     }
 }
 
@@ -52,25 +52,30 @@ pub(super) enum Verbosity {
     Everything,
 }
 
-impl Verbosity {
-    /// Returns the flags `-v` and `-q`.
-    pub(super) fn arguments() -> [Arg; 2] {
-        [
-            Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).help(
-                "Also show unchanged resources, provider and runtime; twice: what was looked at and why",
-            ),
-            switch("quiet", "Show only failures").short('q').conflicts_with("verbose"),
-        ]
-    }
+/// How much to print.
+#[derive(Args)]
+pub(super) struct VerbosityFlags {
+    /// Also show unchanged resources, provider and runtime; twice: what was looked at and why
+    #[arg(short, long, action = ArgAction::Count)]
+    verbose: u8,
+    /// Show only failures
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
+    #[arg(from_global)]
+    debug: bool,
+    #[arg(from_global)]
+    info: bool,
+}
 
-    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
-        match (matches.get_flag("quiet"), matches.get_count("verbose")) {
-            (true, _) => Self::Quiet,
-            (false, 2..) => Self::Everything,
-            _ if matches.get_flag("debug") => Self::Everything,
-            (false, 1) => Self::Verbose,
-            _ if matches.get_flag("info") => Self::Verbose,
-            (false, 0) => Self::Normal,
+impl VerbosityFlags {
+    pub(super) fn level(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, 2..) => Verbosity::Everything,
+            _ if self.debug => Verbosity::Everything,
+            (false, 1) => Verbosity::Verbose,
+            _ if self.info => Verbosity::Verbose,
+            (false, 0) => Verbosity::Normal,
         }
     }
 }
