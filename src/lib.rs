@@ -30,6 +30,7 @@ mod redaction;
 mod registration;
 mod resource;
 mod run;
+mod secrets;
 mod session;
 #[cfg(test)]
 #[path = "../tests/support/signals.rs"]

@@ -37,6 +37,7 @@ mod diagnostics;
 mod diffs;
 mod edit;
 mod editor;
+mod encrypted;
 mod engine;
 mod english;
 mod ensure;

@@ -7,7 +7,7 @@ use ring::signature::{
 };
 use sha2::{Digest, Sha256};
 
-use super::wire::{Reader, Short};
+use crate::secrets::ssh_wire::{Reader, Short};
 
 /// A public key as ssh writes it, without its armour.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,6 @@ mod label;
 mod signers;
 mod signing;
 mod sshsig;
-mod wire;
 
 pub(crate) use self::{
     building::build,

@@ -18,9 +18,11 @@ use super::{
     LARGEST_SIGNATURE,
     key::PublicKey,
     sshsig::{armoured, to_sign},
-    wire::{Reader, Short, push_integer, push_string},
 };
-use crate::host::input::{self, InputError, UnreadableInput};
+use crate::{
+    host::input::{self, InputError, UnreadableInput},
+    secrets::ssh_wire::{Reader, Short, push_integer, push_string},
+};
 
 const MAGIC: &[u8] = b"openssh-key-v1\0";
 const BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";

@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256, Sha512};
 use super::{
     AllowedSigners, NAMESPACE,
     key::{KeyError, PublicKey},
-    wire::{Reader, Short, push_string},
 };
+use crate::secrets::ssh_wire::{Reader, Short, push_string};
 
 const MAGIC: &[u8] = b"SSHSIG";
 const BEGIN: &str = "-----BEGIN SSH SIGNATURE-----";

@@ -123,6 +123,7 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let as_plugin = arguments.format.is_some();
     inputs.nats.select(arguments.stream);
     let machine = inputs.machine(arguments.recall, output)?;
+    let inputs = if arguments.render { inputs.with_placeholders() } else { inputs };
     let load_inputs = arguments.dotenv.read(inputs.read(&machine)?)?;
     let load = |location: &Location| {
         arguments.strict.strict.judge(manifest::load(location, &load_inputs, &machine.host, &machine.state))

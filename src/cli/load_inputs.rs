@@ -3,7 +3,8 @@
 use std::{
     fs, io,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use ccm_expr::{Map, Value};
@@ -17,6 +18,7 @@ use super::{
     nats::NatsFlags,
     or_variable,
     output::Output,
+    prompt::Terminal,
     state::StateFolder,
     switch,
 };
@@ -29,6 +31,7 @@ use crate::{
     },
     manifest::{LoadError, LoadInputs, Loaded, Location},
     run::{Environment, Machine},
+    secrets::{Keyring, WithoutKey},
     state::Recall,
 };
 
@@ -84,9 +87,33 @@ pub(super) struct InputFlags {
     data: Vec<String>,
     #[command(flatten)]
     pub(super) nats: NatsFlags,
+    #[command(flatten)]
+    pub(super) identities: IdentityFlags,
+    #[arg(skip)]
+    without_key: WithoutKey,
+}
+
+/// Private keys that open encrypted data.
+#[derive(Args)]
+pub(super) struct IdentityFlags {
+    /// Private key of age or ssh that opens encrypted data; may be repeated
+    #[arg(long = "identity", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+}
+
+impl IdentityFlags {
+    /// Returns the keys of the files and the usual places. Passphrases are asked for on the terminal.
+    pub(super) fn keyring(self, machine: &Machine) -> Keyring {
+        machine.keyring(self.files, Arc::new(Terminal))
+    }
 }
 
 impl InputFlags {
+    /// Lets placeholders stand for encrypted data that no identity opens.
+    pub(super) fn with_placeholders(self) -> Self {
+        Self { without_key: WithoutKey::Placeholders, ..self }
+    }
+
     /// Returns the machine that this process runs on, with the state that the flags name.
     pub(super) fn machine(&self, recall: Recall, output: &Output) -> Result<Machine, Failure> {
         let environment = Environment::of_process();
@@ -106,7 +133,9 @@ impl InputFlags {
         let limits = self.facts.limits();
         let facts = self.facts.given(&machine.host.interrupt)?;
         let (hiera, data) = (locations(&self.hiera)?, pairs(&self.data, "--data")?);
-        machine.load_inputs(facts, hiera, data, limits).map_err(Failure::new)
+        let keyring = self.identities.keyring(machine).without_key(self.without_key);
+        let load_inputs = machine.load_inputs(facts, hiera, data, limits).map_err(Failure::new)?;
+        Ok(LoadInputs { keyring: Arc::new(keyring), ..load_inputs })
     }
 
     /// As [`InputFlags::read`], with what lies in a folder: `.env` adds to the environment, `.hiera` is the data.

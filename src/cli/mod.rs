@@ -28,6 +28,7 @@ mod manual;
 mod nats;
 mod output;
 mod progress;
+mod prompt;
 mod registration;
 mod report;
 mod run;

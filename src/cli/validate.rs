@@ -64,7 +64,7 @@ impl Arguments {
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let (format, locations) = (arguments.format(), arguments.manifests.locations()?);
     let machine = arguments.inputs.machine_read_only(output)?;
-    let load_inputs = arguments.dotenv.read(arguments.inputs.read(&machine)?)?;
+    let load_inputs = arguments.dotenv.read(arguments.inputs.with_placeholders().read(&machine)?)?;
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &locations {
         let loaded = manifest::load(location, &load_inputs, &machine.host, &machine.state);

@@ -13,6 +13,7 @@ use crate::{
     host::{Host, input::Limits},
     manifest::{self, LoadError, LoadInputs, Loaded, Location},
     nats::{ContextChoice, Nats},
+    secrets::Keyring,
     state::{LocalState, StateDirectory},
 };
 
@@ -76,6 +77,7 @@ fn load_inputs() -> LoadInputs {
         limits: Limits::default(),
         expression_memory: ExpressionMemory::default(),
         nats: Arc::new(Nats::new(ContextChoice::nowhere(), String::new())),
+        keyring: Arc::new(Keyring::none()),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The files of `hierarchy.directory`: an entry `role:web` of the order is `role/web.yaml` in it.
+//! The files of `hierarchy.directory`: an entry `role:web` of the order is `role/web.yaml` in it, or the same file with
+//! another ending.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,11 +7,12 @@ use ccm_expr::{Map, Value};
 
 use super::{doubts, layers::Origin};
 use crate::{
-    document::{self, Diagnostic, Diagnostics, Node, Parsed, Source, Span, to_value},
+    document::{Diagnostic, Diagnostics, Node, Parsed, Source, Span, to_value},
     host::{
         input::{self, InputError},
         look,
     },
+    secrets::{self, Format, Keyring},
     template::{Provenance, Scope, check_closed, expand},
 };
 
@@ -25,6 +27,9 @@ pub(super) struct Directory {
 
 /// How deep directories are searched for files that no entry selects.
 const DEEPEST: usize = 5;
+
+/// Endings of data files.
+const ENDINGS: [&str; 4] = ["yaml", "json", "env", "ini"];
 
 /// A file that an entry of the order led to.
 pub(crate) struct LayerFile {
@@ -65,7 +70,7 @@ impl Directory {
 
     /// Returns the data files in it, relative to it, in order.
     pub(super) fn files(&self) -> Vec<PathBuf> {
-        look::files_below(&self.path, "yaml", DEEPEST)
+        look::files_below(&self.path, &ENDINGS, DEEPEST)
     }
 
     /// Returns a file in it as it is written in messages.
@@ -81,7 +86,16 @@ impl Directory {
         scope: &Scope,
         diagnostics: &mut Diagnostics,
     ) -> Option<LayerFile> {
-        let below = file_of(entry)?;
+        let mut files = files_of(entry);
+        files.retain(|below| look::exists(&self.path.join(below)));
+        if let [first, second, ..] = &files[..] {
+            let (first, second) = (self.shown(first), self.shown(second));
+            let message = format!("the entry `{entry}` has two files: {first} and {second}");
+            let problem = Diagnostic::error("invalid-hierarchy", message).at(self.span);
+            diagnostics.push(problem.with_help("keep one of them"));
+            return None;
+        }
+        let below = files.pop()?;
         let path = self.path.join(&below);
         let failed = |reason: String| {
             Diagnostic::error("invalid-hierarchy", format!("cannot read {}: {reason}", path.display()))
@@ -97,7 +111,7 @@ impl Directory {
         let beside = Path::new(&origin.source.name).parent().unwrap_or(Path::new(""));
         let shown = beside.join(&self.shown).join(below).display().to_string();
         match Source::read(shown, bytes) {
-            Ok(source) => Some(LayerFile::read(source, scope)),
+            Ok(source) => Some(LayerFile::read(source, scope, origin.keyring)),
             Err(error) => {
                 diagnostics.push(error.at(self.span));
                 None
@@ -107,9 +121,9 @@ impl Directory {
 }
 
 impl LayerFile {
-    fn read(source: Source, scope: &Scope) -> Self {
+    fn read(source: Source, scope: &Scope, keyring: &Keyring) -> Self {
         let mut diagnostics = Diagnostics::default();
-        let parsed = document::read(&source);
+        let parsed = secrets::read(&source, Format::of(&source.name), keyring);
         let mut data = Map::new().into();
         if let Ok(Parsed { root, .. }) = &parsed {
             check_closed(root, &source, &mut diagnostics);
@@ -137,12 +151,15 @@ impl LayerFile {
     }
 }
 
-/// Returns the path of an entry's file: each part between colons is a name. What is no name, such as `..` or something
-/// with a slash in it, has no file: entries are made from facts, and those do not choose what is opened.
-fn file_of(entry: &str) -> Option<PathBuf> {
+/// Returns the paths that an entry's file can have: each part between colons is a name. What is no name, such as `..` or
+/// something with a slash in it, has no file: entries are made from facts, and those do not choose what is opened.
+fn files_of(entry: &str) -> Vec<PathBuf> {
     let is_name = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['/', '\0']);
     let parts: Vec<&str> = entry.split(':').collect();
-    parts.iter().all(|part| is_name(part)).then(|| PathBuf::from(parts.join("/") + ".yaml"))
+    if !parts.iter().all(|part| is_name(part)) {
+        return Vec::new();
+    }
+    ENDINGS.iter().map(|ending| PathBuf::from(format!("{}.{ending}", parts.join("/")))).collect()
 }
 
 #[cfg(test)]
@@ -165,7 +182,7 @@ mod tests {
             (".hidden", None),
             ("", None),
         ] {
-            assert_eq!(file_of(entry), file.map(PathBuf::from), "{entry}");
+            assert_eq!(files_of(entry).first(), file.map(PathBuf::from).as_ref(), "{entry}");
         }
     }
 }

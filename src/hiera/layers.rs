@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, closest, to_value},
+    secrets::Keyring,
     template::{self, Missing, Provenance, Scope, check_closed, expand, holds_template, template_problem},
 };
 
@@ -49,6 +50,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) provenance: Provenance,
     /// How large a file with data may be.
     pub(crate) limit: u64,
+    /// Opens encrypted files.
+    pub(crate) keyring: &'a Keyring,
 }
 
 /// The data of a document, and the files that went into it.

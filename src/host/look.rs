@@ -32,9 +32,9 @@ pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-/// Returns the files with an extension in a directory and those in it, relative to it, in order. Skips hidden entries and
+/// Returns the files with any of these extensions in a directory and those in it, relative to it, in order. Skips hidden entries and
 /// does not follow links.
-pub(crate) fn files_below(root: &Path, extension: &str, deepest: usize) -> Vec<PathBuf> {
+pub(crate) fn files_below(root: &Path, extensions: &[&str], deepest: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
     while let Some(below) = open.pop() {
@@ -48,7 +48,9 @@ pub(crate) fn files_below(root: &Path, extension: &str, deepest: usize) -> Vec<P
             }
             if kind.is_dir() && below.components().count() < deepest {
                 open.push(path);
-            } else if kind.is_file() && path.extension().is_some_and(|end| end == extension) {
+            } else if kind.is_file()
+                && path.extension().is_some_and(|end| extensions.iter().any(|known| end == *known))
+            {
                 found.push(path);
             }
         }

@@ -25,12 +25,13 @@ use crate::{
     declare::Declaration,
     document::{
         self, Diagnostic, Diagnostics, Entry, Node, Pair, Parsed, Review, Severity, Source, Span, Value,
-        closest, from_node,
+        closest, from_node, to_value,
     },
     facts::Facts,
     hiera::{self, LayerFile, MERGE_ADVICE, Resolved, deep, set},
     host::{Host, input::Limits},
     nats::Nats,
+    secrets::{self, Format, Keyring},
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
 };
@@ -96,6 +97,8 @@ pub(crate) struct LoadInputs {
     pub(crate) expression_memory: ccm_expr::Memory,
     /// What `kvGet` and `registrations` ask.
     pub(crate) nats: Arc<Nats>,
+    /// Opens encrypted data.
+    pub(crate) keyring: Arc<Keyring>,
 }
 
 /// Reads a manifest and finds everything that is wrong with it.
@@ -162,7 +165,7 @@ impl LoadInputs {
         state: &LocalState,
     ) -> Result<Loaded<ccm_expr::Value>, LoadError> {
         let scope = self.scope(working_directory);
-        let own = External::read(location, &scope, host, state, self.limits.data)?;
+        let own = External::read(location, &scope, host, state, self)?;
         let external = self.external_data(&scope, host, state)?;
         let data = self.over(own.data.clone(), &external)?;
         let scope = scope.with_data(data.clone());
@@ -196,8 +199,7 @@ impl LoadInputs {
         host: &Host,
         state: &LocalState,
     ) -> Result<Vec<External>, LoadError> {
-        let read = |location| External::read(location, scope, host, state, self.limits.data);
-        self.hiera.iter().map(read).collect()
+        self.hiera.iter().map(|location| External::read(location, scope, host, state, self)).collect()
     }
 }
 
@@ -219,11 +221,13 @@ impl External {
         scope: &Scope,
         host: &Host,
         state: &LocalState,
-        limit: u64,
+        load_inputs: &LoadInputs,
     ) -> Result<Self, LoadError> {
+        let (limit, keyring) = (load_inputs.limits.data, &*load_inputs.keyring);
         let Origin { source, provenance, folder, bundle: _bundle, stands_alone } =
             location.read(host, state, limit).map_err(LoadError::Unreadable)?;
-        let parsed = match document::read(&source) {
+        let format = Format::of(&source.name);
+        let parsed = match secrets::read(&source, format, keyring) {
             Ok(parsed) => parsed,
             Err(mut diagnostics) => {
                 secret::hide_all(&mut diagnostics, &source.text);
@@ -239,10 +243,12 @@ impl External {
             ccm_expr::Value::Null
         } else if root.is_null() {
             ccm_expr::Map::new().into()
+        } else if format.is_all_data() {
+            to_value(root)
         } else if let Some(entries) = root.as_map() {
             check_sections(entries, &mut diagnostics);
             let folder = Some(folder.as_path()).filter(|_| !stands_alone);
-            let origin = hiera::Origin { source: &source, folder, provenance, limit };
+            let origin = hiera::Origin { source: &source, folder, provenance, limit, keyring };
             let scope = scope.for_data(provenance);
             let Resolved { data, files: read } = hiera::resolve(entries, &scope, &origin, &mut diagnostics);
             files = read.into_iter().filter_map(review_of).collect();

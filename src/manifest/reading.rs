@@ -27,6 +27,7 @@ use crate::{
         look,
     },
     resource::{FailureResponse, Manifest, ManifestSettings, OnFailure, Resource, Task},
+    secrets::{self, Format},
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
     vocabulary::{RunMode, has_scheme},
@@ -120,7 +121,7 @@ impl Reading<'_> {
         self.files.push(File { source, folder, diagnostics, bundle, syntax, content, reviews });
         let file = &self.files[place];
         let mut diagnostics = Diagnostics::default();
-        let mut parsed = match document::read(&file.source) {
+        let mut parsed = match secrets::read(&file.source, Format::Yaml, &self.load_inputs.keyring) {
             Ok(parsed) => parsed,
             Err(mut found) => {
                 secret::hide_all(&mut found, &file.source.text);
@@ -136,6 +137,7 @@ impl Reading<'_> {
             folder: Some(folder.as_path()).filter(|_| !stands_alone),
             provenance,
             limit: self.load_inputs.limits.data,
+            keyring: &self.load_inputs.keyring,
         };
         let read = self.tree(place, &mut parsed.root, &origin, &scope, way, &mut diagnostics)?;
         let content = match read {

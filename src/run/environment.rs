@@ -10,6 +10,7 @@ use std::{
 };
 
 use ccm_expr::{Map, Memory, Value};
+use zeroize::Zeroizing;
 
 use super::HistorySettings;
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
     facts::{Facts, Options},
     host::{http::Proxies, interrupt::Interrupt},
     nats::ContextChoice,
+    secrets::Place,
     state::history::Limits,
     vocabulary::Size,
 };
@@ -26,6 +28,9 @@ const MEMORY_LIMIT: &str = "CCM_MEMORY_LIMIT";
 
 /// Set to 1, no resource is inspected before its turn, for comparison.
 const SEQUENTIAL: &str = "CCM_SEQUENTIAL";
+
+/// Variables with private keys: templates do not see them, and commands do not inherit them.
+const PRIVATE: [&str; 1] = ["SOPS_AGE_KEY"];
 
 /// The environment variables of the process, read once.
 #[derive(Clone)]
@@ -73,8 +78,41 @@ impl Environment {
 
     /// Returns the variables whose names and values are UTF-8, as templates see them.
     pub(crate) fn variables(&self) -> Value {
-        let text = |(key, value): &(OsString, OsString)| Some((key.to_str()?.into(), value.to_str()?.into()));
+        let text = |(key, value): &(OsString, OsString)| {
+            let key = key.to_str().filter(|key| !PRIVATE.contains(key))?;
+            Some((key.into(), value.to_str()?.into()))
+        };
         self.0.iter().filter_map(text).collect::<Map>().into()
+    }
+
+    /// Returns where identities are looked for, in order; `of_state` is the identity of the state directory.
+    pub(crate) fn identities(&self, of_state: Option<PathBuf>) -> Vec<Place> {
+        let text = |variable| self.text(variable).filter(|text| !text.is_empty());
+        let file = |by| text(by).map(|path| Place::Named { by, path: path.into() });
+        let config =
+            self.directory("XDG_CONFIG_HOME").or_else(|| Some(self.directory("HOME")?.join(".config")));
+        let of_ssh = |name: &str| Some(Place::Usual(self.directory("HOME")?.join(".ssh").join(name)));
+        let credentials = self.directory("CREDENTIALS_DIRECTORY");
+        let own = [
+            text("SOPS_AGE_KEY")
+                .map(|key| Place::Text { variable: "SOPS_AGE_KEY", text: Zeroizing::new(key) }),
+            file("SOPS_AGE_KEY_FILE"),
+            text("SOPS_AGE_KEY_CMD").map(|words| Place::Command { variable: "SOPS_AGE_KEY_CMD", words }),
+            file("SOPS_AGE_SSH_PRIVATE_KEY_FILE"),
+            config.map(|config| Place::Usual(config.join("sops/age/keys.txt"))),
+            of_ssh("id_ed25519"),
+            of_ssh("id_rsa"),
+            of_state.map(Place::Usual),
+            credentials.map(|credentials| Place::Usual(credentials.join("ccm.age"))),
+        ];
+        let of_machine = rustix::process::geteuid().is_root().then(|| {
+            [
+                Place::Usual("/etc/ccm/age.key".into()),
+                Place::HostKey("/etc/ssh/ssh_host_ed25519_key".into()),
+                Place::HostKey("/etc/ssh/ssh_host_rsa_key".into()),
+            ]
+        });
+        own.into_iter().flatten().chain(of_machine.into_iter().flatten()).collect()
     }
 
     /// Returns how much memory all expressions of a run may use together.

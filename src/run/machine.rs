@@ -1,6 +1,6 @@
 //! The machine that ccm runs on.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use ccm_expr::Map;
 
@@ -17,6 +17,7 @@ use crate::{
     },
     manifest::{LoadInputs, Location},
     nats::Nats,
+    secrets::{Keyring, NoPrompt, Place, Prompt},
     state::LocalState,
 };
 
@@ -78,7 +79,15 @@ impl Machine {
             limits,
             expression_memory: self.environment.expression_memory()?,
             nats: Arc::clone(&self.host.nats),
+            keyring: Arc::new(self.keyring(Vec::new(), Arc::new(NoPrompt))),
         })
+    }
+
+    /// Returns the identities of this process, with those of named files first.
+    pub(crate) fn keyring(&self, named: Vec<PathBuf>, prompt: Arc<dyn Prompt>) -> Keyring {
+        let named = named.into_iter().map(|path| Place::Named { by: "--identity", path });
+        let places = named.chain(self.environment.identities(self.state.directory.identity_path())).collect();
+        Keyring::new(places, prompt, self.host.interrupt.clone())
     }
 }
 

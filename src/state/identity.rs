@@ -39,6 +39,11 @@ impl StateDirectory {
         Ok(Some(StateIdentity::new(identity)))
     }
 
+    /// Returns the path of the identity of this directory.
+    pub(crate) fn identity_path(&self) -> Option<std::path::PathBuf> {
+        Some(self.path().ok()?.join(FILE))
+    }
+
     /// Returns the identity of this directory, and creates it, mode 0600, if there is none yet.
     pub(crate) fn make_identity(&self) -> Result<StateIdentity, StateError> {
         if let Some(identity) = self.identity()? {
@@ -70,12 +75,6 @@ impl StateIdentity {
     /// Returns the public key.
     pub(crate) fn recipient(&self) -> Recipient {
         self.identity.to_public()
-    }
-
-    /// Returns the identity, to decrypt other documents with.
-    #[allow(dead_code, reason = "encrypted data of manifests will be decrypted with it")]
-    pub(crate) fn age_identity(&self) -> &Identity {
-        &self.identity
     }
 
     /// Encrypts bytes in age format for this machine.

@@ -43,7 +43,7 @@ pub use deserialize::{Fault, NodeError, RAW_SCALAR, WRITTEN_SCALAR, from_node};
 pub use diagnostic::{Colour, Diagnostic, Excerpt, Severity, render};
 pub use diagnostics::{Diagnostics, Review};
 pub use pair::{Pair, pair};
-pub use parse::{Parsed, parse, read};
+pub use parse::{Parsed, first_anchor, parse, read};
 pub use scalar::{Scalar, Style, Typed};
 pub use source::{Source, Span};
 pub use value::{from_value, to_value};

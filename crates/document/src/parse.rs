@@ -55,6 +55,23 @@ fn yaml(text: &str) -> Result<Parsed, Diagnostics> {
     all_of_yaml(text)
 }
 
+/// Returns the position of the first anchor or alias of a YAML text.
+pub fn first_anchor(text: &str) -> Option<Span> {
+    if !text.contains(['&', '*']) {
+        return None;
+    }
+    let mut marks = Marks::new(text);
+    Parser::new_from_str(text).map_while(Result::ok).find_map(|(event, span)| match event {
+        Event::Scalar(_, _, anchor, _) | Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _)
+            if anchor > 0 =>
+        {
+            Some(marks.span(&span))
+        }
+        Event::Alias(_) => Some(marks.span(&span)),
+        _ => None,
+    })
+}
+
 /// Parses a text with the complete YAML parser.
 pub(super) fn all_of_yaml(text: &str) -> Result<Parsed, Diagnostics> {
     if let Some(problem) = syntax::unknown_directive(text) {

@@ -31,12 +31,16 @@ const OF_THE_MACHINE: [&str; 13] = [
     "NO_PROXY",
 ];
 
+/// A private key, which commands do not inherit.
+const PRIVATE_KEY: &str = "SOPS_AGE_KEY";
+
 impl Command<'_> {
     pub(super) fn set_environment(&self, spawning: &mut std::process::Command) {
         if self.base == Base::Login {
             let kept = OF_THE_MACHINE.iter().filter_map(|name| Some((name, env::var_os(name)?)));
             spawning.env_clear().envs(kept);
         }
+        spawning.env_remove(PRIVATE_KEY);
         spawning.envs(self.environment.iter().map(|(key, value)| (key, value)));
         if let Some(path) = &self.search_path {
             spawning.env("PATH", path);

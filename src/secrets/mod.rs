@@ -1,0 +1,78 @@
+//! Encrypted data: documents in the format of SOPS, and files in age format.
+//!
+//! ```text
+//! format       YAML, JSON, dotenv and INI as one tree
+//! sops/        the section `sops`, values, MAC, and parts of the data key
+//! keyring      identities of the run; opens data keys and files
+//! identity/    private keys of age and ssh, and where they are found
+//! ```
+//!
+//! [`read`] is the only way from a document to its values: it returns the tree in plain text, or the tree with
+//! placeholders, or errors. A document that is encrypted in part, or without its MAC, is an error.
+
+mod age_file;
+mod bech32;
+mod format;
+mod identity;
+mod keyring;
+mod sops;
+pub(crate) mod ssh_wire;
+
+pub(crate) use format::Format;
+pub(crate) use identity::{NoPrompt, Place, Prompt};
+pub(crate) use keyring::{Keyring, WithoutKey};
+
+use keyring::NoKey;
+use sops::{Document, Opened};
+
+use crate::document::{Diagnostic, Diagnostics, Parsed, Source, Span};
+
+/// The id of errors about documents that cannot be decrypted here.
+pub(crate) const NO_IDENTITY: &str = "no-identity";
+
+/// Reads a data document, and decrypts it if it is encrypted.
+pub(crate) fn read(source: &Source, format: Format, keyring: &Keyring) -> Result<Parsed, Diagnostics> {
+    let mut parsed = format.read(source)?;
+    if parsed.diagnostics.has_errors() {
+        return Ok(parsed);
+    }
+    let Some(document) = sops::document(&parsed.root, format, source)? else { return Ok(parsed) };
+    let span = document.metadata_span;
+    let opened = open(document, source, keyring);
+    let warnings = keyring.take_warnings();
+    parsed
+        .diagnostics
+        .extend(warnings.into_iter().map(|text| Diagnostic::warning("identity-not-used", text).at(span)));
+    parsed.root = opened?.root;
+    Ok(parsed)
+}
+
+fn open(document: Document, source: &Source, keyring: &Keyring) -> Result<Opened, Diagnostics> {
+    let span = document.metadata_span;
+    if keyring.without_key == WithoutKey::NeverDecrypt {
+        return sops::placeholders(document, source);
+    }
+    match keyring.data_key(&document.metadata) {
+        Ok(key) => sops::open(document, &key, source),
+        Err(NoKey::NoIdentity { .. }) if keyring.without_key == WithoutKey::Placeholders => {
+            sops::placeholders(document, source)
+        }
+        Err(error) => Err(no_key(error, span).into()),
+    }
+}
+
+fn no_key(error: NoKey, span: Span) -> Diagnostic {
+    match error {
+        NoKey::NoIdentity { recipients, tried } => {
+            let tried = if tried.is_empty() { "none was found".to_owned() } else { tried.join(", ") };
+            Diagnostic::error(NO_IDENTITY, "no identity opens this encrypted document")
+                .at(span)
+                .with_help(format!("recipients: {}; identities tried: {tried}", recipients.join(", ")))
+        }
+        NoKey::Refused(reason) => Diagnostic::error(NO_IDENTITY, reason).at(span),
+        NoKey::Damaged { key, reason } => {
+            sops::invalid(format!("the data key for {}: {reason}", key.recipient), key.span)
+        }
+        NoKey::Parts => sops::invalid("the parts of the data key do not belong together", span),
+    }
+}

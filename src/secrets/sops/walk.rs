@@ -1,0 +1,195 @@
+//! Walks a document, decrypts its values and computes its MAC.
+
+use ring::digest::{Context, SHA512};
+
+use super::{
+    Cipher, Document, PREFIX, comments,
+    metadata::invalid,
+    plain,
+    selection::Selection,
+    value::{DataKey, Kind, Sealed},
+};
+use crate::{
+    document::{Diagnostics, Node, Scalar, Source, Span, Style, Value},
+    host::files::hex,
+};
+
+/// SHA-256 of `sops`: a MAC of encrypted values only differs from a MAC of all values.
+const ONLY_ENCRYPTED: [u8; 32] = [
+    0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b,
+    0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
+];
+
+/// The tree of a document in plain text.
+pub(crate) struct Opened {
+    pub(crate) root: Node,
+}
+
+/// Decrypts all values of a document and checks its MAC.
+pub(crate) fn open(document: Document, key: &DataKey, source: &Source) -> Result<Opened, Diagnostics> {
+    let Document { mut root, metadata, .. } = document;
+    let cipher = Cipher::new(key);
+    let mut mac = Context::new(&SHA512);
+    if metadata.is_mac_only_encrypted {
+        mac.update(&ONLY_ENCRYPTED);
+    }
+    let selection = &metadata.selection;
+    let is_only_encrypted = metadata.is_mac_only_encrypted;
+    let mut problems = Vec::new();
+    visit(&mut root, selection, source, &mut |scalar, path, is_encrypted, span| {
+        let opened = if is_encrypted { Some(opened(scalar, &cipher, path)) } else { None };
+        match opened {
+            None if scalar.text.starts_with(PREFIX) => {
+                problems.push(invalid("this value is encrypted, but its key selects plain text", span));
+            }
+            None if is_only_encrypted => {}
+            None => plain::authenticated(scalar).iter().for_each(|text| mac.update(text.as_bytes())),
+            Some(Ok(None)) => {}
+            Some(Ok(Some(new))) => {
+                mac.update(new.text.as_bytes());
+                *scalar = new.into_scalar();
+            }
+            Some(Err(message)) => problems.push(invalid(message, span)),
+        }
+    });
+    if !problems.is_empty() {
+        return Err(problems.into());
+    }
+    let computed = hex(mac.finish().as_ref()).to_uppercase();
+    let expected = Sealed::parse(&metadata.mac)
+        .and_then(|sealed| cipher.open(&sealed, &metadata.last_modified))
+        .map_err(|error| invalid(format!("`sops.mac` {error}"), metadata.mac_span))?;
+    if *expected != computed {
+        let problem =
+            invalid("the MAC does not match: the document was changed without its key", metadata.mac_span);
+        return Err(problem.with_help("restore the document, or edit it with `ccm secret edit`").into());
+    }
+    Ok(Opened { root })
+}
+
+/// Replaces encrypted values by placeholders of their types.
+pub(crate) fn placeholders(document: Document, source: &Source) -> Result<Opened, Diagnostics> {
+    let Document { mut root, metadata, .. } = document;
+    let mut problems = Vec::new();
+    visit(&mut root, &metadata.selection, source, &mut |scalar, _, is_encrypted, span| {
+        if is_encrypted && !is_empty(scalar) {
+            match Sealed::parse(&scalar.text) {
+                Ok(sealed) => *scalar = placeholder(sealed.kind),
+                Err(error) => problems.push(invalid(format!("this value {error}"), span)),
+            }
+        }
+    });
+    if problems.is_empty() { Ok(Opened { root }) } else { Err(problems.into()) }
+}
+
+/// A decrypted value with its type.
+struct Plain {
+    text: zeroize::Zeroizing<String>,
+    kind: Kind,
+}
+
+impl Plain {
+    fn into_scalar(self) -> Scalar {
+        let style = style(self.kind);
+        let text = match (self.kind, self.text.as_str()) {
+            (Kind::Bool, "True") => "true".to_owned(),
+            (Kind::Bool, _) => "false".to_owned(),
+            (Kind::Float, "NaN") => ".nan".to_owned(),
+            (Kind::Float, "+Inf") => ".inf".to_owned(),
+            (Kind::Float, "-Inf") => "-.inf".to_owned(),
+            (_, text) => text.to_owned(),
+        };
+        Scalar::secret(text, style)
+    }
+}
+
+fn style(kind: Kind) -> Style {
+    match kind {
+        Kind::Bool => Style::Plain,
+        Kind::Int | Kind::Float => Style::Computed,
+        Kind::Str | Kind::Bytes | Kind::Time | Kind::Comment => Style::Literal,
+    }
+}
+
+fn placeholder(kind: Kind) -> Scalar {
+    let text = match kind {
+        Kind::Int | Kind::Float => "0",
+        Kind::Bool => "false",
+        Kind::Time => "1970-01-01T00:00:00Z",
+        Kind::Str | Kind::Bytes | Kind::Comment => "[secret]",
+    };
+    Scalar::secret(text, style(kind))
+}
+
+/// An empty string and null are never encrypted.
+fn is_empty(scalar: &Scalar) -> bool {
+    scalar.is_null() || scalar.text.is_empty()
+}
+
+/// Decrypts a value; `None` for an empty one.
+fn opened(scalar: &Scalar, cipher: &Cipher, path: &str) -> Result<Option<Plain>, String> {
+    if is_empty(scalar) {
+        return Ok(None);
+    }
+    if !scalar.text.starts_with(PREFIX) {
+        return Err("this value is in plain text, but its key selects encryption".to_owned());
+    }
+    let sealed = Sealed::parse(&scalar.text).map_err(|error| format!("this value {error}"))?;
+    if sealed.kind == Kind::Comment {
+        return Err("this value is an encrypted comment".to_owned());
+    }
+    let text = cipher.open(&sealed, path).map_err(|error| format!("this value {error}"))?;
+    Ok(Some(Plain { text, kind: sealed.kind }))
+}
+
+/// Calls a function for each value with its path and whether the document encrypts it, in document order.
+fn visit(
+    root: &mut Node,
+    selection: &Selection,
+    source: &Source,
+    each: &mut dyn FnMut(&mut Scalar, &str, bool, Span),
+) {
+    let mut walk = Walk { selection, text: &source.text, path: String::new(), each };
+    let from = root.span.start;
+    walk.node(root, false, from);
+}
+
+struct Walk<'w> {
+    selection: &'w Selection,
+    text: &'w str,
+    /// The keys of the current value, each followed by `:`.
+    path: String,
+    each: &'w mut dyn FnMut(&mut Scalar, &str, bool, Span),
+}
+
+impl Walk<'_> {
+    fn node(&mut self, node: &mut Node, is_matched: bool, mut from: u32) {
+        match &mut node.value {
+            Value::Scalar(scalar) => {
+                (self.each)(scalar, &self.path, self.selection.encrypts(is_matched), node.span);
+            }
+            Value::Seq(items) => {
+                for item in items {
+                    self.node(item, is_matched, from);
+                    from = item.span.end;
+                }
+            }
+            Value::Map(entries) => {
+                for entry in entries {
+                    let is_matched = is_matched
+                        || self.selection.matches_key(&entry.key)
+                        || self.selection.needs_comments()
+                            && comments::of_entry(entry, from, self.text)
+                                .iter()
+                                .any(|comment| self.selection.matches_comment(comment));
+                    let length = self.path.len();
+                    self.path.push_str(&entry.key);
+                    self.path.push(':');
+                    self.node(&mut entry.value, is_matched, entry.key_span.end);
+                    self.path.truncate(length);
+                    from = entry.value.span.end;
+                }
+            }
+        }
+    }
+}
