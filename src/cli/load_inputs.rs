@@ -97,14 +97,14 @@ pub(super) struct InputFlags {
 #[derive(Args)]
 pub(super) struct IdentityFlags {
     /// Private key of age or ssh that opens encrypted data; may be repeated
-    #[arg(long = "identity", value_name = "FILE", value_hint = ValueHint::FilePath)]
-    files: Vec<PathBuf>,
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    identity: Vec<PathBuf>,
 }
 
 impl IdentityFlags {
     /// Returns the keys of the files and the usual places. Passphrases are asked for on the terminal.
     pub(super) fn keyring(self, machine: &Machine) -> Keyring {
-        machine.keyring(self.files, Arc::new(Terminal))
+        machine.keyring(self.identity, Arc::new(Terminal))
     }
 }
 
