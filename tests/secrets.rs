@@ -268,6 +268,37 @@ fn what_every_resource_has_is_not_shown_of_a_sensitive_one() {
     }
 }
 
+/// What the included manifest hides may come from the data that it is given.
+#[test]
+fn data_of_an_included_manifest_with_a_sensitive_resource_is_hidden() {
+    for (child, is_hidden) in [
+        ("file: [{ $W/x: { content: '${ Data.token }', sensitive: true, $OWN, mode: '0600' } }]", true),
+        ("exec: [{ 'true': { environment: ['TOKEN=${ Data.token }'] } }]", true),
+        ("apply: [{ grandchild.yaml: { data: { token: '${ Data.token }' } } }]", true),
+        ("file: [{ $W/x: { content: '${ len(Data.token) }', $OWN, mode: '0600' } }]", false),
+    ] {
+        let grandchild =
+            "- file: [{ $W/y: { content: '${ Data.token }', sensitive: true, $OWN, mode: '0600' } }]";
+        let world = World::new();
+        let child = world.fill(&format!("- {child}\n"));
+        let grandchild = world.fill(grandchild);
+        let world = world
+            .beside("child.yaml", child)
+            .beside("grandchild.yaml", grandchild)
+            .manifest(&format!("- apply: [{{ child.yaml: {{ data: {{ token: {CANARY} }} }} }}]\n"));
+        for flags in MODES.iter().copied().chain([&["-vv"][..], &["-vv", "--noop"]]) {
+            let outcome = world.apply_with(flags);
+            outcome.exits(0);
+            if is_hidden {
+                kept(&world, &outcome);
+            }
+        }
+        let event = world.apply_with(&["--json"]).event("child.yaml");
+        let data = &event["properties"]["data"];
+        assert_eq!(*data == "[secret]", is_hidden, "{event:#}");
+    }
+}
+
 #[test]
 fn a_session_keeps_nothing_of_a_sensitive_resource() {
     let world = World::new();

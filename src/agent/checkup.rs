@@ -77,7 +77,7 @@ impl Observer for Listener<'_> {
     fn finished(&mut self, report: &Report) {
         let Report { resource, event, .. } = report;
         self.round.fleet.note(self.source, Task::Monitor, report);
-        metrics::count_checks(self.round.metrics, event, resource.common.sensitive);
+        metrics::count_checks(self.round.metrics, event, resource.is_sensitive());
         self.checks.extend(event.health_check.iter().map(|result| Checked {
             resource: resource.to_string(),
             check: result.name.clone(),

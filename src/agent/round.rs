@@ -419,14 +419,14 @@ impl Observer for Witness<'_> {
             log.info(message, &[("resource", resource), ("what", &what), ("cause", &self.round.cause)]);
             if !event.noop {
                 let subject = Subject { manifest: self.manifest, resource: resource.reference() };
-                let repair = Repair { subject, is_sensitive: resource.common.sensitive };
+                let repair = Repair { subject, is_sensitive: resource.is_sensitive() };
                 self.repaired.extend(Some(repair).filter(|_| !event.refreshed));
                 if self.watching.is_some() {
                     self.own.note(&resource.wanted.watches(), self.folder);
                 }
             }
         }
-        metrics::count_event(self.round.metrics, event, resource.common.sensitive);
+        metrics::count_event(self.round.metrics, event, resource.is_sensitive());
         if self.looked_at.is_multiple_of(TAKE_EVENTS_AFTER)
             && let Some(watching) = self.watching.as_deref_mut()
         {

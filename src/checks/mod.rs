@@ -9,6 +9,7 @@ pub(crate) mod nagios;
 mod outcome;
 mod probes;
 mod rules;
+mod secrets;
 
 pub(crate) use health_check::{
     FailOn, HealthCheck, Kind as CheckKind, Problem as CheckProblem, When, problems,
@@ -22,3 +23,4 @@ pub(crate) use rules::{
     Address, Assertion, Expected, Item, Kind as RuleKind, Port, Protocol, Rule, Rules, Severity,
     VersionWanted,
 };
+pub(crate) use secrets::{SECRET, hold_secrets};

@@ -208,7 +208,8 @@ fn render(manifest: &Manifest, format: Format, output: &mut Output) -> Result<()
         |resource: &Resource, elements| resource.rendered(&manifest.scope, &manifest.source, elements);
     let is_hiding =
         |resource: &Resource| rendered(resource, Elements::Shown).values().any(|value| value == HIDDEN);
-    let hides = manifest.resources.iter().any(is_hiding);
+    let hides = manifest.resources.iter().any(is_hiding)
+        || flattened(&manifest.resources).into_iter().any(Resource::hides_anything);
     let elements = if hides { Elements::Hidden } else { Elements::Shown };
     let mut resources = Vec::new();
     for resource in &manifest.resources {

@@ -6,10 +6,10 @@ use super::{
     expansion::Management,
     faults::{Faults, named, unknown_provider},
     health_checks::{check_problems, set_late_checks_aside},
-    secrecy::Secrecy,
+    secrecy::{SENSITIVE, Secrecy},
 };
 use crate::{
-    document::{Diagnostic, Diagnostics, Entry, Node, Span, Value, from_node},
+    document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Span, Style, Value, from_node},
     redaction::Redactor,
     resource::{AnyType, Common, Places, REGISTRATIONS, Resource},
     template::Element,
@@ -29,6 +29,8 @@ pub(crate) struct Declaration {
     pub(crate) foreseen: Vec<Entry>,
     /// Whether its conditions let ccm manage it.
     pub(crate) management: Management,
+    /// Whether a secret value is part of it, as far as that is known before the run.
+    pub(crate) is_secret: bool,
 }
 
 /// How much of a declaration has to be there.
@@ -53,7 +55,19 @@ impl Declaration {
         properties: Vec<Entry>,
     ) -> Self {
         let management = Management::default();
-        Self { kind, name, name_span, properties, element: None, foreseen: Vec::new(), management }
+        let (element, foreseen, is_secret) = (None, Vec::new(), false);
+        Self { kind, name, name_span, properties, element, foreseen, management, is_secret }
+    }
+
+    /// Makes it sensitive if a secret value is part of it.
+    pub(super) fn mark_if_secret(&mut self) {
+        self.is_secret |= self.properties.iter().any(|entry| entry.value.holds_secret());
+        if self.is_secret {
+            self.properties.retain(|entry| entry.key != SENSITIVE);
+            let value =
+                Node { value: Value::Scalar(Scalar::new("true", Style::Plain)), span: self.name_span };
+            self.properties.push(Entry { key: SENSITIVE.to_owned(), key_span: self.name_span, value });
+        }
     }
 
     /// Returns whether nothing of it but its name may be shown.
@@ -67,7 +81,7 @@ impl Declaration {
         completeness: Completeness,
         diagnostics: &mut Diagnostics,
     ) -> Option<Resource> {
-        let Self { kind, name, name_span, mut properties, element, mut foreseen, .. } = self;
+        let Self { kind, name, name_span, mut properties, element, mut foreseen, is_secret, .. } = self;
         let places = Places {
             name: name_span,
             properties: properties.iter().map(|entry| (entry.key.clone(), entry.value.span)).collect(),
@@ -139,6 +153,7 @@ impl Declaration {
             places,
             included: None,
             switched_off: None,
+            secret: is_secret.into(),
         })
     }
 }

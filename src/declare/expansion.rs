@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Completeness, Declaration, health_checks, secrecy::Secrecy};
+use super::{
+    Completeness, Declaration, health_checks,
+    secrecy::{self, Secrecy},
+};
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Severity, Source, Style, Value, from_node},
     host::look,
@@ -98,11 +101,14 @@ impl<'a> Expansion<'a> {
             declaration.properties.iter_mut().enumerate().filter(|(at, _)| Some(*at) != control)
         {
             let mut found = Diagnostics::default();
-            foreseen.extend(self.property(kind, entry, scope, management, &mut found));
+            let known = self.property(kind, entry, scope, management, &mut declaration.is_secret, &mut found);
+            found.extend(secrecy::misplaced(kind, entry));
+            foreseen.extend(known);
             of_properties.push((at, found));
         }
         declaration.foreseen = foreseen;
         declaration.management = management;
+        declaration.mark_if_secret();
         // Only now it is known whether it is sensitive.
         let secrecy = Secrecy::of(&declaration.properties);
         let mut found = secrecy.uncovered(of_name);
@@ -116,6 +122,7 @@ impl<'a> Expansion<'a> {
             found.extend(secrecy.of_property(kind, key).uncovered(rest.into()));
         }
         cover(secrecy, found, declaration, diagnostics);
+        declaration.properties.retain(|entry| secrecy::misplaced(kind, entry).is_none());
         completeness
     }
 
@@ -141,6 +148,7 @@ impl<'a> Expansion<'a> {
         entry: &mut Entry,
         scope: &Scope,
         management: Management,
+        is_secret: &mut bool,
         diagnostics: &mut Diagnostics,
     ) -> Option<Entry> {
         let Entry { key, value, key_span } = entry;
@@ -174,8 +182,12 @@ impl<'a> Expansion<'a> {
         }
         let makes = |path: &Path| self.earlier.may_make(path);
         match template::foresee(value, scope, self.source, &makes, diagnostics) {
-            Foreseen::Unknown => None,
+            Foreseen::Unknown { is_secret: is_known_secret } => {
+                *is_secret |= is_known_secret;
+                None
+            }
             Foreseen::Value(value) => {
+                *is_secret |= value.holds_secret();
                 if is_source {
                     diagnostics.extend(self.missing_source(&value));
                 }
@@ -190,7 +202,10 @@ impl<'a> Expansion<'a> {
         let mut name = Node { value: Value::Scalar(scalar), span: declaration.name_span };
         template::expand(&mut name, scope, self.source, diagnostics);
         if let Value::Scalar(scalar) = name.value {
-            declaration.name = scalar.text;
+            if scalar.is_secret {
+                diagnostics.push(template::secret_name().at(declaration.name_span));
+            }
+            scalar.shown().clone_into(&mut declaration.name);
         }
     }
 

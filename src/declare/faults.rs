@@ -7,6 +7,7 @@ use super::{
     secrecy::{self, Secrecy},
 };
 use crate::{
+    checks,
     document::{
         Diagnostic, Diagnostics, Entry, Excerpt, Fault, Node, NodeError, Scalar, Span, Style, Value, closest,
     },
@@ -221,7 +222,7 @@ impl Faults {
         let mut secrets = schema::secret(self.kind);
         if given
             .iter()
-            .any(|entry| entry.key == health_checks::PROPERTY && health_checks::holds_secrets(&entry.value))
+            .any(|entry| entry.key == health_checks::PROPERTY && checks::hold_secrets(&entry.value))
         {
             secrets.push(health_checks::PROPERTY.to_owned());
         }

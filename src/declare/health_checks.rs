@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use crate::{
-    checks::{self, HealthCheck},
+    checks::{self, HealthCheck, SECRET},
     document::{Diagnostic, Diagnostics, Entry, Node, Severity, Source, Span, Value, from_node},
-    resource::{Error, ErrorKind, Resource},
+    resource::{Error, ErrorKind, Resource, secret_argument},
     template::{self, Scope},
 };
 
@@ -22,20 +22,6 @@ pub(super) fn set_late_checks_aside(properties: &mut Vec<Entry>, foreseen: &mut 
     let known = foreseen.iter().position(|entry| entry.key == PROPERTY).map(|at| foreseen.remove(at));
     properties.extend(known.filter(|_| !has_keys));
     Some(late)
-}
-
-/// What must not be seen, wherever in a check it stands.
-pub(crate) const SECRET: [&str; 3] = ["environment", "password", "request-headers"];
-
-/// Returns whether something in checks must not be seen.
-pub(super) fn holds_secrets(checks: &Node) -> bool {
-    match &checks.value {
-        Value::Scalar(_) => false,
-        Value::Seq(items) => items.iter().any(holds_secrets),
-        Value::Map(entries) => {
-            entries.iter().any(|entry| SECRET.contains(&entry.key.as_str()) || holds_secrets(&entry.value))
-        }
-    }
 }
 
 /// Returns whether a place lies in a part of checks that must not be seen.
@@ -61,6 +47,12 @@ pub(super) fn check_problems(checks: &[HealthCheck], written: Option<&Node>) -> 
             Diagnostic { help: problem.help, span, ..found }
         })
         .collect()
+}
+
+/// Returns whether a command of checks contains a secret value.
+fn has_secret_command(checks: &Node) -> bool {
+    let items = checks.as_seq().unwrap_or_default();
+    items.iter().filter_map(|check| check.lookup("command")).any(Node::holds_secret)
 }
 
 impl Resource {
@@ -94,6 +86,12 @@ impl Resource {
         template::expand_keys(&mut node, scope, source, &mut diagnostics);
         template::expand_properties(&mut node, scope, source, &mut diagnostics);
         diagnostics.retain(|problem| problem.severity == Severity::Error);
+        if node.holds_secret() {
+            self.mark_secret();
+        }
+        if diagnostics.is_empty() && has_secret_command(&node) {
+            return Err(vec![secret_argument(PROPERTY)]);
+        }
         if diagnostics.is_empty() {
             match from_node::<Vec<HealthCheck>>(&node) {
                 Ok(checks) => {
@@ -106,7 +104,7 @@ impl Resource {
             }
         }
         let error = |problem: Diagnostic| {
-            let is_hidden = self.common.sensitive || is_secret(late, problem.span);
+            let is_hidden = self.is_sensitive() || is_secret(late, problem.span);
             let message = if is_hidden { "they cannot be worked out".to_owned() } else { problem.message };
             let error =
                 Error::new(format!("health_checks: {message}")).of_kind(ErrorKind::Expression).on(PROPERTY);

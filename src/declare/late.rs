@@ -2,9 +2,9 @@
 
 use super::secrecy::Secrecy;
 use crate::{
-    document::{Diagnostic, Diagnostics, Node, Severity, Source, Span, Value, from_node},
+    document::{Diagnostic, Diagnostics, Entry, Node, Severity, Source, Span, Value, from_node},
     registration::Registration,
-    resource::{AnyProperties, Error, ErrorKind, Resource, schema},
+    resource::{AnyProperties, Error, ErrorKind, Resource, schema, secret_argument},
     template::{self, Scope},
 };
 
@@ -28,6 +28,15 @@ impl Resource {
         template::expand_properties(&mut map, scope, source, &mut diagnostics);
         // Warnings were given when the manifest was loaded.
         diagnostics.retain(|problem| problem.severity == Severity::Error);
+        if diagnostics.is_empty() && map.holds_secret() {
+            self.mark_secret();
+            let mut entries = map.as_map().unwrap_or_default().iter();
+            let is_argument =
+                |entry: &&Entry| entry.value.holds_secret() && schema::is_argument(self.kind, &entry.key);
+            if let Some(entry) = entries.find(is_argument) {
+                return Err(vec![secret_argument(&entry.key)]);
+            }
+        }
         if diagnostics.is_empty() {
             match self.kind.read(&map) {
                 Ok(wanted) => {
@@ -42,6 +51,9 @@ impl Resource {
                 Err(error) => {
                     let mut entries = map.as_map().unwrap_or_default().iter();
                     let error = match entries.find(|entry| Some(&entry.key) == error.key.as_ref()) {
+                        Some(entry) if entry.value.holds_secret() => {
+                            Secrecy::Secret.of_value(self.kind, entry, error)
+                        }
                         Some(entry) => Secrecy::Open.of_value(self.kind, entry, error),
                         None => error,
                     };
@@ -67,6 +79,8 @@ impl Resource {
         let mut diagnostics = Diagnostics::default();
         template::expand_properties(&mut value, scope, source, &mut diagnostics);
         diagnostics.retain(|problem| problem.severity == Severity::Error);
+        // Everything in a registration is published.
+        value.mask_secrets();
         if diagnostics.is_empty() {
             match from_node(&value) {
                 Ok(registrations) => return Ok(registrations),
@@ -83,7 +97,7 @@ impl Resource {
         let property = problem.span.and_then(key);
         let name = property.map(|key| format!("{key}: ")).unwrap_or_default();
         let is_secret = || property.is_some_and(|key| schema::secret(self.kind).contains(key));
-        let secret = self.common.sensitive || is_secret();
+        let secret = self.is_sensitive() || is_secret();
         let message = if secret { "its value cannot be worked out".to_owned() } else { problem.message };
         let help = problem.help.filter(|_| !secret);
         let error = Error::new(format!("{name}{message}")).of_kind(ErrorKind::Expression);

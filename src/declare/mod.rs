@@ -15,5 +15,4 @@ mod tests;
 pub(crate) use declaration::{Completeness, Declaration};
 pub(crate) use elsewhere::meant_state;
 pub(crate) use expansion::{Expansion, Management};
-pub(crate) use health_checks::SECRET as SECRET_IN_CHECKS;
 pub(crate) use rendering::{Elements, HIDDEN};

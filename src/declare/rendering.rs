@@ -35,7 +35,7 @@ impl Resource {
         }));
         let secret = schema::secret(self.kind);
         for (key, value) in &mut properties {
-            let is_secret = secret.contains(key) || self.common.sensitive && key != "ensure";
+            let is_secret = secret.contains(key) || self.is_sensitive() && key != "ensure";
             if is_secret || is_masked(value) || redactor.finds(value) {
                 *value = HIDDEN.into();
             }
@@ -57,10 +57,15 @@ impl Resource {
             self.bind(&mut checks, elements, Element::bind_text);
             common.insert("health_checks".to_owned(), checks);
         }
+        if self.included.iter().flat_map(|included| &included.resources).any(Self::hides_anything)
+            && let Some(data) = properties.get_mut("data")
+        {
+            *data = HIDDEN.into();
+        }
         if self.common.health_checks.iter().any(|check| !check.secrets().is_empty()) {
             common.insert("health_checks".to_owned(), HIDDEN.into());
         }
-        if self.common.sensitive {
+        if self.is_sensitive() {
             common
                 .iter_mut()
                 .filter(|(key, _)| *key != "sensitive")
@@ -99,6 +104,8 @@ impl Resource {
             if problems.has_errors() {
                 expanded.remove(at);
                 left.insert(0, entry.clone());
+            } else if expanded[at].value.holds_secret() {
+                self.mark_secret();
             }
         }
         let read = |entries| self.kind.read(&Node { value: Value::Map(entries), span: self.places.name });

@@ -9,9 +9,32 @@ use crate::{
         from_node,
     },
     redaction::Redactor,
-    resource::{ALWAYS_SHOWN, AnyType, schema},
-    template::{DOUBTS, UNCLOSED},
+    resource::{ALWAYS_SHOWN, AnyType, SECRET_ARGUMENT, schema},
+    template::{self, DOUBTS, UNCLOSED},
 };
+
+/// Property that keeps all others from being shown.
+pub(super) const SENSITIVE: &str = "sensitive";
+
+/// Properties that are shown in messages, events and records of every resource.
+const NAMES: [&str; 6] = ["alias", "ensure", "provider", "require", "subscribe", "tags"];
+
+/// Returns the error about a secret value in a property that cannot have any.
+pub(super) fn misplaced(kind: &dyn AnyType, entry: &Entry) -> Option<Diagnostic> {
+    if !entry.value.holds_secret() {
+        return None;
+    }
+    if NAMES.contains(&entry.key.as_str()) {
+        return Some(template::secret_name().at(entry.value.span));
+    }
+    let [message, help] = SECRET_ARGUMENT;
+    let message = format!("{}: {message}", entry.key);
+    schema::is_argument(kind, &entry.key)
+        .then(|| Diagnostic::error("secret-argument", message).at(entry.value.span).with_help(help))
+}
+
+/// Ids of errors whose messages quote nothing.
+const PLAIN: [&str; 2] = ["secret-name", "secret-argument"];
 
 /// Whether messages about a declaration may quote it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +45,7 @@ pub(super) enum Secrecy {
 
 impl Secrecy {
     pub(super) fn of(properties: &[Entry]) -> Self {
-        let Some(entry) = properties.iter().find(|entry| entry.key == "sensitive") else { return Self::Open };
+        let Some(entry) = properties.iter().find(|entry| entry.key == SENSITIVE) else { return Self::Open };
         // What is not plainly false may have been meant to be true.
         if matches!(from_node(&entry.value), Ok(false)) { Self::Open } else { Self::Secret }
     }
@@ -33,7 +56,7 @@ impl Secrecy {
         // Also one that is misspelt holds what was meant for it.
         let is_misspelt = || closest(key, secrets.iter().map(String::as_str)).is_some();
         match key.as_str() {
-            "sensitive" => Self::Open,
+            SENSITIVE => Self::Open,
             _ if secrets.contains(key) || is_misspelt() => Self::Secret,
             _ => self,
         }
@@ -47,6 +70,9 @@ impl Secrecy {
         }
         found.retain(|problem| problem.severity == Severity::Error || is_doubt(problem.id));
         for problem in found.iter_mut() {
+            if PLAIN.contains(&problem.id) {
+                continue;
+            }
             let message = match problem.severity {
                 Severity::Error => "a template in it cannot be expanded",
                 Severity::Warning => "an expression in it is probably not what was meant",

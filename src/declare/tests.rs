@@ -3,12 +3,7 @@
 use serde::de::Error as _;
 use serde_json::json;
 
-use super::{
-    faults::Faults,
-    health_checks::{holds_secrets, set_late_checks_aside},
-    secrecy::Secrecy,
-    *,
-};
+use super::{faults::Faults, health_checks::set_late_checks_aside, secrecy::Secrecy, *};
 use crate::{
     checks::HealthCheck,
     document::{Diagnostics, Entry, Node, NodeError, Source, Span, Value, parse},
@@ -146,7 +141,7 @@ fn what_is_in_health_checks_is_secret_wherever_it_stands() {
         ),
         ("[{ command: x, environment: [] }]", true),
     ] {
-        assert_eq!(holds_secrets(&parse(&source(written)).unwrap()), expected, "{written}");
+        assert_eq!(crate::checks::hold_secrets(&parse(&source(written)).unwrap()), expected, "{written}");
     }
 }
 
@@ -251,4 +246,117 @@ fn what_is_rendered_says_itself_what_it_was_repeated_for_unless_that_is_hidden()
         assert_eq!(rendered["cwd"], expected);
         assert_eq!(rendered["command"], "${ file('/no-such-file') }");
     }
+}
+
+/// Templates see `Data.token`, which is secret, and `Data.port`, which is not.
+fn scope_with_secret() -> Scope {
+    let data = ccm_expr::Map::from_iter([
+        ("token".into(), ccm_expr::Value::secret("canary")),
+        ("port".into(), ccm_expr::Value::from(80_i64)),
+    ]);
+    scope().with_data(data.into())
+}
+
+/// The resource with its templates expanded, or the ids of the errors.
+fn expanded(kind_name: &str, name: &str, properties: &str) -> Result<Resource, Vec<&'static str>> {
+    let (scope, source) = (scope_with_secret(), source(properties));
+    let mut diagnostics = Diagnostics::default();
+    let mut declaration = declaration(kind_name, name, properties);
+    let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut diagnostics);
+    let resource = declaration.resolve(completeness, &mut diagnostics);
+    assert!(!format!("{diagnostics:?}").contains("canary"), "{diagnostics:?}");
+    let resource = resource.filter(|_| !diagnostics.has_errors());
+    resource.ok_or_else(|| diagnostics.iter().map(|problem| problem.id).collect())
+}
+
+#[test]
+fn resource_with_a_secret_value_is_sensitive() {
+    for (kind, properties, is_sensitive) in [
+        ("file", "content: 'a ${ Data.token }'", true),
+        ("file", "content: '${ Data.port }'", false),
+        ("file", "content: \"${ Data.token == 'x' ? 'a' : 'b' }\"", false),
+        ("file", "sensitive: false\ncontent: '${ Data.token }'", true),
+        ("file", "content: \"${ jinja('{{ Data.token }}') }\"", true),
+        ("file", "content: \"${ jinja('{{ Data.port }}') }\"", false),
+        ("file", "content: \"${ template('x ${ Data.token }') }\"", true),
+        ("file", "content: \"${ file('/etc/hostname') + Data.token }\"", false),
+        ("exec", "environment: ['A=${ Data.token }']", true),
+        ("apply", "data: { a: ['${ Data.token }'] }", true),
+        ("exec", "health_checks: [{ command: x, environment: ['A=${ Data.token }'] }]", true),
+    ] {
+        let properties = match kind {
+            "file" => format!("{properties}\nowner: root\ngroup: root\nmode: '0600'"),
+            _ => properties.to_owned(),
+        };
+        let resource =
+            expanded(kind, "/x", &properties).unwrap_or_else(|ids| panic!("{properties}: {ids:?}"));
+        assert_eq!(resource.is_sensitive(), is_sensitive, "{properties}");
+        let shown = format!("{:?}", resource.to_json(resource.wanted.as_ref()));
+        assert!(!shown.contains("canary"), "{shown}");
+    }
+}
+
+#[test]
+fn secret_in_a_name_or_reference_is_an_error() {
+    for (kind, name, properties, id) in [
+        ("exec", "a ${ Data.token }", "{}", "secret-name"),
+        ("exec", "x", "alias: 'a-${ Data.token }'", "secret-name"),
+        ("exec", "x", "require: ['exec#${ Data.token }']", "secret-name"),
+        ("exec", "x", "subscribe: 'exec#${ Data.token }'", "secret-name"),
+        ("exec", "x", "tags: ['${ Data.token }']", "secret-name"),
+        ("package", "x", "ensure: '${ Data.token }'", "secret-name"),
+        ("user", "x", "comment: '${ Data.token }'", "secret-argument"),
+        ("exec", "x", "environment: ['A=${ Data.token }']\nalias: 'a-${ Data.token }'", "secret-name"),
+    ] {
+        assert_eq!(expanded(kind, name, properties).err(), Some(vec![id]), "{name} {properties}");
+    }
+}
+
+#[test]
+fn secret_argument_fails_the_resource_before_the_program_starts() {
+    for (properties, is_refused) in [
+        ("command: 'true ${ Data.token }'", true),
+        ("onlyif: 'true ${ Data.token }'", true),
+        ("unless: 'true ${ Data.token }'", true),
+        ("undo: 'true ${ Data.token }'", true),
+        ("stdin: '${ Data.token }'", false),
+        ("environment: ['A=${ Data.token }']", false),
+        ("command: 'true ${ Data.port }'", false),
+    ] {
+        let resource = expanded("exec", "x", properties).unwrap();
+        let wanted = resource.wanted_now(&scope_with_secret(), &source(properties));
+        let refused = wanted.err().map(|errors| only_message(&errors));
+        let is_about = |message: &String| message.contains("a secret value cannot be an argument");
+        assert_eq!(refused.as_ref().is_some_and(is_about), is_refused, "{properties}: {refused:?}");
+    }
+    let check = "health_checks: [{ command: 'true ${ Data.token }' }]";
+    let resource = expanded("exec", "x", check).unwrap();
+    let errors = resource.checks_now(&scope_with_secret(), &source(check)).unwrap_err();
+    assert!(only_message(&errors).contains("a secret value cannot be an argument"), "{errors:?}");
+}
+
+fn only_message(errors: &[Error]) -> String {
+    let [error] = errors else { panic!("{errors:?}") };
+    assert!(!format!("{error:?}").contains("canary"), "{error:?}");
+    error.message.clone()
+}
+
+#[test]
+fn secret_found_at_run_time_makes_the_resource_sensitive() {
+    let properties =
+        "content: \"${ file('/etc/hostname') + Data.token }\"\nowner: root\ngroup: root\nmode: '0600'";
+    let resource = expanded("file", "/x", properties).unwrap();
+    assert!(!resource.is_sensitive());
+    resource.wanted_now(&scope_with_secret(), &source(properties)).unwrap();
+    assert!(resource.is_sensitive());
+}
+
+#[test]
+fn secret_is_not_published_in_a_registration() {
+    let properties = "register_when_stable: [{ cluster: c, service: s, protocol: http, address: 1.2.3.4, \
+                      port: 80, annotations: { note: '${ Data.token }' } }]";
+    let resource = expanded("exec", "x", properties).unwrap();
+    let registrations = resource.registrations_now(&scope_with_secret(), &source(properties)).unwrap();
+    let payload = serde_json::to_string(&registrations).unwrap();
+    assert!(payload.contains("[secret]") && !payload.contains("canary"), "{payload}");
 }

@@ -232,7 +232,7 @@ pub(crate) fn verified(
     feed: HashedDownload,
     wanted: Option<&Checksum>,
 ) -> Result<Vec<Checksum>, BrokenDownload> {
-    let is_secret = feed.cx.sensitive;
+    let is_secret = feed.cx.is_sensitive();
     let checksums = feed.finish()?;
     let Some(wanted) = wanted.filter(|wanted| !checksums.contains(wanted)) else { return Ok(checksums) };
     Err(Error::from(match checksums.last() {

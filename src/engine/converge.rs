@@ -162,8 +162,8 @@ impl Attempts<'_> {
         .within(self.place.settings.mode, self.history)
         .among(self.resources)
         .seeing(scope)
+        .about(self.resource)
         .triggered_by(self.trigger());
-        cx.sensitive = common.sensitive;
         cx.redactor = outcome.redactor.clone();
         let result = self.converge(seen, &cx, outcome, shared);
         outcome.warnings.extend(cx.into_warnings());
@@ -198,7 +198,7 @@ impl Attempts<'_> {
         let have = outcome.observed.insert(have);
         outcome.before.get_or_insert_with(|| have.ensure());
         if let Some(pending) = wanted.compare(have, self.trigger())? {
-            if self.place.settings.diffs == Diffs::Wanted && !self.resource.common.sensitive {
+            if self.place.settings.diffs == Diffs::Wanted && !self.resource.is_sensitive() {
                 outcome.diff = wanted.preview(have, &pending, on, cx)?;
             }
             outcome.differences.clone_from(&pending.differences);
@@ -331,7 +331,7 @@ impl Attempts<'_> {
 
 fn not_reached(remaining: &PlannedChange, resource: &Resource) -> Error {
     let differs = |difference: &Difference| match &difference.values {
-        Some(values) if !resource.common.sensitive => {
+        Some(values) if !resource.is_sensitive() => {
             format!("{} is {}, wanted {}", difference.property, values.have, values.want)
         }
         _ => format!("{} differs", difference.property),

@@ -52,7 +52,7 @@ impl<'a> Run<'a, '_> {
             redactor: &redactor,
             occasion,
         };
-        let sensitive = resource.common.sensitive;
+        let sensitive = resource.is_sensitive();
         let results = health::run(&checks, &on, &mut |line| {
             if !sensitive {
                 observer.output(resource, line);

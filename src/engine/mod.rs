@@ -388,7 +388,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 self.pass_over_included(place, resource, &why, observer);
             }
             // What a condition was given may be quoted in what is wrong with it.
-            Gate::Faulty(error) if resource.common.sensitive && error.kind == ErrorKind::Expression => {
+            Gate::Faulty(error) if resource.is_sensitive() && error.kind == ErrorKind::Expression => {
                 outcome.errors.push(Error::new("its control cannot be worked out").on("control"));
             }
             Gate::Faulty(error) => {
@@ -516,7 +516,9 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             outcome.errors.iter().any(|error| matches!(error.kind, ErrorKind::AnotherRun { .. }));
         let left = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
         if let Some(value) = left.and_then(|have| have.learned()) {
-            place.scope.learn(&resource.name, value.clone());
+            let value = ccm_expr::Value::from(value.clone());
+            let value = if resource.is_secret() { ccm_expr::Value::secret(value) } else { value };
+            place.scope.learn(&resource.name, value);
         }
         outcome
     }

@@ -104,7 +104,7 @@ impl PendingRefreshes {
         }
         let session = self.session.clone();
         // The alias of a sensitive resource is stored only where another that is not sensitive names it.
-        let known = if resource.common.sensitive { &names[..1] } else { &names };
+        let known = if resource.is_sensitive() { &names[..1] } else { &names };
         if own.is_empty() && refreshes.is_empty() && session.is_none() {
             return Ok(Recorded::default());
         }

@@ -3,7 +3,7 @@
 use super::{Detail, RunMode, converge::Outcome};
 use crate::{
     redaction::Redactor,
-    resource::Resource,
+    resource::{OF_SENSITIVE, Resource},
     session::{Event, Session},
 };
 
@@ -11,7 +11,7 @@ impl Event {
     /// The event of a resource whose turn has come.
     pub(super) fn of(resource: &Resource, mode: RunMode, detail: Detail, session: &mut Session) -> Self {
         let mut event = session.event(resource.kind.name(), &resource.name);
-        let alias = if resource.common.sensitive { &mut event.hidden_alias } else { &mut event.alias };
+        let alias = if resource.is_sensitive() { &mut event.hidden_alias } else { &mut event.alias };
         alias.clone_from(&resource.common.alias);
         event.requested_ensure = resource.wanted.ensure();
         if detail == Detail::Whole {
@@ -24,11 +24,16 @@ impl Event {
     /// Notes what came of the resource, without what must not be shown.
     pub(super) fn record(&mut self, outcome: &mut Outcome, resource: &Resource, detail: Detail) {
         if let Some(observed) = &mut outcome.observed {
-            if resource.common.sensitive {
+            if resource.is_sensitive() {
                 observed.redact();
             }
             self.final_ensure = observed.ensure();
             self.status = (detail == Detail::Whole).then(|| observed.to_json(&self.kind, &self.name));
+        }
+        if resource.is_sensitive() {
+            // A secret that was found at run time.
+            self.properties.retain(|key, _| OF_SENSITIVE.contains(&key.as_str()));
+            self.hidden_alias = self.alias.take().or(self.hidden_alias.take());
         }
         self.hide(&outcome.redactor);
         self.failed = !outcome.errors.is_empty();

@@ -163,7 +163,7 @@ impl Attempts<'_> {
         cx: &Context,
     ) -> Result<(Change, Vec<Depth>), StateError> {
         let Subject { resource, wanted, provider, pending, effects, causes, .. } = subject;
-        let is_sensitive = resource.common.sensitive;
+        let is_sensitive = resource.is_sensitive();
         let diff = match subject.diff {
             Some(diff) => Some(diff.to_owned()),
             None if is_sensitive => None,

@@ -133,7 +133,7 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
     let (word, rest) = rule.parts();
     match word {
         "@require" | "@required" => {
-            let missing = value.is_null() || value.as_str() == Some("");
+            let missing = value.is_null() || value.reveal().as_str() == Some("");
             missing.then(|| {
                 Diagnostic::error("required-data", format!("data `{name}` is required and has no value"))
                     .at(key)
@@ -153,7 +153,8 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
                 }
             };
             let scope = scope.about(value.clone());
-            match Program::compile(expression).and_then(|program| scope.evaluate(&program)) {
+            let result = Program::compile(expression).and_then(|program| scope.evaluate(&program));
+            match result.map(|value| value.reveal().clone()) {
                 Ok(Value::Bool(true)) => None,
                 Ok(Value::Bool(false)) => {
                     let message = format!("data `{name}` is not valid: `{expression}` is false");

@@ -6,7 +6,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use super::repetition::KEY;
 use crate::{
-    declare::SECRET_IN_CHECKS,
+    checks,
     document::{Diagnostic, Entry, Excerpt, Node, Span, Typed, Value, closest},
     resource::{AnyType, fields},
     types,
@@ -109,7 +109,7 @@ pub(super) fn secret_keys() -> &'static [String] {
         let of = |kind: &&dyn AnyType| {
             fields(*kind).into_iter().filter(|field| field.is_secret).map(|field| field.name)
         };
-        types::TYPES.iter().flat_map(of).chain(SECRET_IN_CHECKS.map(str::to_owned)).collect()
+        types::TYPES.iter().flat_map(of).chain(checks::SECRET.map(str::to_owned)).collect()
     });
     &KEYS
 }

@@ -40,8 +40,8 @@ pub(crate) struct Context<'a> {
     limit: Cell<Option<(Instant, Duration)>>,
     trigger: Trigger,
     interrupt: Interrupt,
-    /// Whether nothing of what the resource holds or prints may be shown.
-    pub(crate) sensitive: bool,
+    /// The resource, if the attempt is about one.
+    resource: Option<&'a Resource>,
     /// Hides the secrets of the resource.
     pub(crate) redactor: Redactor,
     warnings: RefCell<Vec<String>>,
@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
             limit: Cell::new(limit_from_now(timeout)),
             trigger: Trigger::Turn,
             interrupt: host.interrupt.clone(),
-            sensitive: false,
+            resource: None,
             redactor: Redactor::default(),
             warnings: RefCell::default(),
             listener: RefCell::new(listener),
@@ -88,6 +88,22 @@ impl<'a> Context<'a> {
     pub(crate) fn among(mut self, resources: &'a [Resource]) -> Self {
         self.resources = resources;
         self
+    }
+
+    /// Sets the resource that the attempt is about.
+    pub(crate) fn about(mut self, resource: &'a Resource) -> Self {
+        self.resource = Some(resource);
+        self
+    }
+
+    /// Returns whether nothing that the resource contains or prints may be shown.
+    pub(crate) fn is_sensitive(&self) -> bool {
+        self.resource.is_some_and(Resource::is_sensitive)
+    }
+
+    /// Treats the resource as sensitive from now on: a secret value is part of it.
+    pub(crate) fn mark_secret(&self) {
+        self.resource.into_iter().for_each(Resource::mark_secret);
     }
 
     /// Lets the type render templates.
@@ -141,9 +157,9 @@ impl<'a> Context<'a> {
             listener,
         );
         let interrupt = Interrupt::never().unwrap_or_else(|_| self.interrupt.clone());
-        let &Self { mode, history, resources, scope, trigger, sensitive, .. } = self;
+        let &Self { mode, history, resources, scope, trigger, resource, .. } = self;
         let redactor = self.redactor.clone();
-        Context { mode, history, resources, scope, trigger, interrupt, sensitive, redactor, ..cx }
+        Context { mode, history, resources, scope, trigger, interrupt, resource, redactor, ..cx }
     }
 
     /// What asks the attempt to end before its time.
@@ -249,7 +265,7 @@ impl<'a> Context<'a> {
 
     /// Shows a line at once, while the attempt goes on, unless the resource is sensitive.
     pub(crate) fn show(&self, line: &str) {
-        if !self.sensitive {
+        if !self.is_sensitive() {
             (self.listener.borrow_mut())(line);
         }
     }

@@ -4,9 +4,10 @@ use std::{fmt, path::Path, sync::Arc};
 
 use serde_json::{Map, Value as Json};
 
-use super::{AnyProperties, AnyType, Common, Error, Manifest, Warning};
+use super::{AnyProperties, AnyType, Common, Error, Manifest, SecretMark, Warning, secrets::OF_SENSITIVE};
 use crate::{
     document::{Diagnostic, Entry, Node, Source, Span},
+    redaction::MASK,
     template::{Element, Scope},
     vocabulary::{Reference, schema::object},
 };
@@ -32,6 +33,7 @@ pub(crate) struct Resource {
     pub(crate) included: Option<Box<Manifest>>,
     /// Why its included manifest was not loaded, if `control` excludes it.
     pub(crate) switched_off: Option<&'static str>,
+    pub(crate) secret: SecretMark,
 }
 
 /// Where a resource and its properties were written.
@@ -88,6 +90,7 @@ impl Resource {
             places: Places { name: Span::default(), properties: Vec::new() },
             included: None,
             switched_off: None,
+            secret: SecretMark::default(),
         }
     }
 
@@ -128,8 +131,13 @@ impl Resource {
     pub(crate) fn to_json(&self, wanted: &dyn AnyProperties) -> Map<String, Json> {
         let mut properties = wanted.to_json();
         properties.extend(object(&*self.common));
-        if self.common.sensitive {
-            properties.retain(|key, _| matches!(key.as_str(), "name" | "ensure" | "sensitive"));
+        if self.included.iter().flat_map(|included| &included.resources).any(Self::hides_anything)
+            && let Some(data) = properties.get_mut("data")
+        {
+            *data = MASK.into();
+        }
+        if self.is_sensitive() {
+            properties.retain(|key, _| OF_SENSITIVE.contains(&key.as_str()));
         }
         properties
     }

@@ -54,7 +54,7 @@ pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use provider::{Candidate, Provider};
 pub(crate) use schema::{Field, FieldKind, common_fields, declaration_schema, fields, own_fields, spellings};
-pub(crate) use secrets::OPEN as ALWAYS_SHOWN;
+pub(crate) use secrets::{OF_SENSITIVE, OPEN as ALWAYS_SHOWN, SECRET_ARGUMENT, SecretMark, secret_argument};
 pub(crate) use shell_signs::meant_for_a_shell;
 
 use crate::template::Scope;

@@ -157,6 +157,12 @@ pub(crate) fn secret(kind: &dyn AnyType) -> Vec<String> {
     secret.map(|(name, _)| name.clone()).collect()
 }
 
+/// Returns whether a property of a type becomes an argument of a program.
+pub(crate) fn is_argument(kind: &dyn AnyType, key: &str) -> bool {
+    let properties = kind.properties_schema().get("properties");
+    properties.and_then(|all| all.get(key)?.get("x-argument")) == Some(&json!(true))
+}
+
 /// The shape that a schema describes. An optional value is described like the value itself.
 fn shape(schema: &Value) -> FieldKind {
     if let Some(words) = choices(schema) {

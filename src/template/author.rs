@@ -42,11 +42,14 @@ pub(super) fn not_included(path: &Path) -> String {
     )
 }
 
-/// Returns a value without the members whose names are those of secrets.
+/// Returns a value without secret values and without the members whose names are those of secrets.
 pub(super) fn without_secrets(value: Value) -> Value {
     match value {
         Value::Map(_) | Value::Object(_) => Value::Object(Arc::new(Public(value))),
-        Value::List(items) => items.iter().map(|item| without_secrets(item.clone())).collect(),
+        Value::List(items) => {
+            items.iter().filter(|item| !item.is_secret()).map(|item| without_secrets(item.clone())).collect()
+        }
+        Value::Secret(_) => Value::Null,
         other => other,
     }
 }
@@ -56,11 +59,18 @@ struct Public(Value);
 
 impl Object for Public {
     fn member(&self, name: &str) -> Option<Value> {
-        if is_secret(name) { None } else { self.0.member(name).map(without_secrets) }
+        if is_secret(name) {
+            return None;
+        }
+        self.0.member(name).filter(|value| !value.is_secret()).map(without_secrets)
     }
 
     fn names(&self) -> Vec<Arc<str>> {
-        self.0.member_names().into_iter().filter(|name| !is_secret(name)).collect()
+        // Facts are not read for their names.
+        let has_secret =
+            |name: &str| self.0.as_map().and_then(|entries| entries.get(name)).is_some_and(Value::is_secret);
+        let names = self.0.member_names().into_iter();
+        names.filter(|name| !is_secret(name) && !has_secret(name)).collect()
     }
 }
 

@@ -152,7 +152,7 @@ pub(crate) fn holds_template(node: &Node) -> bool {
 
 /// Text that came out of a template is final.
 fn is_template(scalar: &Scalar) -> bool {
-    scalar.style != Style::Literal && has_template(&scalar.text)
+    scalar.style != Style::Literal && !scalar.is_secret && has_template(&scalar.text)
 }
 
 pub(super) fn each_template(node: &mut Node, replace: &mut dyn FnMut(&Scalar, Span) -> Option<Node>) {

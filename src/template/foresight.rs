@@ -16,8 +16,8 @@ use crate::document::{Diagnostic, Diagnostics, Node, Scalar, Severity, Source, S
 pub(crate) enum Foreseen {
     /// They come to this, whatever happens before the resource's turn.
     Value(Node),
-    /// That is known only when the resource's turn comes.
-    Unknown,
+    /// The result is known only at run time. `is_secret` if a secret value is part of it even now.
+    Unknown { is_secret: bool },
 }
 
 /// The ids of warnings about what was probably not meant.
@@ -36,16 +36,16 @@ pub(crate) fn foresee(
 ) -> Foreseen {
     let scope = scope.before_run().for_turns();
     let mut copy = node.clone();
-    let mut is_known = true;
+    let (mut is_known, mut is_secret) = (true, false);
     each_template(&mut copy, &mut |scalar, span| {
         let place = Place { scalar, span, source };
         diagnostics.extend(place.foreign());
-        let value = place.value(&scope, makes, diagnostics);
+        let value = place.value(&scope, makes, &mut is_secret, diagnostics);
         diagnostics.extend(scope.take_suspects().into_iter().map(|found| place.suspect_in_file(&found)));
         is_known &= value.is_some();
         value
     });
-    if is_known { Foreseen::Value(copy) } else { Foreseen::Unknown }
+    if is_known { Foreseen::Value(copy) } else { Foreseen::Unknown { is_secret } }
 }
 
 /// A template in a document.
@@ -56,7 +56,13 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn value(&self, scope: &Scope, makes: Maker, diagnostics: &mut Diagnostics) -> Option<Node> {
+    fn value(
+        &self,
+        scope: &Scope,
+        makes: Maker,
+        is_secret: &mut bool,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Node> {
         let template = match Template::parse(&self.scalar.text) {
             Ok(template) => template,
             Err(error) => {
@@ -80,7 +86,9 @@ impl Place<'_> {
                 let warning = |doubt| doubtful(doubt, self.scalar, self.span, self.source);
                 diagnostics.extend(doubts.into_iter().map(warning));
                 // What a file holds may be something else by then.
-                (!has_read).then(|| from_value(&value, self.span))
+                let node = from_value(&value, self.span);
+                *is_secret |= node.holds_secret();
+                (!has_read).then_some(node)
             }
             Err(error) => {
                 diagnostics.extend(self.failed(error, scope, makes));
@@ -188,7 +196,7 @@ mod tests {
         ] {
             let mut found = Diagnostics::default();
             let foreseen = foresee(&node, &scope, &source, &|_: &Path| is_made, &mut found);
-            assert!(matches!(foreseen, Foreseen::Unknown));
+            assert!(matches!(foreseen, Foreseen::Unknown { .. }));
             let found: Vec<_> =
                 found.iter().map(|found| (found.id, found.severity, found.help.as_deref())).collect();
             assert_eq!(found, [("missing-file", severity, help)]);

@@ -99,9 +99,9 @@ impl Scope {
     }
 
     /// From now on expressions see this fact.
-    pub(crate) fn learn(&self, name: &str, value: serde_json::Value) {
+    pub(crate) fn learn(&self, name: &str, value: Value) {
         if let Some(learned) = &self.learned {
-            learned.learn(name.to_owned(), value.into());
+            learned.learn(name.to_owned(), value);
         }
     }
 

@@ -28,7 +28,7 @@ pub(crate) use element::{Element, elements};
 pub(crate) use escape::escape;
 pub(crate) use expand::{
     check, expand, expand_keys, expand_properties, holds_template, join, keys_hold_template,
-    problem as template_problem,
+    problem as template_problem, secret_name,
 };
 pub(crate) use foresight::{DOUBTS, Foreseen, doubtful, foresee};
 pub(crate) use functions::nearest_file;

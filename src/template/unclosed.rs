@@ -58,7 +58,7 @@ pub(crate) fn check_closed(node: &Node, source: &Source, diagnostics: &mut Diagn
 
 /// Returns the problem of a string that begins an expression and never ends it.
 pub(crate) fn torn(scalar: &Scalar, span: Span, source: &Source) -> Option<Diagnostic> {
-    if scalar.style == Style::Literal {
+    if scalar.style == Style::Literal || scalar.is_secret {
         return None;
     }
     let part = unclosed(&scalar.text)?;

@@ -106,6 +106,18 @@ impl Node {
         }
     }
 
+    /// Replaces the text of secret scalars by `[secret]`.
+    pub fn mask_secrets(&mut self) {
+        match &mut self.value {
+            Value::Scalar(scalar) if scalar.is_secret => {
+                *scalar = Scalar::new(ccm_expr::MASK, Style::Literal);
+            }
+            Value::Scalar(_) => {}
+            Value::Seq(items) => items.iter_mut().for_each(Self::mask_secrets),
+            Value::Map(entries) => entries.iter_mut().for_each(|entry| entry.value.mask_secrets()),
+        }
+    }
+
     /// Returns whether any scalar is secret.
     pub fn holds_secret(&self) -> bool {
         match &self.value {

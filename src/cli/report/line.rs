@@ -96,7 +96,7 @@ impl Line {
         if event.failed || !event.changed {
             return line;
         }
-        let sensitive = report.resource.common.sensitive;
+        let sensitive = report.resource.is_sensitive();
         let detail = |difference: &Difference| (shown(difference, sensitive), difference.property);
         Self { details: report.differences.iter().map(detail).collect(), ..line }
     }

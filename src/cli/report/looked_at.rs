@@ -32,7 +32,7 @@ pub(super) fn explained(report: &Report, mode: RunMode, width: usize) -> Vec<Str
 /// Returns why something was done or not, if the line of the resource does not say it.
 fn why(report: &Report) -> Option<String> {
     let event = &report.event;
-    let sensitive = report.resource.common.sensitive;
+    let sensitive = report.resource.is_sensitive();
     let differs = |difference: &Difference| match &difference.values {
         Some(values) if !sensitive => {
             format!("{} was {}, wanted {}", difference.property, values.have, values.want)

@@ -27,6 +27,7 @@ pub(crate) struct Properties {
     pub(crate) ensure: Ensure,
     /// GID of the group. If not given, it stays unchanged, or the system chooses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-argument" = true))]
     pub(crate) gid: Option<u32>,
     /// If true, a new group gets a GID from the range for system groups.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -42,19 +42,23 @@ pub(crate) struct Properties {
     pub(crate) ensure: Ensure,
     /// UID of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-argument" = true))]
     pub(crate) uid: Option<u32>,
     /// Primary group, by name or GID. The group must exist. Default for a new user: the group with the name of the
     /// user, which ccm creates if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-argument" = true))]
     pub(crate) group: Option<Account>,
     /// Supplementary groups, by name. The groups must exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-argument" = true))]
     pub(crate) groups: Option<Vec<AccountName>>,
     /// Whether the user can be in supplementary groups that are not in `groups`.
     #[serde(default)]
     pub(crate) membership: Membership,
     /// Home directory. Without `manage_home`, ccm only sets the attribute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-argument" = true))]
     pub(crate) home: Option<AbsolutePath>,
     /// If true, ccm creates the home directory (from the skeleton directory, owned by the user) and moves it if `home`
     /// changes. With `ensure: absent`, ccm removes it only with `force: true`.
@@ -62,9 +66,11 @@ pub(crate) struct Properties {
     pub(crate) manage_home: bool,
     /// Login shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-argument" = true))]
     pub(crate) shell: Option<AbsolutePath>,
     /// Full name or purpose of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-argument" = true))]
     pub(crate) comment: Option<String>,
     /// If true, a new user gets a UID from the range for system users.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -78,6 +84,7 @@ pub(crate) struct Properties {
     pub(crate) locked: Option<bool>,
     /// Day from which the account is expired, such as `2027-01-31`, or `never`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-argument" = true))]
     pub(crate) expires: Option<Expiry>,
     /// SSH keys that can log in as the user: lines of `.ssh/authorized_keys` in the home directory. Comments and other
     /// keys in the file stay. The file belongs to the user with mode 0600, in a `.ssh` directory with mode 0700.

@@ -57,7 +57,7 @@ impl CommandLine<'_> {
         };
         let message = match error {
             ProcessError::Stopped(ended) => self.stopped(&ended, cx),
-            error if cx.sensitive => discreet(&error).to_owned(),
+            error if cx.is_sensitive() => discreet(&error).to_owned(),
             error => error.to_string(),
         };
         let message = match self.role {
@@ -69,7 +69,7 @@ impl CommandLine<'_> {
 
     /// Describes the progress of a command before it was terminated.
     fn stopped(&self, stopped: &Stopped, cx: &Context) -> String {
-        let mut message = match (self.role, cx.sensitive) {
+        let mut message = match (self.role, cx.is_sensitive()) {
             (Role::Command | Role::Post, true) => format!("the command {}", stopped.cause),
             (Role::Command | Role::Post, false) => format!("the command {stopped}"),
             (_, true) => format!("it {}", stopped.cause),
@@ -90,7 +90,7 @@ impl CommandLine<'_> {
             Exit::Code(_) => format!("ended with {exit}"),
             Exit::Signal(_) => format!("was ended by {exit}"),
         };
-        match self.program_name().filter(|_| !cx.sensitive) {
+        match self.program_name().filter(|_| !cx.is_sensitive()) {
             Some(program) => format!("{program:?} {how}"),
             None => format!("the command {how}"),
         }
@@ -107,7 +107,7 @@ impl CommandLine<'_> {
     /// Returns the error, with a hint if the command seems to need a shell.
     fn error(&self, message: String, cx: &Context) -> Error {
         let error = Error::new(message).on(self.role.property());
-        if self.through == Through::Shell || cx.sensitive {
+        if self.through == Through::Shell || cx.is_sensitive() {
             return error;
         }
         let words = words::split(self.text).unwrap_or_default();
@@ -134,7 +134,7 @@ fn expected(returns: &[u8]) -> String {
 
 /// Returns the message, followed by the last lines of the output.
 fn with_output(mut message: String, stderr: &Output, stdout: &Output, cx: &Context) -> String {
-    if cx.sensitive {
+    if cx.is_sensitive() {
         return message;
     }
     for (name, output) in [("stderr", stderr), ("stdout", stdout)] {

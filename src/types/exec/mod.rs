@@ -55,7 +55,7 @@ pub(crate) struct Properties {
     /// Command to run. The provider `posix` uses no shell: it splits the command into words by the quoting rules of the
     /// shell, and variables, `*` and pipes have no special meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-late" = true))]
+    #[schemars(extend("x-late" = true, "x-argument" = true))]
     pub(crate) command: Option<String>,
     /// Directory to run the command in (default `/`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,11 +83,11 @@ pub(crate) struct Properties {
     /// with status 126 or 127 and writes nothing to standard error means no, because `command -v` of some shells
     /// reports a missing program this way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-late" = true))]
+    #[schemars(extend("x-late" = true, "x-argument" = true))]
     pub(crate) onlyif: Option<String>,
     /// Guard with the opposite meaning of `onlyif`: ccm runs the command only if the guard does not exit with status 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-late" = true))]
+    #[schemars(extend("x-late" = true, "x-argument" = true))]
     pub(crate) unless: Option<String>,
     /// If true, ccm runs the command only if a resource in `subscribe` changed.
     #[serde(alias = "refreshonly", default, skip_serializing_if = "std::ops::Not::not")]
@@ -114,7 +114,7 @@ pub(crate) struct Properties {
     pub(crate) umask: Option<Mode>,
     /// Command that undoes this one. `ccm undo` runs it in the same directory and environment, as the same user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-late" = true))]
+    #[schemars(extend("x-late" = true, "x-argument" = true))]
     pub(crate) undo: Option<String>,
     /// Text that the command reads from standard input. Default: empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -37,7 +37,7 @@ pub(crate) struct Properties {
     pub(crate) ensure: Ensure,
     /// Command that prints the value. It must exit with status 0.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(extend("x-late" = true))]
+    #[schemars(extend("x-late" = true, "x-argument" = true))]
     pub(crate) command: String,
     /// Format of the output: a string (without its last newline), a list of lines, JSON or YAML.
     #[serde(default)]

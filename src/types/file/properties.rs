@@ -69,7 +69,7 @@ pub(crate) struct Properties {
     /// new file in its place while nobody else does, which takes root. It runs only when the content is about to change,
     /// also in a dry run, within `timeout` or a minute. If it fails, nothing is changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-late" = true))]
+    #[schemars(extend("x-late" = true, "x-argument" = true))]
     pub(crate) validate: Option<Validate>,
     /// If true, `edit` creates a missing file. `owner`, `group` and `mode` are then required. If false, a missing file
     /// is an error.

@@ -162,7 +162,7 @@ fn has_form(want: &Properties, format: DataFormat, bytes: &[u8], cx: &Context) -
         DataFormat::Yaml => "YAML",
         DataFormat::Toml => "TOML",
     };
-    let why = if cx.sensitive { String::new() } else { format!(": {problem}") };
+    let why = if cx.is_sensitive() { String::new() } else { format!(": {problem}") };
     Err(Error::new(format!("the new content is not {word}{why}")).on("validate"))
 }
 
@@ -195,13 +195,13 @@ impl Job<'_, '_> {
 
     /// The command as messages show it: the path of the file is that of its target.
     fn shown(&self) -> String {
-        if self.cx.sensitive { "the command".to_owned() } else { format!("`{}`", self.command.written) }
+        if self.cx.is_sensitive() { "the command".to_owned() } else { format!("`{}`", self.command.written) }
     }
 
     fn refused(&self, finished: &Finished) -> Error {
         let mut message =
             format!("the new content is not valid: {} ended with {}", self.shown(), finished.exit);
-        if !self.cx.sensitive {
+        if !self.cx.is_sensitive() {
             let target = self.want.name.to_string();
             let own = self.path.to_string_lossy();
             for output in [&finished.stderr, &finished.stdout] {
@@ -228,7 +228,7 @@ impl Job<'_, '_> {
             ProcessError::Stopped(_) | ProcessError::Follow { .. } => ErrorKind::Failed,
             _ => ErrorKind::NotStarted,
         };
-        let why = match (error, self.cx.sensitive) {
+        let why = match (error, self.cx.is_sensitive()) {
             (ProcessError::Stopped(stopped), true) => stopped.cause.to_string(),
             (_, true) => "it could not be run".to_owned(),
             (error, false) => error.to_string(),

@@ -141,7 +141,7 @@ impl Tool {
             arguments.iter().map(AsRef::as_ref).find(|word| !word.starts_with('-') && !word.contains("::"));
         let command = format!("{} {}", self.name, verb.unwrap_or_default());
         let told = || told(&finished.stdout.text(), &finished.stderr.text());
-        let lines = if cx.sensitive { Vec::new() } else { told() };
+        let lines = if cx.is_sensitive() { Vec::new() } else { told() };
         PackageError::Failed { command, exit, lines }
     }
 

@@ -36,7 +36,10 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ScaffoldState, 
         // Who only looks has no tree to compare with.
         return Ok(ScaffoldState { metadata, plan: Plan::default(), is_there: directory.is_some() });
     };
-    let rendered = tree::render(want, &cx.resolve(""), scope)?;
+    let (rendered, is_secret) = tree::render(want, &cx.resolve(""), scope)?;
+    if is_secret {
+        cx.mark_secret();
+    }
     let own: BTreeSet<PathBuf> = rendered.keys().map(|place| root.join(place)).collect();
     let attributes = attributes(want, cx)?;
     let mut plan = Plan { folders: folders(want, &own, attributes, cx)?, attributes, ..Plan::default() };

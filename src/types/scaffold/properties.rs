@@ -60,6 +60,7 @@ pub(crate) struct Properties {
     /// argument. A command that failed, or was interrupted, is run again next time with its file written anew. It may
     /// change its file: that is what the file is then to hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-argument" = true))]
     pub(crate) post: Vec<Post>,
     /// The user that owns the files, by name or number. Required unless `ensure` is `absent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use ccm_expr::Text;
+
 use super::properties::{Engine, Properties};
 use crate::{
     host::files::{self, FileKind},
@@ -78,14 +80,15 @@ pub(super) fn check(want: &Properties, beside: &Path, scope: &Scope) -> Vec<Erro
     problems
 }
 
-/// Returns the files that the tree comes to.
-pub(super) fn render(want: &Properties, beside: &Path, scope: &Scope) -> Result<Rendered, Error> {
+/// Returns the files that the tree comes to, and whether a secret value is in one of them.
+pub(super) fn render(want: &Properties, beside: &Path, scope: &Scope) -> Result<(Rendered, bool), Error> {
     let tree = Tree::read(want, root(want, beside))?;
     let own = tree.scope(scope);
     let scope = own.as_ref().unwrap_or(scope);
-    let (mut rendered, mut size) = (Rendered::new(), 0);
+    let (mut rendered, mut size, mut is_secret) = (Rendered::new(), 0, false);
     for place in &tree.places {
-        let (target, bytes) = tree.file(place, scope)?;
+        let (target, bytes, has_secret) = tree.file(place, scope)?;
+        is_secret |= has_secret;
         if want.skip_empty && bytes.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
@@ -101,7 +104,7 @@ pub(super) fn render(want: &Properties, beside: &Path, scope: &Scope) -> Result<
     if let Some((file, _)) = rendered.keys().zip(rendered.keys().skip(1)).find(is_folder_too) {
         return Err(failed(format!("{} comes out as a file and as a folder", file.display())));
     }
-    Ok(rendered)
+    Ok((rendered, is_secret))
 }
 
 impl<'w> Tree<'w> {
@@ -153,12 +156,12 @@ impl<'w> Tree<'w> {
         }
     }
 
-    /// Returns where a file of the tree goes, and what it comes to.
-    fn file(&self, place: &Path, scope: &Scope) -> Result<(PathBuf, Vec<u8>), Error> {
+    /// Returns where a file of the tree goes, what it comes to, and whether a secret value is in it.
+    fn file(&self, place: &Path, scope: &Scope) -> Result<(PathBuf, Vec<u8>, bool), Error> {
         let path = self.root.join(place);
         let bytes = read(&path)?;
         if self.want.engine == Engine::None {
-            return Ok((target(place)?, bytes));
+            return Ok((target(place)?, bytes, false));
         }
         let Some(written) = place.to_str() else {
             return Err(failed(format!("the name {} is not UTF-8 text", place.display())));
@@ -166,17 +169,19 @@ impl<'w> Tree<'w> {
         let needed = |needed: &NeededFile| self.needed(needed, scope);
         let name = self.template(written, written).render(scope, needed).map_err(explained)?;
         let shown = path.display().to_string();
-        let bytes = match std::str::from_utf8(&bytes) {
+        let (bytes, is_secret) = match std::str::from_utf8(&bytes) {
             Ok(text) => {
-                self.template(&shown, text).render(scope, needed).map_err(explained)?.text.into_bytes()
+                let Text { text, is_secret } =
+                    self.template(&shown, text).render(scope, needed).map_err(explained)?;
+                (text.into_bytes(), is_secret)
             }
             // What is no text is no template.
-            Err(_) => bytes,
+            Err(_) => (bytes, false),
         };
         if name.is_secret {
             return Err(failed(format!("the name {written} contains a secret value")));
         }
-        Ok((target(Path::new(&name.text))?, bytes))
+        Ok((target(Path::new(&name.text))?, bytes, is_secret))
     }
 
     /// Returns the text of a file that a template includes, from the partials or else from the tree, or reads.

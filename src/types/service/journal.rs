@@ -21,7 +21,7 @@ pub(super) struct LastLines(Vec<String>);
 impl LastLines {
     /// Returns the log lines of a unit since a time.
     pub(super) fn of(name: &str, since: SystemTime, cx: &Context) -> Self {
-        if cx.sensitive {
+        if cx.is_sensitive() {
             return Self(Vec::new());
         }
         let said = said(name, since, cx).unwrap_or_default();
