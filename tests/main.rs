@@ -65,6 +65,7 @@ mod inputs;
 mod installation;
 mod inventory;
 mod jinja;
+mod joint_validation;
 mod lab;
 mod links;
 mod loops;

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Span, Style, Value, from_node},
     redaction::Redactor,
-    resource::{AnyType, Common, Places, REGISTRATIONS, Resource},
+    resource::{AnyType, Common, Places, REGISTRATIONS, Resource, validators},
     template::Element,
 };
 
@@ -133,9 +133,11 @@ impl Declaration {
                 warning
             }));
         }
+        let is_known = !faults.late.iter().any(|key| key == "validate");
         let is_valid = !faults.diagnostics.has_errors();
         diagnostics.extend(faults.about(&name, &places, [&shared, &own]));
         let (common, mut wanted) = common.zip(wanted).filter(|_| is_valid)?;
+        let validators = if is_known { validators(wanted.as_ref()) } else { Vec::new() };
         if let Some(late) = &late {
             // What was foreseen is not held on to: contents of all files together may be large.
             let mut own = Node { value: Value::Map(late.clone()), span: name_span };
@@ -146,6 +148,7 @@ impl Declaration {
             name,
             common: if has_common { Arc::new(common) } else { usual() },
             wanted,
+            validators,
             late,
             late_registrations: late_registrations.map(Box::new),
             late_checks: late_checks.map(Box::new),

@@ -10,15 +10,16 @@ use crate::{
     host::Host,
     redaction::Redactor,
     resource::{
-        AnyProperties, AnyState, Common, Context, Difference, Effects, Error, ErrorKind, History,
-        PlannedChange, Properties, Provider, Resource, Retry, Trigger,
+        AnyProperties, AnyState, Common, Context, Difference, Drafts, Effects, Error, ErrorKind, History,
+        PlannedChange, Prediction, Properties, Provider, Resource, Retry, Trigger,
     },
     state::{LocalState, RunLock},
+    template::Scope,
     vocabulary::{Duration, Reference, TimeLimit},
 };
 
 /// Pause between two attempts, unless `try_sleep` says otherwise.
-const TRY_SLEEP: Duration = Duration::from_secs(1);
+pub(super) const TRY_SLEEP: Duration = Duration::from_secs(1);
 
 /// How far ahead resources may be begun.
 const AHEAD: usize = 256;
@@ -45,6 +46,8 @@ pub(super) struct Outcome {
     pub(super) redactor: Redactor,
     /// Keeps other runs out until the resource is done with.
     pub(super) lock: Option<RunLock>,
+    /// Effects of a change that waits for its validation together with other resources.
+    pub(super) deferred: Option<Effects>,
 }
 
 impl Outcome {
@@ -66,6 +69,17 @@ enum Step {
     Blocked,
 }
 
+/// How a resource takes part in a validation together with other resources.
+#[derive(Clone, Copy)]
+pub(super) enum Part<'a> {
+    /// It does not.
+    None,
+    /// A change waits for the last resource of the group.
+    Waits,
+    /// The change was validated.
+    Publishes(&'a Drafts),
+}
+
 /// A resource whose turn has come, and all that is needed to apply it.
 pub(super) struct Attempts<'a> {
     pub(super) resource: &'a Resource,
@@ -85,6 +99,7 @@ pub(super) struct Attempts<'a> {
     pub(super) resources: &'a [Resource],
     /// Records changes in the history.
     pub(super) recording: Option<&'a RefCell<Recording>>,
+    pub(super) part: Part<'a>,
 }
 
 /// What outlives a resource: the refreshes that are owed, and what was already done to those that follow.
@@ -147,30 +162,50 @@ impl Attempts<'_> {
         shared: &mut Shared,
         observer: &mut dyn Observer,
     ) -> Result<Step, Error> {
-        let common = &self.resource.common;
         let mut listener = |line: &str| observer.output(self.resource, line);
         let own = self.resource.own_scope(&self.place.scope);
         let scope = own.as_ref().unwrap_or(&self.place.scope);
-        let mut cx = Context::new(
-            self.host,
-            self.state,
-            &self.place.prediction,
-            &self.place.manifest.working_directory,
-            common.timeout.map(TimeLimit::as_std),
-            &mut listener,
-        )
-        .within(self.place.settings.mode, self.history)
-        .among(self.resources)
-        .seeing(scope)
-        .about(self.resource)
-        .triggered_by(self.trigger());
-        cx.redactor = outcome.redactor.clone();
+        // It sees the changes of earlier members that wait.
+        let pending = matches!(self.part, Part::Waits)
+            .then(|| RefCell::new(self.place.prediction.borrow().with_pending()));
+        let prediction = pending.as_ref().unwrap_or(&self.place.prediction);
+        let cx = self.context(prediction, scope, &outcome.redactor, &mut listener);
         let result = self.converge(seen, &cx, outcome, shared);
         outcome.warnings.extend(cx.into_warnings());
         result
     }
 
-    fn trigger(&self) -> Trigger {
+    /// Returns the surroundings of one attempt.
+    pub(super) fn context<'c>(
+        &'c self,
+        prediction: &'c RefCell<Prediction>,
+        scope: &'c Scope,
+        redactor: &Redactor,
+        listener: &'c mut dyn FnMut(&str),
+    ) -> Context<'c> {
+        let common = &self.resource.common;
+        let mut cx = Context::new(
+            self.host,
+            self.state,
+            prediction,
+            &self.place.manifest.working_directory,
+            common.timeout.map(TimeLimit::as_std),
+            listener,
+        )
+        .within(self.place.settings.mode, self.history)
+        .among(self.resources)
+        .seeing(scope)
+        .about(self.resource)
+        .triggered_by(self.trigger())
+        .publishing(match self.part {
+            Part::Publishes(drafts) => Some(drafts),
+            Part::None | Part::Waits => None,
+        });
+        cx.redactor = redactor.clone();
+        cx
+    }
+
+    pub(super) fn trigger(&self) -> Trigger {
         if self.causes.is_empty() { Trigger::Turn } else { Trigger::Refresh }
     }
 
@@ -198,6 +233,11 @@ impl Attempts<'_> {
         let have = outcome.observed.insert(have);
         outcome.before.get_or_insert_with(|| have.ensure());
         if let Some(pending) = wanted.compare(have, self.trigger())? {
+            let joint = wanted.joint_validation().filter(|_| matches!(self.part, Part::Waits));
+            if joint.is_some_and(|joint| joint.concerns(&pending)) {
+                outcome.deferred = Some(wanted.effects(have, &pending, cx));
+                return Ok(Step::Done);
+            }
             if self.place.settings.diffs == Diffs::Wanted && !self.resource.is_sensitive() {
                 outcome.diff = wanted.preview(have, &pending, on, cx)?;
             }
@@ -206,8 +246,11 @@ impl Attempts<'_> {
             if self.place.settings.mode == RunMode::Noop {
                 wanted.simulate(have, &pending, on, cx)?;
                 let effects = wanted.effects(have, &pending, cx);
-                let predicted =
-                    self.place.prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning));
+                let prediction = &self.place.prediction;
+                if !effects.are_known() || self.resource.kind.behavior().learns_facts {
+                    prediction.borrow_mut().note_unpredictable(self.resource.to_string());
+                }
+                let predicted = prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning));
                 predicted.map_err(|error| error.naming(|uid| self.host.users.known_name(uid)))?;
             } else {
                 cx.tick()?;

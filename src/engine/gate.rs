@@ -30,6 +30,7 @@ pub(super) fn check<'a>(
     dry_run_only: &HashSet<Reference>,
     mode: RunMode,
     scope: &Scope,
+    is_waiting: &dyn Fn(&Reference) -> bool,
 ) -> Gate<'a> {
     // What is only looked at within this run is neither missing nor changed; a dry run foretells the same.
     let is_foreseen = |event: &Event| {
@@ -54,11 +55,16 @@ pub(super) fn check<'a>(
         Some(Ok(Some(reason))) => return Gate::Excluded(reason),
         Some(Ok(None)) | None => {}
     }
-    if let Some(unseen) = common.require.iter().chain(&common.subscribe).find(|other| find(other).is_none()) {
+    // Members of a validation group wait together: they can refer to each other.
+    let is_seen = |other: &Reference| find(other).is_some() || is_waiting(other);
+    if let Some(unseen) = common.require.iter().chain(&common.subscribe).find(|other| !is_seen(other)) {
         return Gate::Faulty(not_seen(unseen, session, mode));
     }
-    let unmet: Vec<_> =
-        common.require.iter().filter(|required| !find(required).is_some_and(is_met)).collect();
+    let unmet: Vec<_> = common
+        .require
+        .iter()
+        .filter(|required| !is_waiting(required) && !find(required).is_some_and(is_met))
+        .collect();
     if !unmet.is_empty() {
         return Gate::Unmet(unmet);
     }

@@ -25,6 +25,21 @@ pub(super) struct Place<'a> {
     pub(super) within: Vec<&'a Resource>,
 }
 
+impl Place<'_> {
+    /// Returns the same place, for a resource that is applied after its turn.
+    pub(super) fn again(&self) -> Self {
+        let Self { manifest, selected, settings, prediction, within, .. } = self;
+        Self {
+            scope: manifest.scope.with_prediction(Rc::clone(prediction) as Rc<_>),
+            settings: *settings,
+            prediction: Rc::clone(prediction),
+            within: within.clone(),
+            manifest,
+            selected,
+        }
+    }
+}
+
 /// Why the resources of an included manifest were passed over.
 pub(super) enum PassedOver {
     Excluded(&'static str),
@@ -33,14 +48,15 @@ pub(super) enum PassedOver {
 }
 
 impl<'a, 'h: 'a> Run<'a, 'h> {
-    /// Lets the resources of an included manifest take their turns, and returns the result.
+    /// Lets the resources of an included manifest take their turns. Returns the number of events before, and why the
+    /// manifest failed, apart from failures of its resources.
     pub(super) fn apply_included(
         &mut self,
         place: &Place<'a>,
         resource: &'a Resource,
         included: &'a Manifest,
         observer: &mut dyn Observer,
-    ) -> Outcome {
+    ) -> (usize, Vec<Error>) {
         let inner = inside(place, resource, included);
         let before = self.engine.session.events().len();
         let transaction = self.engine.begin_transaction(included.on_failure);
@@ -49,7 +65,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         if let Some((reason, first)) = stopped {
             let why = match reason {
                 Reason::Failure => {
-                    let failed = self.engine.session.events().last();
+                    let failed = self.engine.session.events().iter().rev().find(|event| event.failed);
                     PassedOver::Unmet(
                         failed.map(|event| format!("{}#{}", event.kind, event.name)).into_iter().collect(),
                     )
@@ -59,9 +75,9 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                     PassedOver::Unmet(vec![resource.to_string()])
                 }
             };
+            self.skip_waiting(&inner, &why, observer);
             self.pass_over(&inner, &included.resources[first..], &why, observer);
         }
-        let counts = counts(&self.engine.session.events()[before..], resource.kind.name());
         if let Some(transaction) = transaction
             && let Some(undone) = self.engine.end_transaction(transaction, before, observer)
         {
@@ -69,6 +85,24 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             errors.push(Error::new(undone.to_string()));
             self.undone.push(undone);
         }
+        (before, errors)
+    }
+
+    /// Returns the result of an included manifest, from the events of its resources.
+    pub(super) fn result_of_included(
+        &self,
+        resource: &Resource,
+        included: &Manifest,
+        before: usize,
+        mut errors: Vec<Error>,
+    ) -> Outcome {
+        let inner: HashSet<Reference> =
+            flattened(&included.resources).into_iter().map(Resource::reference).collect();
+        let events = self.engine.session.events()[before..].iter();
+        let own = events.filter(|event| {
+            inner.contains(&Reference { kind: event.kind.clone(), name: event.name.clone() })
+        });
+        let counts = counts(own, resource.kind.name());
         let ChildCounts { resources, changed, failed } = counts;
         if failed > 0 {
             errors.insert(0, Error::new(format!("{failed} of {resources} failed")));
@@ -103,38 +137,50 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     ) {
         for resource in resources {
             self.pass_over_included(place, resource, why, observer);
-            let Settings { mode, detail, .. } = place.settings;
-            let mut event = Event::of(resource, mode, detail, &mut self.engine.session);
-            event.skipped = true;
-            let excluded = match why {
-                PassedOver::Excluded(reason) => {
-                    event.skip_reason = Some((*reason).to_owned());
-                    Some(*reason)
-                }
-                PassedOver::Unmet(unmet) => {
-                    event.unmet_requirements.clone_from(unmet);
-                    None
-                }
-            };
-            if let Err(error) = self.engine.session.record(&event) {
-                self.unrecorded = Some(error);
-            }
             observer.begun(resource);
-            observer.finished(&Report {
-                resource,
-                source: &place.manifest.source,
-                depth: place.within.len(),
-                event,
-                summary: None,
-                differences: Vec::new(),
-                errors: Vec::new(),
-                warnings: Vec::new(),
-                excluded,
-                before: None,
-                registrations: Vec::new(),
-                causes: Vec::new(),
-            });
+            self.skip(place, resource, why, observer);
+            self.close_group_after(resource, observer);
         }
+    }
+
+    /// Records that a resource was skipped.
+    pub(super) fn skip(
+        &mut self,
+        place: &Place<'a>,
+        resource: &'a Resource,
+        why: &PassedOver,
+        observer: &mut dyn Observer,
+    ) {
+        let Settings { mode, detail, .. } = place.settings;
+        let mut event = Event::of(resource, mode, detail, &mut self.engine.session);
+        event.skipped = true;
+        let excluded = match why {
+            PassedOver::Excluded(reason) => {
+                event.skip_reason = Some((*reason).to_owned());
+                Some(*reason)
+            }
+            PassedOver::Unmet(unmet) => {
+                event.unmet_requirements.clone_from(unmet);
+                None
+            }
+        };
+        if let Err(error) = self.engine.session.record(&event) {
+            self.unrecorded = Some(error);
+        }
+        observer.finished(&Report {
+            resource,
+            source: &place.manifest.source,
+            depth: place.within.len(),
+            event,
+            summary: None,
+            differences: Vec::new(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            excluded,
+            before: None,
+            registrations: Vec::new(),
+            causes: Vec::new(),
+        });
     }
 }
 
@@ -179,9 +225,9 @@ pub(super) fn dry_run_only(resources: &[Resource]) -> HashSet<Reference> {
 }
 
 /// Returns the result of the resources of an included manifest. Manifests that it includes count by their resources.
-fn counts(events: &[Event], kind: &str) -> ChildCounts {
+fn counts<'e>(events: impl Iterator<Item = &'e Event>, kind: &str) -> ChildCounts {
     let mut counts = ChildCounts::default();
-    for event in events.iter().filter(|event| event.kind != kind) {
+    for event in events.filter(|event| event.kind != kind) {
         counts.resources += 1;
         counts.changed += usize::from(event.changed && !event.failed);
         counts.failed += usize::from(event.failed);

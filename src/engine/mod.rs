@@ -11,6 +11,7 @@ mod gate;
 mod group;
 mod health_checks;
 mod included;
+mod joint;
 mod look_ahead;
 mod pending_refreshes;
 mod providers;
@@ -21,13 +22,21 @@ mod selection;
 mod tests;
 mod transaction;
 
-use std::{cell::RefCell, collections::HashSet, rc::Rc, thread, time::Instant};
+use std::{
+    cell::RefCell,
+    collections::HashSet,
+    rc::Rc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::{
     document::Source,
     host::{Host, interrupt::Signal},
     registration::Registration,
-    resource::{Difference, Error, ErrorKind, History, Manifest, Prediction, Resource, flattened},
+    resource::{
+        AnyProperties, Difference, Error, ErrorKind, History, Manifest, Prediction, Resource, flattened,
+    },
     session::{Event, Session, StoreError, Summary},
     state::{LocalState, RefreshStore},
     vocabulary::Reference,
@@ -36,11 +45,12 @@ pub(crate) use crate::{
     resource::{OnFailure, Task},
     vocabulary::RunMode,
 };
-use converge::{Attempts, Outcome};
+use converge::{Attempts, Outcome, Part};
 pub(crate) use exclusion::Exclusion;
 use gate::Gate;
 use group::Grouped;
 use included::{PassedOver, Place, dry_run_only};
+use joint::Joint;
 pub(crate) use look_ahead::ReadAhead;
 use look_ahead::{LookAhead, Sight};
 use pending_refreshes::PendingRefreshes;
@@ -211,9 +221,15 @@ impl<'h> Engine<'h> {
         let transaction = self.begin_transaction(manifest.on_failure);
         let (mut run, place) = self.begin(manifest, selected, refresh_store);
         let remaining = |first| flattened(&manifest.resources[first..]).len();
-        let mut stopped = run
-            .take_turns(&place, observer)
-            .map(|(reason, first)| Stopped { reason, remaining: remaining(first) });
+        let stopped = run.take_turns(&place, observer);
+        if stopped.is_some() {
+            run.skip_waiting(
+                &place,
+                &PassedOver::Excluded("the run stopped before it was validated"),
+                observer,
+            );
+        }
+        let mut stopped = stopped.map(|(reason, first)| Stopped { reason, remaining: remaining(first) });
         let (unrecorded, is_kept_out) = (run.unrecorded.take(), run.is_kept_out);
         let mut undone = std::mem::take(&mut run.undone);
         let summary = self.session.summary_since(before);
@@ -288,6 +304,7 @@ impl<'h> Engine<'h> {
             refreshes: PendingRefreshes::of(&resources, refresh_store, &self.session),
             providers: Providers::new(resources),
             grouped: Grouped::default(),
+            joint: Joint::of(manifest),
             unrecorded: None,
             is_kept_out: false,
             undone: Vec::new(),
@@ -310,6 +327,8 @@ pub(crate) struct Run<'a, 'h> {
     refreshes: PendingRefreshes,
     /// What was done together with an earlier resource.
     grouped: Grouped,
+    /// Changes that wait for their validation together with other resources.
+    joint: Joint<'a>,
     unrecorded: Option<StoreError>,
     is_kept_out: bool,
     /// Included manifests whose changes were undone.
@@ -334,9 +353,13 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 let seen = ahead.take(done, self.history.now());
                 let beforehand = Beforehand { seen, next: &resources[done + 1..] };
                 let report = self.turn(place, resource, beforehand, observer);
-                observer.finished(&report);
+                if let Some(report) = &report {
+                    observer.finished(report);
+                }
+                self.close_group_after(resource, observer);
+                let has_failed = report.is_some_and(|report| report.event.failed);
                 let is_last = done + 1 == resources.len();
-                if report.event.failed && stops && !is_last {
+                if (has_failed || self.joint.takes_failure_of(manifest)) && stops && !is_last {
                     return Some((Reason::Failure, done + 1));
                 }
             }
@@ -344,14 +367,15 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         })
     }
 
-    /// Applies one resource, whatever happens, and records its event.
+    /// Applies one resource, whatever happens, and records its event. Returns nothing if the result is known only after the
+    /// validation together with other resources.
     fn turn(
         &mut self,
         place: &Place<'a>,
         resource: &'a Resource,
         beforehand: Beforehand,
         observer: &mut dyn Observer,
-    ) -> Report<'a> {
+    ) -> Option<Report<'a>> {
         let started = Instant::now();
         let session = &mut self.engine.session;
         let settings =
@@ -368,6 +392,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 &self.dry_run_only,
                 place.settings.mode,
                 &place.scope,
+                &|reference| self.joint.is_waiting(reference),
             )
         } else {
             Gate::Excluded("not selected")
@@ -398,18 +423,23 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             }
             Gate::Open(causes) => match resource.included.as_deref() {
                 Some(included) => {
-                    event.provider = resource
-                        .kind
-                        .providers()
-                        .first()
-                        .map(|(name, _)| (*name).to_owned())
-                        .unwrap_or_default();
-                    outcome = self.apply_included(place, resource, included, observer);
+                    event.provider = first_provider(resource);
+                    let (before, errors) = self.apply_included(place, resource, included, observer);
+                    if self.joint.has_waiting_in(resource) {
+                        self.joint.finish_later(place, resource, before, errors, started.elapsed());
+                        return None;
+                    }
+                    outcome = self.result_of_included(resource, included, before, errors);
                 }
                 None if task == Task::Monitor => {}
                 None => {
-                    outcome = self.converge(place, resource, beforehand, &causes, &mut event, observer);
-                    because_of = causes;
+                    let (late, applied) =
+                        self.converge(place, resource, beforehand, &causes, &mut event, observer);
+                    if let Some(effects) = applied.deferred {
+                        self.joint.wait(place, resource, late, effects, started.elapsed());
+                        return None;
+                    }
+                    (outcome, because_of) = (applied, causes);
                 }
             },
         }
@@ -421,6 +451,22 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 observer,
             );
         }
+        event.duration = nanoseconds(started.elapsed());
+        let concluding = Concluding { event, outcome, excluded, causes: because_of, is_open };
+        Some(self.conclude(place, resource, concluding, observer))
+    }
+
+    /// Runs the health checks of a resource, and records its event.
+    fn conclude(
+        &mut self,
+        place: &Place<'a>,
+        resource: &'a Resource,
+        concluding: Concluding<'a>,
+        observer: &mut dyn Observer,
+    ) -> Report<'a> {
+        let started = Instant::now();
+        let Concluding { mut event, mut outcome, excluded, causes, is_open } = concluding;
+        let detail = place.settings.detail;
         if let Some(effects) = outcome.effects.take() {
             self.history.record(effects);
         }
@@ -431,7 +477,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         if is_open {
             event.announce_checks(resource);
         }
-        event.duration = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        event.duration = event.duration.saturating_add(nanoseconds(started.elapsed()));
         if let Err(error) = self.engine.session.record(&event) {
             self.unrecorded = Some(error);
         }
@@ -449,7 +495,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             warnings,
             excluded,
             before,
-            causes: because_of,
+            causes,
         }
     }
 
@@ -481,8 +527,8 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         causes: &[&Reference],
         event: &mut Event,
         observer: &mut dyn Observer,
-    ) -> Outcome {
-        let failed = |errors| Outcome { errors, ..Outcome::default() };
+    ) -> (Option<Box<dyn AnyProperties>>, Outcome) {
+        let failed = |errors| (None, Outcome { errors, ..Outcome::default() });
         let Beforehand { seen, next } = beforehand;
         let Engine { host, state, .. } = *self.engine;
         let late = match resource.wanted_now(&place.scope, &place.manifest.source) {
@@ -498,6 +544,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         };
         provider.name.clone_into(&mut event.provider);
         let wanted = late.as_deref().unwrap_or(resource.wanted.as_ref());
+        let is_member = self.joint.is_member(resource);
         let attempts = Attempts {
             resource,
             wanted,
@@ -510,7 +557,9 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             next,
             resources: self.resources,
             recording: self.engine.recording.as_ref(),
+            part: if is_member { Part::Waits } else { Part::None },
         };
+        let seen = seen.filter(|_| !is_member);
         let outcome = attempts.make(seen, &mut self.refreshes, &mut self.grouped, observer);
         self.is_kept_out |=
             outcome.errors.iter().any(|error| matches!(error.kind, ErrorKind::AnotherRun { .. }));
@@ -520,8 +569,25 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             let value = if resource.is_secret() { ccm_expr::Value::secret(value) } else { value };
             place.scope.learn(&resource.name, value);
         }
-        outcome
+        (late, outcome)
     }
+}
+
+/// The result of a resource, before its health checks.
+struct Concluding<'a> {
+    event: Event,
+    outcome: Outcome,
+    excluded: Option<&'static str>,
+    causes: Vec<&'a Reference>,
+    is_open: bool,
+}
+
+fn first_provider(resource: &Resource) -> String {
+    resource.kind.providers().first().map(|(name, _)| (*name).to_owned()).unwrap_or_default()
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What is known when the turn of a resource comes.

@@ -122,12 +122,15 @@ pub(crate) fn load(
     let first = reading.file(origin, &way)?;
     reading.check_references();
     let resources = reading.resolve(first);
-    let mut reviews: Vec<Review> = reading.files.iter_mut().flat_map(File::reviews).collect();
     let scope = reading.files[first].content.as_ref().map(|content: &Content| &content.scope);
-    let broken = scope.into_iter().flat_map(|scope| external.iter().map(move |one| one.reviews(scope)));
-    reviews.extend(broken.flatten());
+    let broken: Vec<Review> =
+        scope.into_iter().flat_map(|scope| external.iter().flat_map(move |one| one.reviews(scope))).collect();
+    let manifest = reading.files[first].manifest(resources);
+    reading.check_groups(manifest.as_ref());
+    let mut reviews: Vec<Review> = reading.files.iter_mut().flat_map(File::reviews).collect();
+    reviews.extend(broken);
     reviews.extend(load_inputs.facts.take_reviews());
-    Loaded::of(reading.files[first].manifest(resources), reviews)
+    Loaded::of(manifest, reviews)
 }
 
 impl LoadInputs {

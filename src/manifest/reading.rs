@@ -26,7 +26,9 @@ use crate::{
         input::{self, InputError},
         look,
     },
-    resource::{FailureResponse, Manifest, ManifestSettings, OnFailure, Resource, Task},
+    resource::{
+        FailureResponse, Manifest, ManifestSettings, OnFailure, Resource, Task, misplaced_references,
+    },
     secrets::{self, Format},
     state::LocalState,
     template::{self, Learned, Provenance, Scope},
@@ -325,6 +327,16 @@ impl Reading<'_> {
             if let Some(Content { items, findings, .. }) = &mut self.files[*file].content {
                 findings.extend(&items[*item].declared, [problem]);
             }
+        }
+    }
+
+    /// Checks references to resources that are validated together. Every included manifest has to be known for that.
+    pub(super) fn check_groups(&mut self, manifest: Option<&Manifest>) {
+        if self.files.iter().any(|file| file.diagnostics.has_errors()) {
+            return;
+        }
+        for (file, problem) in manifest.into_iter().flat_map(misplaced_references) {
+            self.files[file].diagnostics.push(problem);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! An ability is written without type parameters: the type asks [`Provider`], [`AnyState`] and its siblings for its own values.
 
-use super::{AnyMember, AnyState, Context, Error, Properties, Provider};
+use super::{AnyMember, AnyState, Context, Drafts, Effects, Error, PlannedChange, Properties, Provider};
 
 /// Reads the state of a resource before the run reaches it.
 pub(crate) trait ReadAhead: Sync {
@@ -35,4 +35,26 @@ pub(crate) trait Grouping {
     /// Enacts the group and returns what it left of each resource, in the same order. Each resource has its own event. If
     /// the group fails, the engine enacts each resource alone, and only that decides; so it must be safe to try again.
     fn enact_group(&self, group: &[AnyMember], on: &Provider, cx: &Context) -> Result<Vec<AnyState>, Error>;
+}
+
+/// Validates resources together, before any of them is published.
+pub(crate) trait JointValidation {
+    /// Returns the commands that validate the configuration as a whole; none if the resource is validated alone.
+    fn commands(&self) -> Vec<&str>;
+
+    /// Returns whether a change has to be validated: a change of owner, group or mode does not.
+    fn concerns(&self, change: &PlannedChange) -> bool;
+
+    /// Prepares new content in `drafts`, and returns the effects of publishing it.
+    fn stage(
+        &self,
+        have: &AnyState,
+        change: &PlannedChange,
+        on: &Provider,
+        drafts: &Drafts,
+        cx: &Context,
+    ) -> Result<Effects, Error>;
+
+    /// Runs the commands. They see the machine that the context predicts.
+    fn validate(&self, drafts: &Drafts, cx: &Context) -> Result<(), Error>;
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Error, History, Managed, ManagedPaths, Resource, Trigger,
+    Drafts, Error, History, Managed, ManagedPaths, Resource, Trigger,
     effects::AccountLeft,
     manifest::flattened,
     prediction::{AccountKind, Prediction},
@@ -44,6 +44,8 @@ pub(crate) struct Context<'a> {
     resource: Option<&'a Resource>,
     /// Hides the secrets of the resource.
     pub(crate) redactor: Redactor,
+    /// Validated content that is to be published.
+    validated: Option<&'a Drafts>,
     warnings: RefCell<Vec<String>>,
     listener: RefCell<&'a mut dyn FnMut(&str)>,
 }
@@ -73,6 +75,7 @@ impl<'a> Context<'a> {
             interrupt: host.interrupt.clone(),
             resource: None,
             redactor: Redactor::default(),
+            validated: None,
             warnings: RefCell::default(),
             listener: RefCell::new(listener),
         }
@@ -110,6 +113,17 @@ impl<'a> Context<'a> {
     pub(crate) fn seeing(mut self, scope: &'a Scope) -> Self {
         self.scope = Some(scope);
         self
+    }
+
+    /// Makes the type publish content that was validated already.
+    pub(crate) fn publishing(mut self, validated: Option<&'a Drafts>) -> Self {
+        self.validated = validated;
+        self
+    }
+
+    /// Returns the content that was validated already, if the resource is validated together with others.
+    pub(crate) fn validated(&self) -> Option<&'a Drafts> {
+        self.validated
     }
 
     /// Returns what templates can see; `None` outside of a run.
@@ -160,6 +174,25 @@ impl<'a> Context<'a> {
         let &Self { mode, history, resources, scope, trigger, resource, .. } = self;
         let redactor = self.redactor.clone();
         Context { mode, history, resources, scope, trigger, interrupt, resource, redactor, ..cx }
+    }
+
+    /// Returns the same surroundings with another prediction.
+    pub(crate) fn predicting<'b>(
+        &'b self,
+        prediction: &'b RefCell<Prediction>,
+        listener: &'b mut dyn FnMut(&str),
+    ) -> Context<'b> {
+        let cx = Context::new(
+            self.host,
+            self.state,
+            prediction,
+            self.working_directory,
+            self.time_left(),
+            listener,
+        );
+        let &Self { mode, history, resources, resource, scope, trigger, validated, .. } = self;
+        let (interrupt, redactor) = (self.interrupt.clone(), self.redactor.clone());
+        Context { mode, history, resources, scope, trigger, interrupt, resource, redactor, validated, ..cx }
     }
 
     /// What asks the attempt to end before its time.

@@ -109,6 +109,16 @@ impl Effects {
         !self.users.is_empty() || !self.groups.is_empty() || self.unknown > Unknown::Nothing
     }
 
+    /// Whether these effects, as far as they are named, are all that an action has on the file system.
+    pub(crate) fn are_known(&self) -> bool {
+        let is_known = |path: &PathEffect| match path {
+            PathEffect::Operation { content, .. } => *content != Content::Unknown,
+            PathEffect::Appears { .. } | PathEffect::Filled { .. } => false,
+        };
+        let concerns_others = !self.users.is_empty() || !self.groups.is_empty() || !self.packages.is_empty();
+        self.unknown == Unknown::Nothing && !concerns_others && self.paths.iter().all(is_known)
+    }
+
     /// The same without the texts of files, which may be large.
     pub(crate) fn without_texts(mut self) -> Self {
         for path in &mut self.paths {

@@ -26,6 +26,8 @@ pub(crate) struct Resource {
     pub(crate) late_registrations: Option<Box<Entry>>,
     /// Its health checks, when something in them is expanded only when they are made.
     pub(crate) late_checks: Option<Box<Node>>,
+    /// The commands that validate it together with other resources, as far as they are known before the run.
+    pub(crate) validators: Vec<String>,
     /// What its templates and conditions see as `each` and `index`.
     pub(crate) element: Option<Element>,
     pub(crate) places: Places,
@@ -82,6 +84,7 @@ impl Resource {
             kind,
             name,
             common: Arc::new(common),
+            validators: validators(wanted.as_ref()),
             wanted,
             late: None,
             late_registrations: None,
@@ -141,6 +144,12 @@ impl Resource {
         }
         properties
     }
+}
+
+/// Returns the commands that validate a resource together with others.
+pub(crate) fn validators(wanted: &dyn AnyProperties) -> Vec<String> {
+    let joint = wanted.joint_validation().into_iter();
+    joint.flat_map(|joint| joint.commands()).map(str::to_owned).collect()
 }
 
 impl fmt::Display for Resource {

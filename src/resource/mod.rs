@@ -10,6 +10,7 @@ mod abilities;
 mod before;
 mod common;
 mod context;
+mod drafts;
 mod effects;
 mod erased;
 mod error;
@@ -26,6 +27,7 @@ mod secrets;
 mod shell_signs;
 #[cfg(test)]
 mod tests;
+mod validation_groups;
 
 use std::{any::Any, borrow::Cow, fmt, path::Path};
 
@@ -33,10 +35,11 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-pub(crate) use abilities::{Grouping, Preparation, ReadAhead, Survey};
+pub(crate) use abilities::{Grouping, JointValidation, Preparation, ReadAhead, Survey};
 pub(crate) use before::Before;
 pub(crate) use common::{Common, IF_IS_FALSE, Keep, REGISTRATIONS, UNLESS_IS_TRUE, text_as_boolean};
 pub(crate) use context::Context;
+pub(crate) use drafts::{Draft, Drafts};
 pub(crate) use effects::{
     AccountEffect, AccountLeft, Content, Coverage, Effects, History, Moment, PackageEffect, PackageLeft,
     PathEffect, UnitEffect, Unknown, Watches,
@@ -44,7 +47,7 @@ pub(crate) use effects::{
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use file_help::file_help;
-pub(crate) use instance::{Places, Resource};
+pub(crate) use instance::{Places, Resource, validators};
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
 pub(crate) use manifest::{
     ChildCounts, ChildState, FailureResponse, Manifest, ManifestSettings, OnFailure, Task, flattened,
@@ -56,6 +59,7 @@ pub(crate) use provider::{Candidate, Provider};
 pub(crate) use schema::{Field, FieldKind, common_fields, declaration_schema, fields, own_fields, spellings};
 pub(crate) use secrets::{OF_SENSITIVE, OPEN as ALWAYS_SHOWN, SECRET_ARGUMENT, SecretMark, secret_argument};
 pub(crate) use shell_signs::meant_for_a_shell;
+pub(crate) use validation_groups::{misplaced_references, validation_groups};
 
 use crate::template::Scope;
 
@@ -212,6 +216,9 @@ pub(crate) trait Properties: Any + Send + Sync {
         None
     }
     fn grouping(&self) -> Option<&dyn Grouping> {
+        None
+    }
+    fn joint_validation(&self) -> Option<&dyn JointValidation> {
         None
     }
 }

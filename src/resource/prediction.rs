@@ -12,11 +12,14 @@ use std::{
 use rustix::process::{getegid, geteuid};
 
 use super::{
-    Effects,
+    Drafts, Effects, Error,
     effects::{AccountEffect, AccountLeft, Content, PackageLeft, PathEffect, UnitEffect, Unknown},
 };
 use crate::{
-    host::files::{self, FileError, Predicted, Problem},
+    host::{
+        files::{self, FileError, LeftAt, Predicted, Problem},
+        process::Shown,
+    },
     template::{PredictedText, TextPrediction},
 };
 
@@ -33,6 +36,10 @@ pub(crate) struct Prediction {
     unknown: Unknown,
     /// How many actions were simulated.
     actions: usize,
+    /// Resources with effects that cannot be predicted completely.
+    unpredictable: Vec<String>,
+    /// With the changes that wait for their validation, for templates.
+    pending: Option<Box<Prediction>>,
 }
 
 /// Whether an account is a user or a group.
@@ -71,6 +78,67 @@ impl Prediction {
     pub(crate) fn assume_anything(&mut self) {
         self.actions += 1;
         self.unknown = Unknown::Anything;
+        self.unpredictable.push("earlier commands of the session".to_owned());
+    }
+
+    /// Records that the effects of a resource are not known completely.
+    pub(crate) fn note_unpredictable(&mut self, resource: String) {
+        if !self.unpredictable.contains(&resource) {
+            self.unpredictable.push(resource);
+        }
+    }
+
+    /// Returns the resources whose effects are not known completely.
+    pub(crate) fn unpredictable(&self) -> &[String] {
+        &self.unpredictable
+    }
+
+    /// Shows templates the result of these changes as well. They wait for their validation.
+    pub(crate) fn await_validation<'e>(&mut self, effects: impl Iterator<Item = &'e Effects>) {
+        self.pending = None;
+        let mut with = self.clone();
+        let mut count = 0;
+        for effects in effects {
+            // A change that cannot be predicted fails when it is made.
+            let _ = with.apply(effects.clone(), &mut |_| {});
+            count += 1;
+        }
+        self.pending = (count > 0).then(|| Box::new(with));
+    }
+
+    /// Returns the prediction without the changes that wait for their validation.
+    pub(crate) fn without_pending(&self) -> Self {
+        Self { pending: None, ..self.clone() }
+    }
+
+    /// Returns the prediction with the changes that wait for their validation.
+    pub(crate) fn with_pending(&self) -> Self {
+        self.pending.as_deref().unwrap_or(self).clone()
+    }
+
+    /// Returns the entries of a view of the predicted machine. Files are copied to `drafts`. Files with unknown content are
+    /// left out.
+    pub(crate) fn view(&self, drafts: &Drafts) -> Result<Vec<(PathBuf, Shown<'static>)>, Error> {
+        let mut entries = Vec::new();
+        for (path, left) in self.files.changed() {
+            let shown = match left {
+                LeftAt::Nothing => Shown::Nothing,
+                LeftAt::Link(target) => Shown::Link(target),
+                LeftAt::Directory { attributes: files::Attributes { uid, gid, mode }, is_new } => {
+                    Shown::Directory { uid, gid, mode, is_new }
+                }
+                LeftAt::Unknown => continue,
+                LeftAt::File(attributes) => {
+                    let content = self.texts.get(path).unwrap_or(&Content::Unknown);
+                    match drafts.copy_of(content, path, attributes)? {
+                        Some(draft) => Shown::FileAt(draft.copy),
+                        None => continue,
+                    }
+                }
+            };
+            entries.push((path.to_owned(), shown));
+        }
+        Ok(entries)
     }
 
     /// What is predicted of a unit, if an earlier action was on it.
@@ -125,7 +193,7 @@ impl Prediction {
                 }
                 if content != Content::Kept {
                     let content = self.copied(content);
-                    self.texts.insert(path, content);
+                    self.texts.insert(self.files.without_links(&path), content);
                 }
             }
             PathEffect::Appears { path, uid, gid } => self.files.assume(&path, uid, gid),
@@ -160,7 +228,7 @@ impl Prediction {
     }
 
     /// Returns what a copy holds by now: what it is a copy of may itself be predicted, and may change later.
-    fn copied(&self, content: Content) -> Content {
+    pub(crate) fn copied(&self, content: Content) -> Content {
         let Content::CopyOf(source) = content else { return content };
         match self.text(&source) {
             Some(PredictedText::Text(text)) => Content::Text(text),
@@ -177,6 +245,9 @@ impl Prediction {
 
     /// What a file would hold; `None` when that is what it holds on disk.
     pub(crate) fn text(&self, path: &Path) -> Option<PredictedText> {
+        if let Some(pending) = &self.pending {
+            return pending.text(path);
+        }
         match self.files.follow(path).ok()?? {
             Predicted::Nothing => Some(PredictedText::Nothing),
             Predicted::Something { .. } | Predicted::Perhaps => Some(PredictedText::Unknown),

@@ -17,6 +17,7 @@ mod service;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unmanaged;
+mod validation;
 
 pub(crate) use package::debian_order;
 pub(crate) use restore::restoring;

@@ -81,14 +81,16 @@ pub use self::{
         Extended, Original, original, restore_attributes, restore_directory, restore_file,
         restore_link_owner, share_blocks,
     },
-    prediction::{Occupancy, Predicted, Prediction, UNKNOWN},
+    prediction::{LeftAt, Occupancy, Predicted, Prediction, UNKNOWN},
     private_folder::PrivateFolder,
     remembering::{DigestMemory, Stamp, digest_once, now},
     remove::{remove, remove_tree},
     staging::Staging,
     temporary::{is_temporary_name, sweep},
     trust::{is_among_others, is_ours, refuse_planted},
-    write::{Candidate, Refusal, TempFile, draft_among_others, replace, replace_among_others},
+    write::{
+        Candidate, Refusal, TempFile, draft_among_others, replace, replace_among_others, replace_unsynced,
+    },
 };
 
 /// Runs the example of the README as a test.

@@ -41,6 +41,21 @@ pub fn replace(
     attempt().map_err(|problem| FileError::new(Operation::Write, path, problem))
 }
 
+/// Puts a complete file at `path` like [`replace`], without syncing it: after a power failure its content is undefined.
+pub fn replace_unsynced(
+    path: &Path,
+    attributes: Attributes,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), FileError> {
+    let attempt = || {
+        let mut draft = TempFile::begin(path, attributes.uid)?;
+        draft.pour(fill)?;
+        draft.dress(attributes)?;
+        draft.appear()
+    };
+    attempt().map_err(|problem| FileError::new(Operation::Write, path, problem))
+}
+
 /// Puts a complete file at `path` like [`replace`], also into a directory of somebody whom the file does not belong to.
 pub fn replace_among_others(
     path: &Path,
@@ -103,6 +118,13 @@ impl TempFile {
     /// The file, to write to and read from.
     pub fn file(&self) -> &File {
         &self.temporary.descriptor
+    }
+
+    /// Returns a reader of the content, from its beginning.
+    pub fn reader(&self) -> io::Result<File> {
+        let mut file = self.temporary.descriptor.try_clone()?;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(file)
     }
 
     /// What an error of writing to the file means.

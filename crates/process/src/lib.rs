@@ -16,7 +16,7 @@
 //! Only one such command runs at a time.
 //!
 //! A command gets no descriptor of this process except its three standard streams. It can run as another user
-//! ([`Identity`]), with the environment of a login, with a umask, and with a private view of one file ([`View`]).
+//! ([`Identity`]), with the environment of a login, with a umask, and with a private view of files ([`View`]).
 //! A [`Filter`] sees its output before any of it is kept or shown.
 //!
 //! Messages name programs, never arguments, environment or input, because these can contain secrets. Linux only.
@@ -66,7 +66,7 @@ pub use self::inherited::close_inherited;
 pub use self::output::{Filter, Keep, Output, Stream};
 pub use self::runner::{Head, Journal, Runner};
 pub use self::table::{Running, is_run_by, run_by_user, running_now};
-pub use self::view::View;
+pub use self::view::{Shown, View};
 pub use self::{
     cgroup::boot_id,
     recovery::{Abandoned, Recovered, end_abandoned},
@@ -300,7 +300,7 @@ impl<'a> Command<'a> {
         self
     }
 
-    /// Shows the command a file at another path. No other process sees it there. Requires privileges.
+    /// Shows the command files that no other process sees. Requires privileges.
     pub fn view(mut self, view: View<'a>) -> Self {
         self.view = Some(view);
         self

@@ -30,7 +30,7 @@ fn gate(resource: &Resource, session: &Session, mode: RunMode) -> String {
     let list = |references: Vec<&Reference>| {
         references.iter().map(|reference| reference.name.clone()).collect::<Vec<_>>().join(" ")
     };
-    match gate::check(resource, session, &refreshes, &HashSet::new(), mode, &scope()) {
+    match gate::check(resource, session, &refreshes, &HashSet::new(), mode, &scope(), &|_| false) {
         Gate::Open(causes) => format!("open {}", list(causes)).trim_end().to_owned(),
         Gate::Excluded(reason) => reason.to_owned(),
         Gate::Unmet(unmet) => format!("unmet {}", list(unmet)),

@@ -12,9 +12,8 @@ mod properties;
 mod purge;
 mod remote;
 mod source;
+mod staging;
 mod state;
-mod validate;
-mod validation;
 mod wanted_content;
 
 use std::fmt;
@@ -62,6 +61,11 @@ impl Action {
     /// Whether the file gets new content.
     fn stores(self) -> bool {
         matches!(self, Self::CreateFile | Self::UpdateFile | Self::ReplaceLink)
+    }
+
+    /// Whether the path is removed.
+    fn removes(self) -> bool {
+        matches!(self, Self::RemoveFile | Self::RemoveDirectory | Self::RemoveTree(_))
     }
 
     /// Whether a link is made.
@@ -225,7 +229,7 @@ impl ResourceType for File {
         cx: &Context,
     ) -> Result<(), Error> {
         effects::simulate(want, have, *action)?;
-        validation::simulate(want, have, *action, cx)
+        staging::simulate(want, have, *action, cx)
     }
 
     fn effects(want: &Properties, have: &FileState, action: &Action, cx: &Context) -> Effects {
@@ -243,6 +247,7 @@ impl ResourceType for File {
         on: &Posix,
         cx: &Context,
     ) -> Result<FileState, Error> {
+        staging::validate_alone(want, have, action, cx)?;
         on.enact(want, have, action, cx)?;
         inspection::inspect(want, cx)
     }

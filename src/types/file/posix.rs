@@ -12,13 +12,16 @@ use super::{
     inspection::{inspect, inspected},
     remote::Downloads,
     source,
+    staging::publish_draft,
     state::{FileState, Target},
-    validation,
 };
 use crate::{
     host::files::{self, Attributes, Batch, CHUNK, InTheWay, Parents, Refusal, TempFile},
     resource::{Context, Error},
-    types::disk::{blame, note_parent, note_parents, stop},
+    types::{
+        disk::{blame, note_parent, note_parents, stop},
+        validation,
+    },
 };
 
 /// How many files in a row that need no new content are passed over in search of one that does: each is looked at twice.
@@ -103,6 +106,9 @@ impl Posix {
                 files::make_link(path, Path::new(target), in_the_way, &mut || stop(cx))
             }
             (action, Some(attributes), _) if action.stores() => {
+                if let Some(drafts) = cx.validated().filter(|_| want.is_validated(action)) {
+                    return publish_draft(drafts, want, have, attributes, cx);
+                }
                 if want.is_validated(action) {
                     return self
                         .store(want, attributes, cx, |draft| publish_validated(draft, want, attributes, cx));
@@ -142,7 +148,7 @@ impl Posix {
     }
 
     /// Makes a file with the wanted content, and has it published.
-    fn store(
+    pub(super) fn store(
         &self,
         want: &Properties,
         attributes: Attributes,
@@ -209,8 +215,11 @@ fn publish_validated(
     attributes: Attributes,
     cx: &Context,
 ) -> Result<(), Error> {
-    let judged = draft.publish_validated(attributes, |candidate| validation::judge(want, candidate, cx));
-    judged.map_err(|refusal| match refusal {
+    let validated = draft.publish_validated(attributes, |candidate| match &want.validate {
+        Some(validate) => validation::validate(validate, want.name.as_path(), candidate, cx),
+        None => Ok(()),
+    });
+    validated.map_err(|refusal| match refusal {
         Refusal::File(error) => blame(error, cx),
         Refusal::Judge(error) => error,
     })

@@ -9,12 +9,14 @@ use super::{
     Action,
     edit::{self, Step},
     inspection,
-    validate::Validate,
 };
 use crate::{
     download::header_problems,
-    resource::{self, Common, Error, Managed, Preparation, ReadAhead, Warning, Watches},
-    types::ownership::{Ownership, missing},
+    resource::{self, Common, Error, JointValidation, Managed, Preparation, ReadAhead, Warning, Watches},
+    types::{
+        ownership::{Ownership, missing},
+        validation::Validate,
+    },
     vocabulary::{AbsolutePath, Account, Checksum, Glob, Mode, Secret, Url, has_scheme},
 };
 
@@ -63,11 +65,12 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-late" = true))]
     pub(crate) edit: Vec<Step>,
-    /// A command, or several, that new content has to pass before it appears, or `{format: json}`, `yaml` or `toml`. The
-    /// command is split into words, and `%s` in them is the path of a file beside this one that is complete, with its
-    /// owner and mode, and will be renamed; `%%` is a percent sign. Without `%s` the command, such as `nginx -t`, sees the
-    /// new file in its place while nobody else does, which takes root. It runs only when the content is about to change,
-    /// also in a dry run, within `timeout` or a minute. If it fails, nothing is changed.
+    /// A command, a list of commands, or `{format: json}`, `yaml` or `toml`. ccm publishes new content only if all of
+    /// them accept it. ccm splits a command into words; `%s` is the path of a complete file next to this one, with its
+    /// final owner and mode, and `%%` is a percent sign. Without `%s`, a command such as `nginx -t` validates all files,
+    /// edits, links, removals and scaffolds of the run with the same `validate` together: it runs once, when ccm reaches
+    /// the last of them, and sees all changes in place, which takes root. Nothing of it is published if it fails. A
+    /// command runs only if content changes, also in a dry run, for at most `timeout` or one minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-argument" = true))]
     pub(crate) validate: Option<Validate>,
@@ -203,6 +206,13 @@ impl resource::Properties for Properties {
             }
         }
         problems.extend(header_problems(&self.headers));
+        let is_joint = self.validate.as_ref().is_none_or(|validate| !validate.joint().is_empty());
+        if matches!(self.ensure, Ensure::Absent | Ensure::Link) && !is_joint {
+            let message =
+                format!("with `ensure: {}`, `validate` has no content to look at", self.ensure.word());
+            let help = "use a command without `%s`, which validates the configuration as a whole";
+            problems.push(Error::new(message).on("validate").with_help(help));
+        }
         if self.target.as_ref().is_some_and(|target| target.is_empty() || target.contains('\0')) {
             problems.push(
                 Error::new("`target` is not a path").on("target").with_help("name what the link leads to"),
@@ -250,6 +260,10 @@ impl resource::Properties for Properties {
     }
 
     fn preparation(&self) -> Option<&dyn Preparation> {
+        Some(self)
+    }
+
+    fn joint_validation(&self) -> Option<&dyn JointValidation> {
         Some(self)
     }
 }
@@ -329,12 +343,13 @@ impl Properties {
         if !self.ignore.is_empty() && !self.purge {
             problems.push(Error::new("`ignore` needs `purge: true`").on("ignore"));
         }
-        if self.validate.is_some() && given.is_empty() {
+        let has_content = matches!(self.ensure, Ensure::Absent | Ensure::Link) || !given.is_empty();
+        if self.validate.is_some() && !has_content {
             problems.push(
-                Error::new("`validate` needs `content`, `source` or `edit`")
+                Error::new("`validate` needs `content`, `source` or `edit`, or `ensure: link` or `absent`")
                     .on("validate")
                     .unless(&["content", "source", "edit"])
-                    .with_help("it judges content"),
+                    .with_help("it validates new content"),
             );
         }
         if self.create && !self.is_edited() {
@@ -374,9 +389,10 @@ impl Properties {
         !self.edit.is_empty()
     }
 
-    /// Returns whether new content has to be validated before an action publishes it.
+    /// Returns whether a change has to be validated before an action publishes it.
     pub(super) fn is_validated(&self, action: Action) -> bool {
-        self.validate.is_some() && action.stores() && self.manages_content()
+        let is_new_content = action.stores() && self.manages_content();
+        self.validate.is_some() && (is_new_content || action.links() || action.removes())
     }
 
     /// Returns whether ccm manages the content of the file, not only its existence and attributes.

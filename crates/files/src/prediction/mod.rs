@@ -118,6 +118,26 @@ impl Predicted {
     }
 }
 
+/// The predicted state of a path that earlier operations change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftAt {
+    /// Nothing.
+    Nothing,
+    /// A file with this owner and mode.
+    File(Attributes),
+    /// A directory. If it is new, nothing that is there on disk is in it.
+    Directory {
+        /// Owner and mode.
+        attributes: Attributes,
+        /// Whether it replaces what is on disk.
+        is_new: bool,
+    },
+    /// A symbolic link with this target.
+    Link(PathBuf),
+    /// Something that is not known.
+    Unknown,
+}
+
 /// What the last component of a path stands for, if it is a link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
@@ -198,6 +218,27 @@ impl Prediction {
                 _ => return Ok(Some(at)),
             }
         }
+    }
+
+    /// Returns a managed path with the links of its parents followed.
+    pub fn without_links(&self, path: &Path) -> PathBuf {
+        self.search(path, Links::Trusted, Last::Itself).ok().flatten().unwrap_or_else(|| path.to_owned())
+    }
+
+    /// Returns every path that differs from the disk, the outer ones first. Paths do not contain links.
+    pub fn changed(&self) -> impl Iterator<Item = (&Path, LeftAt)> {
+        self.0.iter().map(|(path, left)| {
+            let left = match left {
+                Left::Nothing => LeftAt::Nothing,
+                Left::File { attributes, .. } => LeftAt::File(*attributes),
+                Left::Directory { attributes, inside } => {
+                    LeftAt::Directory { attributes: *attributes, is_new: !inside.on_disk }
+                }
+                Left::Link { target } => LeftAt::Link(target.clone()),
+                Left::Something(_) => LeftAt::Unknown,
+            };
+            (path.as_path(), left)
+        })
     }
 
     /// Whether something would be in a directory.

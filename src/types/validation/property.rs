@@ -32,7 +32,7 @@ pub(crate) enum DataFormat {
 /// Command that validates a file.
 #[derive(Clone, Debug)]
 pub(crate) struct ValidateCommand {
-    pub(super) written: String,
+    written: String,
     words: Vec<Vec<Part>>,
 }
 
@@ -54,6 +54,11 @@ impl ValidateCommand {
         Ok(Self { written: written.to_owned(), words })
     }
 
+    /// Returns the command as it is written.
+    pub(crate) fn as_written(&self) -> &str {
+        &self.written
+    }
+
     /// Returns whether the command names the file with `%s`.
     pub(super) fn names_file(&self) -> bool {
         self.words.iter().flatten().any(|part| *part == Part::File)
@@ -66,6 +71,16 @@ impl ValidateCommand {
             Part::File => path.to_owned(),
         };
         self.words.iter().map(|parts| parts.iter().map(text).collect()).collect()
+    }
+}
+
+impl Validate {
+    /// Returns the commands, if all of them validate the configuration as a whole: none has a `%s`.
+    pub(crate) fn joint(&self) -> &[ValidateCommand] {
+        match self {
+            Self::Commands(commands) if !commands.iter().any(ValidateCommand::names_file) => commands,
+            _ => &[],
+        }
     }
 }
 
