@@ -26,6 +26,7 @@ mod manifest;
 mod metrics;
 mod nats;
 mod outbox;
+mod plan;
 mod redaction;
 mod registration;
 mod resource;

@@ -80,6 +80,7 @@ mod package_apt;
 mod package_dnf;
 mod package_prediction;
 mod pending_refreshes;
+mod plans;
 mod prediction;
 mod progress;
 mod purge;

@@ -1,14 +1,17 @@
 //! `ccm apply`
 
-use clap::{ArgAction, Args, ValueHint};
+use std::path::PathBuf;
+
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint, parser::ValueSource};
 use serde_json::{Map, Value, json};
 
 use super::{
     Exit, complete,
     failure::{Failure, heed, warn},
-    load_inputs::{self, DotenvFlags, InputFlags, StrictFlag},
+    load_inputs::{self, DotenvFlags, InputFlags, StrictFlag, Strictness},
     nats::StreamFlag,
     output::Output,
+    plan,
     report::{Format, Unchanged, Verbosity},
     run::{RunFlags, to_text},
     switch,
@@ -17,11 +20,14 @@ use crate::{
     checks::CheckState,
     declare::{Elements, HIDDEN},
     engine::{Exclusion, Selected, Selection, Selector, Task},
-    manifest::{self, LoadError, Loaded, Location, Manifest},
+    manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
     resource::{Resource, flattened},
-    run::Run,
+    run::{Machine, Run, manifest_digest},
     session::Session,
-    state::{Recall, history::RunKind},
+    state::{
+        Recall,
+        history::{ManifestDigest, RunKind},
+    },
     template::escape,
     vocabulary::RunMode,
 };
@@ -41,24 +47,16 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
+    // First, because the other fields take their values away.
     #[command(flatten)]
-    run: RunFlags,
+    pub(super) written: WrittenFlags,
     #[command(flatten)]
-    inputs: InputFlags,
+    pub(super) run: RunFlags,
     #[command(flatten)]
-    manifests: ManifestArguments,
-    /// Apply only this and what it requires: type#name, a pattern of it with *, or tag:WORD; may be repeated
-    #[arg(long, value_name = "REF", add = complete::resources())]
-    only: Vec<String>,
-    /// Do not apply this, named as for --only; may be repeated
-    #[arg(long, value_name = "REF", add = complete::resources())]
-    skip: Vec<String>,
-    #[command(flatten)]
-    stream: StreamFlag,
-    #[command(flatten)]
-    strict: StrictFlag,
+    pub(super) manifests: Manifests,
     /// Read every file, also those that cannot have changed since they were last read
     #[arg(
+        id = "verify",
         long = "verify",
         action = ArgAction::SetTrue,
         value_parser = switch(|reads_all| if reads_all { Recall::Ignored } else { Recall::Used }),
@@ -69,7 +67,7 @@ pub(super) struct Arguments {
     render: bool,
     /// Leave out the summary at the end
     #[arg(long, overrides_with = "report")]
-    no_report: bool,
+    pub(super) no_report: bool,
     /// Only make the health checks: inspect and change nothing
     #[arg(long, conflicts_with_all = ["noop", "render"])]
     monitor_only: bool,
@@ -82,8 +80,70 @@ pub(super) struct Arguments {
         conflicts_with = "json",
     )]
     format: Option<String>,
+    /// Apply a plan only if one of these SSH keys signed it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) allowed_signers: Option<PathBuf>,
+}
+
+/// Manifests, and how they are loaded.
+#[derive(Args)]
+pub(super) struct Manifests {
+    #[command(flatten)]
+    pub(super) inputs: InputFlags,
+    #[command(flatten)]
+    pub(super) named: ManifestArguments,
+    /// Apply only this and what it requires: type#name, a pattern of it with *, or tag:WORD; may be repeated
+    #[arg(long, value_name = "REF", add = complete::resources())]
+    only: Vec<String>,
+    /// Do not apply this, named as for --only; may be repeated
+    #[arg(long, value_name = "REF", add = complete::resources())]
+    skip: Vec<String>,
+    #[command(flatten)]
+    pub(super) stream: StreamFlag,
+    #[command(flatten)]
+    strict: StrictFlag,
     #[command(flatten)]
     dotenv: DotenvFlags,
+}
+
+/// Manifests whose inputs were read.
+pub(super) struct WithInputs {
+    locations: Vec<Location>,
+    selection: Selection,
+    strictness: Strictness,
+    pub(super) inputs: LoadInputs,
+}
+
+/// The flags that the user wrote on the command line.
+pub(super) struct WrittenFlags(Vec<String>);
+
+impl WrittenFlags {
+    /// Returns whether the user wrote the flag with this id.
+    pub(super) fn contains(&self, id: &str) -> bool {
+        self.0.iter().any(|written| written == id)
+    }
+}
+
+impl Args for WrittenFlags {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}
+
+impl FromArgMatches for WrittenFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let is_written = |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        Ok(Self(matches.ids().filter(is_written).map(ToString::to_string).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// The manifests that a command is about.
@@ -91,7 +151,7 @@ pub(super) struct Arguments {
 pub(super) struct ManifestArguments {
     /// A YAML or JSON file, a folder or bundle (.tar.gz, .zip, ...) that holds manifest.yaml, the address of one, or - for standard input
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
-    manifest: Vec<String>,
+    pub(super) manifest: Vec<String>,
 }
 
 impl ManifestArguments {
@@ -100,7 +160,53 @@ impl ManifestArguments {
     }
 }
 
+impl Manifests {
+    /// Returns the same manifests for printing: encrypted data is not decrypted.
+    fn with_placeholders(self) -> Self {
+        Self { inputs: self.inputs.with_placeholders(), ..self }
+    }
+
+    /// Returns the machine, and how its manifests are loaded.
+    pub(super) fn open(mut self, recall: Recall, output: &Output) -> Result<(Machine, WithInputs), Failure> {
+        let locations = self.named.locations()?;
+        let selection =
+            Selection { only: selectors(&self.only, "only")?, skip: selectors(&self.skip, "skip")? };
+        self.inputs.nats.select(self.stream);
+        let machine = self.inputs.machine(recall, output)?;
+        let inputs = self.dotenv.read(self.inputs.read(&machine)?)?;
+        Ok((machine, WithInputs { locations, selection, strictness: self.strict.strict, inputs }))
+    }
+}
+
+impl WithInputs {
+    /// Returns the manifests with the selected resources of each.
+    pub(super) fn load(self, machine: &Machine) -> Result<(Vec<Manifest>, Vec<Selected>), Failure> {
+        let Self { locations, selection, strictness, inputs } = self;
+        let load = |location: &Location| {
+            strictness.judge(manifest::load(location, &inputs, &machine.host, &machine.state))
+        };
+        let manifests = load_all(&locations, load)?;
+        let selected = select(&selection, &manifests)?;
+        Ok((manifests, selected))
+    }
+}
+
+/// Returns all manifests, included ones as well, with the digests of their texts.
+pub(super) fn digests(manifests: &[Manifest]) -> Vec<ManifestDigest> {
+    let included = |manifest: &Manifest| -> Vec<ManifestDigest> {
+        let resources = flattened(&manifest.resources).into_iter();
+        resources.filter_map(|resource| resource.included.as_deref()).map(manifest_digest).collect()
+    };
+    manifests
+        .iter()
+        .flat_map(|manifest| [vec![manifest_digest(manifest)], included(manifest)].concat())
+        .collect()
+}
+
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    if let Some(plan) = plan::recognize(&arguments)? {
+        return plan::apply(plan, arguments, output);
+    }
     if arguments.format.is_none() {
         return apply(arguments, output);
     }
@@ -113,26 +219,17 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
 }
 
 fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let Arguments { run: mut flags, mut inputs, .. } = arguments;
+    let Arguments { run: mut flags, manifests, .. } = arguments;
     if arguments.monitor_only {
         flags.task = Task::Monitor;
     }
-    let locations = arguments.manifests.locations()?;
-    let selection =
-        Selection { only: selectors(&arguments.only, "only")?, skip: selectors(&arguments.skip, "skip")? };
     let as_plugin = arguments.format.is_some();
-    inputs.nats.select(arguments.stream);
-    let machine = inputs.machine(arguments.recall, output)?;
-    let inputs = if arguments.render { inputs.with_placeholders() } else { inputs };
-    let load_inputs = arguments.dotenv.read(inputs.read(&machine)?)?;
-    let load = |location: &Location| {
-        arguments.strict.strict.judge(manifest::load(location, &load_inputs, &machine.host, &machine.state))
-    };
-    let manifests = load_all(&locations, load)?;
+    let manifests = if arguments.render { manifests.with_placeholders() } else { manifests };
+    let (machine, inputs) = manifests.open(arguments.recall, output)?;
+    let (manifests, selected) = inputs.load(&machine)?;
     if flags.mode == RunMode::Real {
         flags.require_history(&manifests)?;
     }
-    let selected = select(&selection, &manifests)?;
     if arguments.render {
         manifests.iter().try_for_each(|manifest| render(manifest, flags.format, output))?;
         return Ok(Exit::Success);

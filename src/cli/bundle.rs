@@ -141,7 +141,7 @@ fn opened(path: &Path) -> Result<std::fs::File, Failure> {
         .map_err(|error| Failure::new(UnreadableInput { path: path.to_owned(), error }.to_string()))
 }
 
-fn sign(bundle: &Path, key: &Path) -> Result<Exit, Failure> {
+pub(super) fn sign(bundle: &Path, key: &Path) -> Result<Exit, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
     let socket = env::var_os("SSH_AUTH_SOCK").map(PathBuf::from);
     let key = SigningKey::read(key, socket.as_deref()).map_err(|error| failed(&error))?;
@@ -150,6 +150,19 @@ fn sign(bundle: &Path, key: &Path) -> Result<Exit, Failure> {
     files::replace(&to, Attributes::own(0o644), |out| out.write_all(signature.as_bytes()))
         .map_err(|error| failed(&error))?;
     Ok(Exit::Success)
+}
+
+/// Returns who signed a file, or why its signature is not valid.
+pub(super) fn signer(
+    path: &Path,
+    content: &[u8],
+    signers: &AllowedSigners,
+    now: Timestamp,
+) -> Result<String, String> {
+    let signature = input::read_file(&beside(path), LARGEST_SIGNATURE)
+        .map_err(|error| format!("it is not signed: {}: {error}", beside(path).display()))?;
+    let signature = Signature::parse(&signature).map_err(|error| error.to_string())?;
+    signature.verify(content, signers, now).map_err(|error| error.to_string())
 }
 
 /// Returns who signed a bundle and what it says of itself, or why it is not to be trusted.

@@ -27,6 +27,7 @@ mod load_inputs;
 mod manual;
 mod nats;
 mod output;
+mod plan;
 mod progress;
 mod prompt;
 mod registration;
@@ -113,6 +114,8 @@ struct CommandLine {
 enum Invocation {
     /// Brings the machine to the state that a manifest declares
     Apply(Deferred<apply::Arguments>),
+    /// Show the changes of a manifest, and write a plan of them
+    Plan(Deferred<plan::Arguments>),
     /// Checks how well the machine is
     Check(Deferred<check::Arguments>),
     /// Finds everything that is wrong with manifests without touching the machine
@@ -188,6 +191,7 @@ impl Invocation {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self {
             Self::Apply(Deferred(arguments)) => apply::run(arguments, output),
+            Self::Plan(Deferred(arguments)) => plan::run(arguments, output),
             Self::Check(Deferred(arguments)) => check::run(&arguments, output),
             Self::Validate(Deferred(arguments)) => validate::run(arguments, output),
             Self::Ensure(Deferred(arguments)) => ensure::run(arguments, output),

@@ -81,7 +81,49 @@ pub(super) struct RunFlags {
     pub(super) task: Task,
 }
 
+/// Flags of a command that never changes anything.
+#[derive(Args)]
+pub(super) struct DryRunFlags {
+    /// Do not show changes of content
+    #[arg(long)]
+    no_diff: bool,
+    #[command(flatten)]
+    verbosity: VerbosityFlags,
+    /// Print events as JSON, one per line, and the summary last
+    #[arg(id = "json", long = "json", action = ArgAction::SetTrue, value_parser = switch(Format::of))]
+    format: Format,
+    /// Exit with 3 instead of 0 when something would change
+    #[arg(long)]
+    detailed_exitcode: bool,
+}
+
+impl From<DryRunFlags> for RunFlags {
+    fn from(flags: DryRunFlags) -> Self {
+        let DryRunFlags { no_diff, verbosity, format, detailed_exitcode } = flags;
+        Self {
+            mode: RunMode::Noop,
+            diff: false,
+            no_diff,
+            verbosity,
+            format,
+            patience: Patience::GiveUp,
+            metrics_file: None,
+            no_history: false,
+            history_limits: LimitFlags::default(),
+            keep_large: KeepPolicy::Usual,
+            reason: None,
+            detailed_exitcode,
+            task: Task::Apply,
+        }
+    }
+}
+
 impl RunFlags {
+    /// Returns the same flags for a dry run.
+    pub(super) fn without_changes(self) -> Self {
+        Self { mode: RunMode::Noop, ..self }
+    }
+
     fn diffs(&self) -> Diffs {
         let is_wanted = self.diff || self.mode == RunMode::Noop && !self.no_diff;
         if is_wanted { Diffs::Wanted } else { Diffs::Unwanted }

@@ -1,5 +1,7 @@
 //! `ccm undo`
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::json;
 
@@ -8,12 +10,13 @@ use super::{
     failure::Failure,
     history::{RunArgument, read},
     output::Output,
+    plan::{self, Destination, DestinationFlags},
     report::{Format, Printer, Unchanged},
     run::RunFlags,
     state::StateFolder,
 };
 use crate::{
-    engine::{Exclusion, Finished, Observer, Report, Selected},
+    engine::{Exclusion, Finished, Observer, Planning, Report, Selected},
     resource::Resource,
     run::{Environment, Machine, Run},
     session::Session,
@@ -45,12 +48,21 @@ pub(super) struct Arguments {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
+    destination: DestinationFlags,
+    #[command(flatten)]
     state: StateFolder,
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let Arguments { undone: RunArgument { run: undone }, resource: only, force, state, run: flags } =
-        arguments;
+    let Arguments {
+        undone: RunArgument { run: undone },
+        resource: only,
+        force,
+        state,
+        run: flags,
+        destination,
+    } = arguments;
+    let destination = destination.read()?;
     let environment = Environment::of_process();
     let state = LocalState::at(state.directory(&environment)?);
     let machine = super::machine(&output.progress, environment, state, &super::nats::NatsFlags::default())?;
@@ -67,7 +79,55 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     }
     let name = format!("undo of {id}");
     let reversal = Request::of(record, &only, force).reversal(directory, &name);
-    apply(&machine, &flags, reversal, &id, output)
+    match destination {
+        Some(destination) => {
+            make_plan(&machine, &flags.without_changes(), &destination, reversal, &id, output)
+        }
+        None => apply(&machine, &flags, reversal, &id, output),
+    }
+}
+
+/// Writes a plan of the undo instead of performing it.
+fn make_plan(
+    machine: &Machine,
+    flags: &RunFlags,
+    destination: &Destination,
+    mut reversal: Reversal,
+    undo_of: &str,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let not_undone = std::mem::take(&mut reversal.not_undone);
+    let (manifests, selected) = ([reversal.into_manifest(no_scope())], Selected::default());
+    let to_apply = [(&manifests[0], &selected)];
+    let measure = plan::measure(machine)?;
+    let mut engine = flags.engine(machine, Exclusion::WholeRun(flags.patience), Session::begin());
+    engine.plan_with(Some(Planning::new(Arc::clone(&measure))));
+    let run = Run::begin(machine, &mut engine, &flags.origin("ccm undo", RunKind::Undo)?)?;
+    let facts = machine.environment.facts(Vec::new(), 0, &machine.host.interrupt);
+    let mut header = plan::header(machine, &measure, &manifests);
+    header.manifests.clear();
+    header.undo_of = Some(undo_of.to_owned());
+    let made = (header, Arc::clone(&measure));
+    let (finished, drafted) = plan::draft(flags, run, machine, &to_apply, made, &facts, output);
+    let exit = plan::write(flags, destination, &finished, drafted?, &measure)?;
+    report(flags, &not_undone, output);
+    let is_left = not_undone.iter().any(|left| left.reason != Reason::Command);
+    Ok(if is_left && exit == Exit::Success { Exit::Failed } else { exit })
+}
+
+/// Lists the resources that are not undone.
+fn report(flags: &RunFlags, not_undone: &[NotUndone], output: &mut Output) {
+    for NotUndone { resource, reason, detail } in not_undone.iter().filter(|_| flags.format == Format::Text) {
+        let text = match reason {
+            Reason::Command => format!("stays: {resource}: {detail}"),
+            _ => format!("not undone: {resource}: {detail}"),
+        };
+        output.message(&text);
+    }
+}
+
+fn no_scope() -> Scope {
+    Scope::new(ccm_expr::Map::new().into(), ccm_expr::Map::new().into(), "/".into())
 }
 
 /// Applies the resources that undo a run, and reports the resources that are not undone.
@@ -84,10 +144,9 @@ fn apply(
     origin.undo_of = Some(undo_of.to_owned());
     let mut run = Run::begin(machine, &mut engine, &origin)?;
     let selected = Selected::default();
-    let scope = Scope::new(ccm_expr::Map::new().into(), ccm_expr::Map::new().into(), "/".into());
-    let manifest = reversal.into_manifest(scope);
+    let manifest = reversal.into_manifest(no_scope());
     let manifests = [(&manifest, &selected)];
-    let progress = std::sync::Arc::clone(&output.progress);
+    let progress = Arc::clone(&output.progress);
     let mut witness = Witness { printer: flags.printer(&manifests, Unchanged::Counted, output), not_undone };
     let mut finished = run.apply(&manifests, &mut witness);
     progress.end();
@@ -100,15 +159,7 @@ fn apply(
         .collect();
     printer.summary(&finished);
     drop(printer);
-    if flags.format == Format::Text {
-        for NotUndone { resource, reason, detail } in &not_undone {
-            let text = match reason {
-                Reason::Command => format!("stays: {resource}: {detail}"),
-                _ => format!("not undone: {resource}: {detail}"),
-            };
-            output.message(&text);
-        }
-    }
+    report(flags, &not_undone, output);
     Ok(exit(flags, &finished, &not_undone))
 }
 

@@ -83,6 +83,7 @@ impl Declaration {
     ) -> Option<Resource> {
         let Self { kind, name, name_span, mut properties, element, mut foreseen, is_secret, .. } = self;
         let places = Places {
+            recorded: None,
             name: name_span,
             properties: properties.iter().map(|entry| (entry.key.clone(), entry.value.span)).collect(),
         };

@@ -3,8 +3,8 @@
 use std::cell::{OnceCell, RefCell};
 
 use super::{
-    Diffs, Observer, PendingRefreshes, Recording, RunMode, group::Grouped, included::Place,
-    look_ahead::Sight, recording::Subject,
+    Captured, Diffs, Observer, PendingRefreshes, Planning, Recording, RunMode, group::Grouped,
+    included::Place, look_ahead::Sight, recording::Subject,
 };
 use crate::{
     host::Host,
@@ -48,6 +48,8 @@ pub(super) struct Outcome {
     pub(super) lock: Option<RunLock>,
     /// Effects of a change that waits for its validation together with other resources.
     pub(super) deferred: Option<Effects>,
+    /// The resource for a plan.
+    pub(super) captured: Option<Box<Captured>>,
 }
 
 impl Outcome {
@@ -100,6 +102,8 @@ pub(super) struct Attempts<'a> {
     /// Records changes in the history.
     pub(super) recording: Option<&'a RefCell<Recording>>,
     pub(super) part: Part<'a>,
+    /// Captures the resource for a plan.
+    pub(super) planning: Option<&'a RefCell<Planning>>,
 }
 
 /// What outlives a resource: the refreshes that are owed, and what was already done to those that follow.
@@ -246,11 +250,12 @@ impl Attempts<'_> {
             if self.place.settings.mode == RunMode::Noop {
                 wanted.simulate(have, &pending, on, cx)?;
                 let effects = wanted.effects(have, &pending, cx);
+                outcome.captured = self.capture(have, Some((&pending, &effects)), cx)?;
                 let prediction = &self.place.prediction;
                 if !effects.are_known() || self.resource.kind.behavior().learns_facts {
                     prediction.borrow_mut().note_unpredictable(self.resource.to_string());
                 }
-                let predicted = prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning));
+                let predicted = prediction.borrow_mut().apply(effects, &mut |warning| cx.assume(warning));
                 predicted.map_err(|error| error.naming(|uid| self.host.users.known_name(uid)))?;
             } else {
                 cx.tick()?;
@@ -264,6 +269,8 @@ impl Attempts<'_> {
         } else if outcome.begun {
             // What an attempt that failed had changed, this one found done.
             outcome.summary = Some("changed in an earlier attempt".to_owned());
+        } else {
+            outcome.captured = self.capture(have, None, cx)?;
         }
         if self.place.settings.mode == RunMode::Real
             && self.trigger() == Trigger::Refresh
@@ -283,9 +290,19 @@ impl Attempts<'_> {
         shared: &mut Shared,
     ) -> Result<(), Error> {
         let wanted = self.wanted;
-        let recorded = shared.refreshes.record(self.resource, self.causes, &self.place.within)?;
         let Some(before) = outcome.observed.take() else { return Ok(()) };
-        let effects = outcome.effects.insert(wanted.effects(&before, &pending, cx));
+        let effects = wanted.effects(&before, &pending, cx);
+        let permitted = wanted
+            .check_effects(&effects)
+            .and_then(|()| shared.refreshes.record(self.resource, self.causes, &self.place.within));
+        let recorded = match permitted {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                outcome.observed = Some(before);
+                return Err(error);
+            }
+        };
+        let effects = outcome.effects.insert(effects);
         let subject = Subject {
             resource: self.resource,
             wanted,

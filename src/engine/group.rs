@@ -86,6 +86,7 @@ impl Attempts<'_> {
         }
         let mut followers = self.followers(grouping.most() - 1, cx);
         for follower in &mut followers {
+            follower.wanted().check_effects(&follower.effects).ok()?;
             follower.recorded = refreshes.record(follower.resource, &[], &self.place.within).ok()?;
             follower.change = self.record_follower(follower, cx)?;
         }

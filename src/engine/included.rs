@@ -64,7 +64,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         let mut errors = Vec::new();
         if let Some((reason, first)) = stopped {
             let why = match reason {
-                Reason::Failure => {
+                Reason::Failure | Reason::Stale => {
                     let failed = self.engine.session.events().iter().rev().find(|event| event.failed);
                     PassedOver::Unmet(
                         failed.map(|event| format!("{}#{}", event.kind, event.name)).into_iter().collect(),
@@ -180,11 +180,12 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             before: None,
             registrations: Vec::new(),
             causes: Vec::new(),
+            captured: None,
         });
     }
 }
 
-fn inside<'a>(place: &Place<'a>, resource: &'a Resource, manifest: &'a Manifest) -> Place<'a> {
+pub(super) fn inside<'a>(place: &Place<'a>, resource: &'a Resource, manifest: &'a Manifest) -> Place<'a> {
     // What is only predicted in it will not happen, in a real run or in a dry one: nothing outside of it builds on that.
     let is_apart = only_predicts(manifest)
         && !place.within.iter().any(|outer| outer.included.as_deref().is_some_and(only_predicts));

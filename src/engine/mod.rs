@@ -14,6 +14,7 @@ mod included;
 mod joint;
 mod look_ahead;
 mod pending_refreshes;
+mod planning;
 mod providers;
 mod record;
 mod recording;
@@ -54,6 +55,7 @@ use joint::Joint;
 pub(crate) use look_ahead::ReadAhead;
 use look_ahead::{LookAhead, Sight};
 use pending_refreshes::PendingRefreshes;
+pub(crate) use planning::{Captured, Class, Planning, outline};
 use providers::Providers;
 pub(crate) use recording::{KeepPolicy, Recording};
 pub(crate) use selection::{Selected, Selection, Selector};
@@ -142,6 +144,8 @@ pub(crate) struct Report<'r> {
     pub(crate) registrations: Vec<Registration>,
     /// The changes of other resources on account of which it was to be refreshed.
     pub(crate) causes: Vec<&'r Reference>,
+    /// The resource for a plan.
+    pub(crate) captured: Option<Box<Captured>>,
 }
 
 /// A run that came to its end, or was brought to it.
@@ -164,6 +168,8 @@ pub(crate) struct Stopped {
 
 pub(crate) enum Reason {
     Failure,
+    /// The machine differs from a plan.
+    Stale,
     Signal(Signal),
 }
 
@@ -177,6 +183,8 @@ pub(crate) struct Engine<'h> {
     prediction: Rc<RefCell<Prediction>>,
     /// Records changes in the history, unless it is off.
     recording: Option<RefCell<Recording>>,
+    /// Captures the resources of dry runs for a plan.
+    planning: Option<RefCell<Planning>>,
 }
 
 impl<'h> Engine<'h> {
@@ -189,7 +197,7 @@ impl<'h> Engine<'h> {
             prediction.assume_anything();
         }
         let prediction = Rc::new(RefCell::new(prediction));
-        Self { host, state, settings, session, prediction, recording: None }
+        Self { host, state, settings, session, prediction, recording: None, planning: None }
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -198,6 +206,11 @@ impl<'h> Engine<'h> {
 
     pub(crate) fn settings(&self) -> Settings {
         self.settings
+    }
+
+    /// Selects how many resources threads inspect ahead of their turns.
+    pub(crate) fn set_read_ahead(&mut self, read_ahead: ReadAhead) {
+        self.settings.read_ahead = read_ahead;
     }
 
     /// Records the changes of the runs that follow.
@@ -255,7 +268,7 @@ impl<'h> Engine<'h> {
         let mut undone = Vec::new();
         for (manifest, selected) in manifests {
             match &mut stopped {
-                Some(Stopped { reason: Reason::Signal(_), remaining }) => {
+                Some(Stopped { reason: Reason::Signal(_) | Reason::Stale, remaining }) => {
                     *remaining += flattened(&manifest.resources).len();
                 }
                 _ => {
@@ -308,6 +321,7 @@ impl<'h> Engine<'h> {
             unrecorded: None,
             is_kept_out: false,
             undone: Vec::new(),
+            is_stale: false,
             engine: self,
         };
         (run, place)
@@ -333,6 +347,8 @@ pub(crate) struct Run<'a, 'h> {
     is_kept_out: bool,
     /// Included manifests whose changes were undone.
     undone: Vec<Undone>,
+    /// Whether the machine differed from the state that a plan relies on, which ends the run.
+    is_stale: bool,
 }
 
 impl<'a, 'h: 'a> Run<'a, 'h> {
@@ -359,6 +375,9 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 self.close_group_after(resource, observer);
                 let has_failed = report.is_some_and(|report| report.event.failed);
                 let is_last = done + 1 == resources.len();
+                if self.is_stale && !is_last {
+                    return Some((Reason::Stale, done + 1));
+                }
                 if (has_failed || self.joint.takes_failure_of(manifest)) && stops && !is_last {
                     return Some((Reason::Failure, done + 1));
                 }
@@ -470,6 +489,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         if let Some(effects) = outcome.effects.take() {
             self.history.record(effects);
         }
+        self.is_stale |= outcome.errors.iter().any(Error::is_stale);
         if is_open {
             self.check_health(place, resource, &mut outcome, &mut event, observer);
         }
@@ -482,7 +502,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             self.unrecorded = Some(error);
         }
         let registrations = self.registrations(place, resource, &event, &mut outcome.warnings);
-        let Outcome { summary, differences, errors, warnings, before, .. } = outcome;
+        let Outcome { summary, differences, errors, warnings, before, captured, .. } = outcome;
         Report {
             registrations,
             resource,
@@ -496,6 +516,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             excluded,
             before,
             causes,
+            captured,
         }
     }
 
@@ -558,6 +579,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             resources: self.resources,
             recording: self.engine.recording.as_ref(),
             part: if is_member { Part::Waits } else { Part::None },
+            planning: self.engine.planning.as_ref(),
         };
         let seen = seen.filter(|_| !is_member);
         let outcome = attempts.make(seen, &mut self.refreshes, &mut self.grouped, observer);

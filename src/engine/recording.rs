@@ -337,7 +337,7 @@ fn add(
 }
 
 /// Returns how much of a path an effect replaces, and the state that it is intended to leave.
-fn expectation(effect: &PathEffect) -> (Depth, Option<Snapshot>) {
+pub(super) fn expectation(effect: &PathEffect) -> (Depth, Option<Snapshot>) {
     let PathEffect::Operation { intent, sha256, .. } = effect else { return (Depth::Tree, None) };
     match intent {
         Intent::Write(attributes) => {

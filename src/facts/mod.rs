@@ -21,11 +21,13 @@ mod overlay;
 mod own;
 mod partition;
 mod programs;
+mod reads;
 #[cfg(test)]
 mod tests;
 mod virtualization;
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
@@ -39,6 +41,7 @@ use self::{
     lazy::{Fact, Lazy},
     machine::Machine,
     overlay::{merge, overlay},
+    reads::Reads,
 };
 pub(crate) use self::{
     manual::help,
@@ -87,13 +90,37 @@ pub(crate) struct Facts {
     printed: OnceLock<Value>,
     /// Errors in files and programs that cannot be used.
     reviews: Mutex<Vec<Review>>,
+    /// The facts that were read since [`Facts::note_reads`].
+    reads: OnceLock<Reads>,
 }
 
 impl Facts {
     /// Creates the facts without reading anything.
     pub(crate) fn new(options: Options) -> Self {
         let machine = Arc::new(Machine::at(options.root.clone()));
-        Self { options, machine, all: OnceLock::new(), printed: OnceLock::new(), reviews: Mutex::default() }
+        Self {
+            options,
+            machine,
+            all: OnceLock::new(),
+            printed: OnceLock::new(),
+            reviews: Mutex::default(),
+            reads: OnceLock::new(),
+        }
+    }
+
+    /// Notes from now on which facts are read.
+    pub(crate) fn note_reads(&self) {
+        self.reads.get_or_init(Reads::default);
+    }
+
+    /// Returns the facts that were read, with their values. Given facts and facts that change by themselves are left out.
+    pub(crate) fn read_so_far(&self) -> BTreeMap<String, Value> {
+        self.reads.get().map(|reads| reads.all(&self.options.given)).unwrap_or_default()
+    }
+
+    /// Returns the value that a fact has now, in the form in which [`Facts::read_so_far`] returns it.
+    pub(crate) fn value_at(&self, path: &str) -> Option<Value> {
+        reads::now(self, path)
     }
 
     /// Returns the time spent on gathering facts so far.
@@ -136,8 +163,8 @@ impl Facts {
     }
 }
 
-impl Object for Facts {
-    fn member(&self, name: &str) -> Option<Value> {
+impl Facts {
+    fn fact(&self, name: &str) -> Option<Value> {
         let known = self.all().member(name);
         if SECTIONS.iter().any(|(section, _)| *section == name) {
             return known;
@@ -146,6 +173,16 @@ impl Object for Facts {
             (Some(below), Some(above)) => Some(overlay(below, &above)),
             (below, above) => above.or(below),
         }
+    }
+}
+
+impl Object for Facts {
+    fn member(&self, name: &str) -> Option<Value> {
+        let value = self.fact(name)?;
+        Some(match self.reads.get() {
+            Some(reads) => reads.note(name, value),
+            None => value,
+        })
     }
 
     fn names(&self) -> Vec<Arc<str>> {

@@ -2,6 +2,10 @@
 //!
 //! An ability is written without type parameters: the type asks [`Provider`], [`AnyState`] and its siblings for its own values.
 
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde_json::{Map, Value};
+
 use super::{AnyMember, AnyState, Context, Drafts, Effects, Error, PlannedChange, Properties, Provider};
 
 /// Reads the state of a resource before the run reaches it.
@@ -57,4 +61,20 @@ pub(crate) trait JointValidation {
 
     /// Runs the commands. They see the machine that the context predicts.
     fn validate(&self, drafts: &Drafts, cx: &Context) -> Result<(), Error>;
+}
+
+/// Fixes the inputs and choices of a resource for a plan that is applied later.
+pub(crate) trait Pinning {
+    /// Returns the resource as it is planned. It depends neither on files of the manifest nor on a choice that could be
+    /// made differently later.
+    fn pin(&self, have: &AnyState, change: Option<&PlannedChange>, cx: &Context) -> Result<Pinned, Error>;
+}
+
+/// Properties of a resource in a plan.
+#[derive(Default)]
+pub(crate) struct Pinned {
+    /// Values that replace those of the properties; null removes a property.
+    pub(crate) properties: Map<String, Value>,
+    /// The content of `source`: its files by their paths below it, or one file with an empty path.
+    pub(crate) source: BTreeMap<PathBuf, Vec<u8>>,
 }

@@ -47,6 +47,7 @@ pub(crate) struct Context<'a> {
     /// Validated content that is to be published.
     validated: Option<&'a Drafts>,
     warnings: RefCell<Vec<String>>,
+    has_assumed: Cell<bool>,
     listener: RefCell<&'a mut dyn FnMut(&str)>,
 }
 
@@ -77,6 +78,7 @@ impl<'a> Context<'a> {
             redactor: Redactor::default(),
             validated: None,
             warnings: RefCell::default(),
+            has_assumed: Cell::new(false),
             listener: RefCell::new(listener),
         }
     }
@@ -254,7 +256,7 @@ impl<'a> Context<'a> {
             None => on_machine().or_else(|| {
                 self.may_differ().then(|| {
                     let noun = kind.noun();
-                    self.warn(format!(
+                    self.assume(format!(
                         "{noun} \"{name}\" is not known yet; an earlier command of this run may make it"
                     ));
                     stand_in()
@@ -326,6 +328,17 @@ impl<'a> Context<'a> {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
+    }
+
+    /// Warns that a dry run assumes something of an earlier resource whose effects are not known completely.
+    pub(crate) fn assume(&self, warning: impl Into<String>) {
+        self.has_assumed.set(true);
+        self.warn(warning);
+    }
+
+    /// Returns whether the dry run of the resource relies on an assumption.
+    pub(crate) fn has_assumed(&self) -> bool {
+        self.has_assumed.get()
     }
 
     pub(crate) fn into_warnings(self) -> Vec<String> {

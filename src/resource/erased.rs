@@ -66,6 +66,15 @@ pub(crate) trait AnyProperties: Deref<Target = dyn Properties> + Send + Sync {
         on: &Provider,
         cx: &Context,
     ) -> Result<AnyState, Error>;
+
+    /// Fails if the machine differs from the state that the resource relies on. Checked before the first change of a run.
+    fn check_precondition(&self, _on: &Provider, _cx: &Context) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Fails if a change would have other effects than those that were announced.
+    fn check_effects(&self, _effects: &Effects) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// One of several resources that are enacted together.

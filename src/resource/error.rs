@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{file_help, prediction::AccountKind};
+use super::{file_help, fingerprint::Discrepancy, prediction::AccountKind};
 use crate::{
     document::Span,
     host::files::FileError,
@@ -53,6 +53,8 @@ pub(crate) enum ErrorKind {
     ChangedSince { path: String },
     /// The history has no copy of an earlier state.
     NotKept { path: String, reason: String },
+    /// The machine differs from the state that a plan relies on.
+    Stale { differences: Vec<Discrepancy> },
     /// Anything else. Another attempt may go better.
     Failed,
     /// Anything else that another attempt would only repeat.
@@ -77,6 +79,7 @@ impl ErrorKind {
             | Self::UnknownAccount { .. }
             | Self::ChangedSince { .. }
             | Self::NotKept { .. }
+            | Self::Stale { .. }
             | Self::Hopeless => Retry::Pointless,
             Self::TimedOut { .. }
             | Self::NotReached { .. }
@@ -102,6 +105,7 @@ impl ErrorKind {
             }
             Self::NotSeen { seen, .. } if seen.is_empty() => "seen so far: nothing yet".to_owned(),
             Self::NotSeen { seen, .. } => format!("seen so far: {}", seen.join(", ")),
+            Self::Stale { .. } => "make a new plan".to_owned(),
             Self::ChangedSince { .. } => {
                 "`--force` restores it anyway, and keeps the present state".to_owned()
             }
@@ -145,6 +149,13 @@ impl fmt::Display for ErrorKind {
             Self::ChangedSince { path } => write!(f, "`{path}` was changed since the run"),
             Self::NotKept { path, reason } => {
                 write!(f, "the earlier state of `{path}` was not kept: {reason}")
+            }
+            Self::Stale { differences } => {
+                f.write_str("the machine differs from the plan: ")?;
+                let texts = differences.iter().map(|Discrepancy { field, planned, found }| {
+                    format!("{field} is {found}, planned {planned}")
+                });
+                f.write_str(&texts.collect::<Vec<_>>().join("; "))
             }
             Self::Expression => f.write_str("it cannot be worked out"),
             Self::NotStarted => f.write_str("it could not be started"),

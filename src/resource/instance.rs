@@ -42,6 +42,8 @@ pub(crate) struct Resource {
 pub(crate) struct Places {
     pub(crate) name: Span,
     pub(crate) properties: Vec<(String, Span)>,
+    /// File, line and column of a resource that a plan contains.
+    pub(crate) recorded: Option<String>,
 }
 
 impl Places {
@@ -90,7 +92,7 @@ impl Resource {
             late_registrations: None,
             late_checks: None,
             element: None,
-            places: Places { name: Span::default(), properties: Vec::new() },
+            places: Places { name: Span::default(), properties: Vec::new(), recorded: None },
             included: None,
             switched_off: None,
             secret: SecretMark::default(),
@@ -108,6 +110,9 @@ impl Resource {
 
     /// Returns file, line and column of the resource in the text that declares it; nothing if no text does.
     pub(crate) fn position(&self, source: &Source) -> String {
+        if let Some(recorded) = &self.places.recorded {
+            return recorded.clone();
+        }
         if source.text.is_empty() {
             return String::new();
         }

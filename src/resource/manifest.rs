@@ -61,7 +61,7 @@ impl Manifest {
 }
 
 /// Settings of a manifest that apply to the whole run.
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct ManifestSettings {
     /// Stop at the first failed resource.
@@ -78,8 +78,10 @@ pub(crate) struct ManifestSettings {
 }
 
 /// What to do after a resource failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum OnFailure {
+    #[default]
     Continue,
     Stop,
     /// Stops, and undoes the changes that the run made in the manifest.

@@ -15,6 +15,7 @@ mod effects;
 mod erased;
 mod error;
 mod file_help;
+mod fingerprint;
 mod instance;
 mod managed;
 mod manifest;
@@ -35,7 +36,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-pub(crate) use abilities::{Grouping, JointValidation, Preparation, ReadAhead, Survey};
+pub(crate) use abilities::{Grouping, JointValidation, Pinned, Pinning, Preparation, ReadAhead, Survey};
 pub(crate) use before::Before;
 pub(crate) use common::{Common, IF_IS_FALSE, Keep, REGISTRATIONS, UNLESS_IS_TRUE, text_as_boolean};
 pub(crate) use context::Context;
@@ -47,6 +48,9 @@ pub(crate) use effects::{
 pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use file_help::file_help;
+pub(crate) use fingerprint::{
+    Discrepancy, Fingerprint, Observation, discrepancies, hidden, is_hidden, shown,
+};
 pub(crate) use instance::{Places, Resource, validators};
 pub(crate) use managed::{Managed, ManagedPaths, Standing};
 pub(crate) use manifest::{
@@ -219,6 +223,9 @@ pub(crate) trait Properties: Any + Send + Sync {
         None
     }
     fn joint_validation(&self) -> Option<&dyn JointValidation> {
+        None
+    }
+    fn pinning(&self) -> Option<&dyn Pinning> {
         None
     }
 }

@@ -73,7 +73,7 @@ impl Origin {
 }
 
 /// Returns the user who started the process.
-fn who(environment: &Environment) -> Who {
+pub(crate) fn who(environment: &Environment) -> Who {
     // The kernel has this number for a process that no login started.
     const UNSET: u32 = u32::MAX;
     let login = system_file::read("/proc/self/loginuid").ok().and_then(|text| text.trim().parse().ok());
@@ -110,11 +110,16 @@ impl Total {
 
 /// Returns the manifests of a run with the digests of their texts.
 pub(super) fn manifests(manifests: &[(&Manifest, &Selected)]) -> Vec<ManifestDigest> {
-    let digest = |(manifest, _): &(&Manifest, &Selected)| ManifestDigest {
+    let written = manifests.iter().filter(|(manifest, _)| !manifest.source.text.is_empty());
+    written.map(|(manifest, _)| manifest_digest(manifest)).collect()
+}
+
+/// Returns a manifest with the digest of its text.
+pub(crate) fn manifest_digest(manifest: &Manifest) -> ManifestDigest {
+    ManifestDigest {
         path: manifest.source.name.clone(),
         digest: hex(&Sha256::digest(manifest.source.text.as_bytes())),
-    };
-    manifests.iter().filter(|(manifest, _)| !manifest.source.text.is_empty()).map(digest).collect()
+    }
 }
 
 /// Completes the record of a run, applies the limits and writes the journal entry. Returns warnings.

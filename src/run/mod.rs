@@ -23,13 +23,13 @@ mod history;
 mod machine;
 
 pub(crate) use environment::Environment;
-pub(crate) use history::{HistorySettings, Origin};
+pub(crate) use history::{HistorySettings, Origin, manifest_digest, who};
 pub(crate) use machine::{Machine, Notices};
 
 use crate::{
     engine::{Engine, Exclusion, Finished, Observer, Selected, Task},
     host::process::{Recovered, close_inherited},
-    resource::{Manifest, flattened},
+    resource::{Error, Manifest, Resource, flattened},
     session::Session,
     state::{Held, Patience, RefreshStore, RunLock, StateDirectory, StateError},
 };
@@ -109,6 +109,15 @@ impl<'r, 'm> Run<'r, 'm> {
         finished.summary.undo_run = finished.undone.last().map(|undone| undone.run.clone());
         self.total.add(&finished);
         finished
+    }
+
+    /// Checks the preconditions of the resources of a plan, and returns the resources that differ.
+    pub(crate) fn check_preconditions<'a>(
+        &'a mut self,
+        manifest: &'a Manifest,
+        selected: &'a Selected,
+    ) -> Vec<(&'a Resource, Error)> {
+        self.engine.check_preconditions(manifest, selected)
     }
 
     pub(crate) fn session(&self) -> &Session {

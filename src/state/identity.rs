@@ -7,7 +7,7 @@ use age::{
     secrecy::ExposeSecret,
     x25519::{Identity, Recipient},
 };
-use ring::hmac::{HMAC_SHA256, Key, sign};
+use ring::hmac::{HMAC_SHA256, Key, sign, verify};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{StateDirectory, StateError, read};
@@ -94,6 +94,16 @@ impl StateIdentity {
         hash.copy_from_slice(sign(&self.hash_key, bytes).as_ref());
         hash
     }
+
+    /// Returns whether a text is the keyed hash of bytes, in hex. Takes the same time wherever they differ.
+    pub(crate) fn verify_keyed_hash(&self, bytes: &[u8], hash: &str) -> bool {
+        from_hex(hash).is_some_and(|hash| verify(&self.hash_key, bytes, &hash).is_ok())
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
 fn parse(bytes: &[u8]) -> Option<Identity> {

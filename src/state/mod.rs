@@ -20,7 +20,7 @@ mod write_journal;
 pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
 pub(crate) use digests::{Digests, Recall};
 pub(crate) use downloads::Downloaded;
-pub(crate) use identity::StateIdentity;
+pub(crate) use identity::{StateIdentity, Undecryptable};
 pub(crate) use lock::{Held, Patience, RunLock};
 pub(crate) use pending_refreshes::{Change, Entry, PendingRefresh, RefreshRecords, ScriptSession};
 pub(crate) use processed::Processed;

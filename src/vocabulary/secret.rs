@@ -1,6 +1,6 @@
 //! Strings that are used but never shown.
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -13,7 +13,30 @@ use crate::redaction::MASK;
 #[schemars(inline)]
 pub(crate) struct Secret(String);
 
+thread_local! {
+    /// Whether serialization shows secrets: only while [`Secret::revealed`] serializes values that are encrypted afterwards.
+    static REVEALED: Cell<bool> = const { Cell::new(false) };
+}
+
 impl Secret {
+    /// Serializes something with the values of its secrets, for a copy that is encrypted.
+    pub(crate) fn revealed<T>(serialize: impl FnOnce() -> T) -> T {
+        let before = REVEALED.replace(true);
+        let serialized = serialize();
+        REVEALED.set(before);
+        serialized
+    }
+
+    /// Returns whether [`Secret::revealed`] is serializing.
+    pub(crate) fn are_revealed() -> bool {
+        REVEALED.get()
+    }
+
+    /// Returns the text to serialize for a secret.
+    pub(crate) fn serialized(text: &str) -> &str {
+        if Self::are_revealed() { text } else { MASK }
+    }
+
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -26,7 +49,7 @@ impl Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(MASK)
+        serializer.serialize_str(Self::serialized(&self.0))
     }
 }
 

@@ -38,7 +38,7 @@ impl TryFrom<String> for Variable {
 
 impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}={}", self.name, self.value)
+        write!(f, "{}={}", self.name, Secret::serialized(self.value.reveal()))
     }
 }
 

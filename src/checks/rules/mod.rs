@@ -121,7 +121,7 @@ impl Serialize for Rules {
             };
             let mut body = Json::Object(body);
             for secret in ["password", "request-headers"] {
-                if body.get(secret).is_some() {
+                if body.get(secret).is_some() && !Secret::are_revealed() {
                     body[secret] = MASK.into();
                 }
             }

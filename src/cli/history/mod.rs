@@ -102,7 +102,7 @@ pub(super) struct RunArgument {
 }
 
 /// Limits of the history.
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(
     mut_arg("history_size", |flag| or_variable(flag, "CCM_HISTORY_SIZE")),
     mut_arg("history_keep", |flag| or_variable(flag, "CCM_HISTORY_KEEP")),

@@ -150,6 +150,7 @@ impl<'a> Printer<'a> {
         let cut_short = finished.stopped.as_ref().map(|stopped| {
             let why = match &stopped.reason {
                 Reason::Failure => "after a failure, as fail_on_error asks".to_owned(),
+                Reason::Stale => "because the machine differs from the plan".to_owned(),
                 Reason::Signal(signal) => format!("by {signal}"),
             };
             let noun = if stopped.remaining == 1 { "resource was" } else { "resources were" };

@@ -5,7 +5,7 @@ use std::{cell::RefCell, ptr, time::Duration};
 use super::{Unfinished, Waiting};
 use crate::{
     engine::{
-        Concluding, Detail, Observer, Outcome, Recording, Run,
+        Concluding, Detail, Observer, Outcome, Planning, Recording, Run,
         converge::{Attempts, Part, TRY_SLEEP},
         first_provider,
         included::{PassedOver, Place},
@@ -213,9 +213,9 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     ) -> Result<Outcome, Error> {
         let (host, state) = (self.engine.host, self.engine.state);
         let provider = self.providers.provide(one.resource, host)?;
-        let recording = self.engine.recording.as_ref();
+        let (recording, planning) = (self.engine.recording.as_ref(), self.engine.planning.as_ref());
         let (history, resources) = (&self.history, self.resources);
-        let surroundings = Surroundings { host, state, provider, history, resources, recording };
+        let surroundings = Surroundings { host, state, provider, history, resources, recording, planning };
         let attempts = surroundings.attempts(one, Part::Publishes(drafts));
         Ok(attempts.make(None, &mut self.refreshes, &mut self.grouped, observer))
     }
@@ -283,9 +283,9 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         let (host, state) = (self.engine.host, self.engine.state);
         outcome.redactor = one.resource.redactor(one.wanted());
         let provider = self.providers.provide(one.resource, host)?;
-        let recording = self.engine.recording.as_ref();
+        let (recording, planning) = (self.engine.recording.as_ref(), self.engine.planning.as_ref());
         let (history, resources) = (&self.history, self.resources);
-        let surroundings = Surroundings { host, state, provider, history, resources, recording };
+        let surroundings = Surroundings { host, state, provider, history, resources, recording, planning };
         work(&surroundings.attempts(one, part), outcome)
     }
 }
@@ -298,11 +298,12 @@ struct Surroundings<'s> {
     history: &'s History,
     resources: &'s [Resource],
     recording: Option<&'s RefCell<Recording>>,
+    planning: Option<&'s RefCell<Planning>>,
 }
 
 impl<'s> Surroundings<'s> {
     fn attempts(&self, one: &'s Waiting<'s>, part: Part<'s>) -> Attempts<'s> {
-        let Self { host, state, provider, history, resources, recording } = *self;
+        let Self { host, state, provider, history, resources, recording, planning } = *self;
         Attempts {
             resource: one.resource,
             wanted: one.wanted(),
@@ -315,6 +316,7 @@ impl<'s> Surroundings<'s> {
             next: &[],
             resources,
             recording,
+            planning,
             part,
         }
     }
@@ -356,10 +358,10 @@ impl Attempts<'_> {
         };
         let effects = joint.stage(have, &change, on, drafts, cx)?;
         if !effects.are_known() {
-            cx.warn("the new content is not known yet, and so not validated");
+            cx.assume("the new content is not known yet, and so not validated");
             prediction.borrow_mut().note_unpredictable(self.resource.to_string());
         }
-        let predicted = prediction.borrow_mut().apply(effects, &mut |warning| cx.warn(warning));
+        let predicted = prediction.borrow_mut().apply(effects, &mut |warning| cx.assume(warning));
         predicted.map_err(|error| error.naming(|uid| self.host.users.known_name(uid)))?;
         Ok(Staged::Ready)
     }

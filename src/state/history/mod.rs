@@ -5,6 +5,7 @@
 //! and the next record begins on a new line. `STATE/history/objects` has copies of contents ([`objects`]).
 
 mod limits;
+mod measure;
 mod objects;
 mod reading;
 mod record;
@@ -18,6 +19,7 @@ use std::{fs::File, path::PathBuf};
 
 pub(crate) use self::{
     limits::Limits,
+    measure::Measure,
     objects::Objects,
     reading::{Log, RunRecord},
     record::{

@@ -88,7 +88,8 @@ impl Kept {
 }
 
 /// How much of a path a snapshot contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Depth {
     /// Kind and attributes.
     Attributes,

@@ -61,7 +61,7 @@ pub(super) fn learn(want: &Properties, through: Through, cx: &Context) -> Result
         && want.default.is_none()
     {
         let reason = error.message.lines().next().unwrap_or_default();
-        cx.warn(format!(
+        cx.assume(format!(
             "{reason}; an earlier resource of this run may change that, so nothing is learned yet"
         ));
         return Ok(state(want, through, None, cx));

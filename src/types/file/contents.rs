@@ -26,7 +26,7 @@ pub(super) fn contents(want: &Properties, cx: &Context) -> Result<Contents, Erro
         Err(error) => Err(error.into()),
         Ok(Occupancy::Empty) => Ok(Contents::None),
         Ok(Occupancy::Unknown) if !want.force => {
-            cx.warn(
+            cx.assume(
                 "what an earlier resource of this run leaves in it is not known; \
                  unless that is nothing, a real run fails without `force: true`",
             );

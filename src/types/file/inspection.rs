@@ -93,7 +93,7 @@ fn perhaps_made(want: &Properties, maker: &str, cx: &Context) -> Option<Digested
         return None;
     }
     let path = &want.name;
-    cx.warn(format!("{path} does not exist; an earlier {maker} of this run may make it"));
+    cx.assume(format!("{path} does not exist; an earlier {maker} of this run may make it"));
     let Attributes { uid, gid, .. } = Attributes::own(0o644);
     Predicted::Something { uid, gid }.entry(FileKind::File)
 }
@@ -101,7 +101,9 @@ fn perhaps_made(want: &Properties, maker: &str, cx: &Context) -> Option<Digested
 /// What is predicted at the path; what nobody knows is taken for what is wanted.
 fn foreseen_as(predicted: Predicted, want: &Properties, cx: &Context) -> Option<Digested> {
     if matches!(predicted, Predicted::Something { .. }) {
-        cx.warn("an earlier resource of this run makes it, and what it makes is not known: this is a guess");
+        cx.assume(
+            "an earlier resource of this run makes it, and what it makes is not known: this is a guess",
+        );
     }
     predicted.entry(match (want.ensure, &want.target) {
         (Ensure::Directory, _) => FileKind::Directory,

@@ -16,7 +16,7 @@ mod staging;
 mod state;
 mod wanted_content;
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 use self::{
     posix::Posix,
@@ -24,8 +24,8 @@ use self::{
     state::{Amount, FileState},
 };
 use crate::resource::{
-    self, AnyState, Before, Behavior, Candidate, Change, Context, Effects, Error, Example, Preparation,
-    Provider, ReadAhead, ResourceType, Trigger,
+    self, AnyState, Before, Behavior, Candidate, Change, Context, Effects, Error, Example, Pinned, Pinning,
+    PlannedChange, Preparation, Provider, ReadAhead, ResourceType, Trigger,
 };
 
 /// What has to happen to a path.
@@ -118,6 +118,14 @@ impl Preparation for Properties {
         cx: &Context,
     ) {
         on.of::<File>().prepare(&mut next.map_while(|next| next.get()), cx);
+    }
+}
+
+impl Pinning for Properties {
+    fn pin(&self, _: &AnyState, _: Option<&PlannedChange>, cx: &Context) -> Result<Pinned, Error> {
+        let content = self.copied().map(|source| source::content(source, cx)).transpose()?.flatten();
+        let source = content.into_iter().map(|content| (PathBuf::new(), content)).collect();
+        Ok(Pinned { source, ..Pinned::default() })
     }
 }
 

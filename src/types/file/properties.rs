@@ -162,6 +162,10 @@ impl resource::Properties for Properties {
         self.ensure.word().to_owned()
     }
 
+    fn pinning(&self) -> Option<&dyn resource::Pinning> {
+        self.copied().map(|_| self as &dyn resource::Pinning)
+    }
+
     fn problems(&self) -> Vec<Error> {
         let mut problems = self.content_problems();
         let is_root = self.name.as_path().parent().is_none();

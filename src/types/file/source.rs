@@ -31,7 +31,7 @@ pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
     if prediction.may_differ_on_disk() && !look::exists(&cx.resolve(source)) {
         let found = prediction.files.follow(&cx.resolve(source))?;
         if matches!(found, None | Some(Predicted::Nothing)) {
-            cx.warn(format!(
+            cx.assume(format!(
                 "source \"{source}\" does not exist; an earlier command of this run may make it"
             ));
             return Ok(UNKNOWN.to_owned());
@@ -47,6 +47,20 @@ pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
     }
     let sha256 = open(source, cx)?.digest(cx).map_err(|error| failure(&error.to_string(), source, cx))?;
     Ok(sha256.map_or(UNKNOWN.to_owned(), |sha256| files::hex(&sha256)))
+}
+
+/// Returns the content that is copied; `None` if an earlier resource of a dry run would leave it.
+pub(super) fn content(source: &str, cx: &Context) -> Result<Option<Vec<u8>>, Error> {
+    let is_on_disk = |found: &Predicted| matches!(found, Predicted::Entry(entry) if entry.is_as_on_disk());
+    let found = cx.prediction.borrow().files.follow(&cx.resolve(source))?;
+    let is_assumed = cx.prediction.borrow().may_differ_on_disk() && !look::exists(&cx.resolve(source));
+    if is_assumed || found.is_some_and(|found| !is_on_disk(&found)) {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    let read = open(source, cx)?.read_to_end(&mut content);
+    read.map_err(|error| failure(&error.to_string(), source, cx))?;
+    Ok(Some(content))
 }
 
 /// A file to copy from, open. What is added to it from now on is not read.

@@ -51,7 +51,7 @@ pub(super) fn simulate(
 ) -> Result<(), Error> {
     let Some(validate) = want.validate.as_ref().filter(|_| want.is_validated(action)) else { return Ok(()) };
     let (Some(content), Some(attributes)) = (content(want, have, cx)?, have.attributes_wanted()) else {
-        cx.warn("what it would hold is not known yet, and so not validated");
+        cx.assume("what it would hold is not known yet, and so not validated");
         return Ok(());
     };
     let commands = match validate {
@@ -77,7 +77,7 @@ pub(super) fn simulate(
         match job.run() {
             // What is missing may come from an earlier resource of this run.
             Err(error) if error.kind == ErrorKind::NotStarted && !cx.prediction.borrow().is_empty() => {
-                cx.warn(format!(
+                cx.assume(format!(
                     "it is not validated: {}; an earlier resource may change that",
                     error.message
                 ));

@@ -40,7 +40,8 @@ use crate::{
     host::platform::Platform,
     resource::{
         self, AnyMember, AnyState, Before, Behavior, Candidate, Change, Context, Effects, Error, Example,
-        Grouping, PackageEffect, PackageLeft, Provider, ResourceType, Survey, Trigger, Unknown, Watches,
+        Grouping, PackageEffect, PackageLeft, Pinned, PlannedChange, Provider, ResourceType, Survey, Trigger,
+        Unknown, Watches,
     },
     vocabulary::PlainName,
 };
@@ -89,7 +90,38 @@ pub(crate) struct Properties {
     pub(crate) options: Vec<String>,
 }
 
+impl resource::Pinning for Properties {
+    fn pin(
+        &self,
+        have: &AnyState,
+        change: Option<&PlannedChange>,
+        _: &Context,
+    ) -> Result<Pinned, resource::Error> {
+        let have: &PackageState = have.get();
+        let chosen = match change.and_then(|change| change.action::<Action>().deed.as_ref()) {
+            Some(deed @ (Deed::Install(_) | Deed::Upgrade(_) | Deed::Downgrade(_))) => installed(deed, have),
+            None if self.ensure == Ensure::Latest => have.metadata.version.clone(),
+            _ => None,
+        };
+        let properties = chosen.map(|version| ("ensure".to_owned(), version.into())).into_iter().collect();
+        Ok(Pinned { properties, ..Pinned::default() })
+    }
+}
+
+/// Returns the version that an action installs, if it is known.
+fn installed(deed: &Deed, have: &PackageState) -> Option<String> {
+    let candidate = match &have.standing.offer {
+        Offer::Known { candidate, .. } => Some(candidate.as_str()),
+        _ => None,
+    };
+    deed.exact().or(candidate).map(str::to_owned)
+}
+
 impl resource::Properties for Properties {
+    fn pinning(&self) -> Option<&dyn resource::Pinning> {
+        Some(self)
+    }
+
     fn ensure(&self) -> String {
         self.ensure.to_string()
     }
@@ -213,11 +245,7 @@ impl ResourceType for Package {
         let left = match deed {
             Deed::Remove | Deed::Purge | Deed::PurgeRest => PackageLeft::Removed,
             Deed::Install(_) | Deed::Upgrade(_) | Deed::Downgrade(_) => {
-                let candidate = match &have.standing.offer {
-                    Offer::Known { candidate, .. } => Some(candidate.as_str()),
-                    _ => None,
-                };
-                PackageLeft::Installed(deed.exact().or(candidate).map(str::to_owned))
+                PackageLeft::Installed(installed(deed, have))
             }
         };
         // Files, users and services come and go with it.

@@ -200,7 +200,7 @@ fn foreseen(want: &Properties, offer: Offer, memory: &Memory, cx: &Context) -> O
         return Offer::Unforeseen;
     }
     if cx.prediction.borrow().may_differ() {
-        cx.warn(format!(
+        cx.assume(format!(
             "no repository offers `{}` yet; assuming an earlier resource of this run adds one that does",
             want.name
         ));

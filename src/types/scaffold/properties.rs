@@ -102,7 +102,33 @@ pub(crate) enum Engine {
     None,
 }
 
+impl resource::Pinning for Properties {
+    fn pin(
+        &self,
+        _: &resource::AnyState,
+        _: Option<&resource::PlannedChange>,
+        cx: &resource::Context,
+    ) -> Result<resource::Pinned, Error> {
+        let Some(scope) = cx.scope().filter(|_| self.source.is_some()) else {
+            return Ok(resource::Pinned::default());
+        };
+        let (source, is_secret) = tree::render(self, &cx.resolve(""), scope)?;
+        if is_secret {
+            cx.mark_secret();
+        }
+        let rendered = [("engine", "none".into()), ("skip_empty", false.into())];
+        let unneeded = ["left_delimiter", "right_delimiter", "data"].map(|key| (key, Value::Null));
+        let properties = rendered.into_iter().chain(unneeded);
+        let properties = properties.map(|(key, value)| (key.to_owned(), value)).collect();
+        Ok(resource::Pinned { properties, source })
+    }
+}
+
 impl resource::Properties for Properties {
+    fn pinning(&self) -> Option<&dyn resource::Pinning> {
+        Some(self)
+    }
+
     fn ensure(&self) -> String {
         match self.ensure {
             Ensure::Present => "present",

@@ -1,0 +1,298 @@
+//! A desired state of a plan: applied only if the machine still has the state that the plan relies on, and only with the
+//! effects that it announces.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde_json::{Map, Value};
+
+use super::record::{ActionKind, Predicted};
+use crate::{
+    host::files::CopyInterrupted,
+    resource::{
+        AnyProperties, AnyState, Before, Context, Discrepancy, Effects, Error, ErrorKind, Fingerprint,
+        Observation, PlannedChange, Properties, Provider, Trigger, discrepancies,
+    },
+    state::history::{Depth, Measure, Secrecy, Snapshot, SnapshotKind, from_text},
+};
+
+/// The state that a step relies on, and the effects that it announces.
+pub(super) struct Expectation {
+    pub(super) kind: &'static str,
+    pub(super) name: String,
+    pub(super) action: ActionKind,
+    pub(super) observed: Option<Fingerprint>,
+    pub(super) predicted: Predicted,
+    pub(super) paths: Vec<(String, Depth, Snapshot)>,
+    pub(super) effects: Vec<String>,
+    pub(super) is_secret: bool,
+    /// Whether the history records that this plan has run the command.
+    pub(super) is_done: bool,
+    pub(super) measure: Arc<Measure>,
+    /// The original `source` of a content that the plan contains.
+    pub(super) source: Option<Value>,
+}
+
+/// Properties with the expectation of a plan.
+pub(super) struct Planned {
+    inner: Box<dyn AnyProperties>,
+    expected: Expectation,
+    /// Whether the expectation was met. This run makes all differences from then on.
+    is_begun: AtomicBool,
+}
+
+impl Planned {
+    pub(super) fn new(inner: Box<dyn AnyProperties>, expected: Expectation) -> Self {
+        Self { inner, expected, is_begun: AtomicBool::new(false) }
+    }
+
+    /// Returns the state that the step relies on when its turn comes; `None` if it depends on an earlier step.
+    fn predicted(&self) -> Option<&Fingerprint> {
+        match &self.expected.predicted {
+            Predicted::Same => self.expected.observed.as_ref(),
+            Predicted::State(predicted) => Some(predicted),
+            Predicted::Unknown => None,
+        }
+    }
+
+    /// Compares a state with a recorded one, and returns the differences.
+    fn compare_with(&self, recorded: &Fingerprint, have: &AnyState, cx: &Context) -> Vec<Discrepancy> {
+        let Expectation { kind, name, action, is_secret, is_done, measure, .. } = &self.expected;
+        if *is_done {
+            return Vec::new();
+        }
+        let trigger = if *action == ActionKind::Refresh { Trigger::Refresh } else { Trigger::Turn };
+        let change = match self.inner.compare(have, trigger) {
+            Ok(change) => change,
+            Err(error) => return vec![unreadable(&error)],
+        };
+        let wanted = &*self.inner;
+        let observation = Observation {
+            kind,
+            name,
+            wanted,
+            have,
+            change: change.as_ref().filter(|_| *action != ActionKind::None),
+            is_secret: *is_secret,
+        };
+        let mut differing = discrepancies(recorded, &observation.fingerprint(&|text| measure.keyed(text)));
+        match (action, &change) {
+            // The step was already done.
+            (ActionKind::Change, None) => return Vec::new(),
+            (ActionKind::Refresh, _) if !differing.is_empty() && self.is_reached(have) => return Vec::new(),
+            (ActionKind::None, Some(change)) if differing.is_empty() => {
+                differing = change.discrepancies(*is_secret);
+            }
+            (ActionKind::Change, Some(change)) => {
+                differing.extend(self.differing_paths(cx));
+                differing.extend(self.unannounced(&self.inner.effects(have, change, cx)));
+            }
+            _ => {}
+        }
+        let mut fields = Vec::new();
+        differing.retain(|found| {
+            let is_new = !fields.contains(&found.field);
+            fields.push(found.field.clone());
+            is_new
+        });
+        differing
+    }
+
+    fn is_reached(&self, have: &AnyState) -> bool {
+        matches!(self.inner.compare(have, Trigger::Turn), Ok(None))
+    }
+
+    /// Returns the effects that the plan does not announce.
+    fn unannounced(&self, effects: &Effects) -> Vec<Discrepancy> {
+        let announced = &self.expected.effects;
+        let is_announced = |line: &String| {
+            announced.contains(line)
+                || line.rsplit_once(' ').is_some_and(|(start, _)| announced.contains(&format!("{start} *")))
+        };
+        let effects = crate::engine::outline(effects).into_iter();
+        effects.filter(|line| !is_announced(line)).map(|line| unannounced(&line)).collect()
+    }
+
+    fn differing_paths(&self, cx: &Context) -> Vec<Discrepancy> {
+        let secrecy = if self.expected.is_secret { Secrecy::Secret } else { Secrecy::Public };
+        let tick = || cx.tick().map_err(|_| CopyInterrupted);
+        let mut differing = Vec::new();
+        for (path, depth, recorded) in &self.expected.paths {
+            let path = from_text(path).unwrap_or_default();
+            match self.expected.measure.snapshot(&path, *depth, secrecy, &tick) {
+                Ok(found) if found.agrees_with(recorded) => {}
+                Ok(found) => differing.extend(between(recorded, &found)),
+                Err(error) => differing.push(Discrepancy {
+                    field: "type".to_owned(),
+                    planned: word(recorded.kind).to_owned(),
+                    found: error.to_string(),
+                }),
+            }
+        }
+        differing
+    }
+}
+
+/// Returns the discrepancy that an effect shows which the plan does not announce.
+fn unannounced(line: &str) -> Discrepancy {
+    let words: Vec<&str> = line.split(' ').collect();
+    let (field, found) = match words.as_slice() {
+        ["unit", _, setting, value] => (*setting, (*value).to_owned()),
+        ["package", _, rest @ ..] => ("version", rest.join(" ")),
+        ["user" | "group", _, left] => ("ensure", (*left).to_owned()),
+        _ => ("content", line.to_owned()),
+    };
+    Discrepancy { field: field.to_owned(), planned: "none".to_owned(), found }
+}
+
+fn unreadable(error: &Error) -> Discrepancy {
+    Discrepancy { field: "state".to_owned(), planned: "readable".to_owned(), found: error.message.clone() }
+}
+
+fn stale(differences: Vec<Discrepancy>) -> Result<(), Error> {
+    if differences.is_empty() { Ok(()) } else { Err(ErrorKind::Stale { differences }.into()) }
+}
+
+fn word(kind: SnapshotKind) -> &'static str {
+    match kind {
+        SnapshotKind::Absent => "absent",
+        SnapshotKind::File => "present",
+        SnapshotKind::Directory => "directory",
+        SnapshotKind::Link => "link",
+        SnapshotKind::Special => "special",
+    }
+}
+
+/// Returns the fields in which two states of a path differ.
+fn between(recorded: &Snapshot, found: &Snapshot) -> Vec<Discrepancy> {
+    let differing = |field: &str, planned: Option<String>, found: Option<String>| {
+        let shown = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
+        (planned != found).then(|| Discrepancy {
+            field: field.to_owned(),
+            planned: shown(planned),
+            found: shown(found),
+        })
+    };
+    if recorded.kind != found.kind {
+        let kind = |snapshot: &Snapshot| Some(word(snapshot.kind).to_owned());
+        return differing("type", kind(recorded), kind(found)).into_iter().collect();
+    }
+    let number = |id: Option<u32>| id.map(|id| id.to_string());
+    let octal = |mode: Option<u32>| mode.map(|mode| format!("{mode:04o}"));
+    let content = |snapshot: &Snapshot| snapshot.tree.clone().or_else(|| snapshot.digest.clone());
+    let fields = [
+        differing("content", content(recorded), content(found)),
+        differing("target", recorded.target.clone(), found.target.clone()),
+        differing("owner", number(recorded.uid), number(found.uid)),
+        differing("group", number(recorded.gid), number(found.gid)),
+        differing("mode", octal(recorded.mode), octal(found.mode)),
+    ];
+    let mut fields: Vec<Discrepancy> = fields.into_iter().flatten().collect();
+    if fields.is_empty() {
+        let names = |snapshot: &Snapshot| {
+            let names: Vec<&str> = snapshot.extended.keys().map(String::as_str).collect();
+            names.join(", ")
+        };
+        let (planned, found) = (names(recorded), names(found));
+        fields.push(Discrepancy { field: "attributes".to_owned(), planned, found });
+    }
+    fields
+}
+
+impl Deref for Planned {
+    type Target = dyn Properties;
+
+    fn deref(&self) -> &Self::Target {
+        &**self.inner
+    }
+}
+
+impl AnyProperties for Planned {
+    fn to_json(&self) -> Map<String, Value> {
+        let mut properties = self.inner.to_json();
+        properties.extend(self.expected.source.clone().map(|source| ("source".to_owned(), source)));
+        properties
+    }
+
+    fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error> {
+        let have = self.inner.inspect(on, cx)?;
+        // A refresh whose causes were changed by an earlier run of the plan is not due.
+        let is_due = self.expected.action != ActionKind::Refresh || cx.trigger() == Trigger::Refresh;
+        if let Some(predicted) = self.predicted().filter(|_| is_due)
+            && !self.is_begun.load(Ordering::Relaxed)
+        {
+            stale(self.compare_with(predicted, &have, cx))?;
+        }
+        self.is_begun.store(true, Ordering::Relaxed);
+        Ok(have)
+    }
+
+    fn compare(&self, have: &AnyState, trigger: Trigger) -> Result<Option<PlannedChange>, Error> {
+        if self.expected.is_done && trigger == Trigger::Turn {
+            return Ok(None);
+        }
+        self.inner.compare(have, trigger)
+    }
+
+    fn preview(
+        &self,
+        have: &AnyState,
+        change: &PlannedChange,
+        on: &Provider,
+        cx: &Context,
+    ) -> Result<Option<String>, Error> {
+        self.inner.preview(have, change, on, cx)
+    }
+
+    fn simulate(
+        &self,
+        have: &AnyState,
+        change: &PlannedChange,
+        on: &Provider,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        self.inner.simulate(have, change, on, cx)
+    }
+
+    fn effects(&self, have: &AnyState, change: &PlannedChange, cx: &Context) -> Effects {
+        self.inner.effects(have, change, cx)
+    }
+
+    fn before(&self, have: &AnyState, change: &PlannedChange) -> Before {
+        self.inner.before(have, change)
+    }
+
+    fn enact(
+        &self,
+        have: &AnyState,
+        change: PlannedChange,
+        on: &Provider,
+        cx: &Context,
+    ) -> Result<AnyState, Error> {
+        self.inner.enact(have, change, on, cx)
+    }
+
+    fn check_precondition(&self, on: &Provider, cx: &Context) -> Result<(), Error> {
+        let Some(observed) = &self.expected.observed else { return Ok(()) };
+        match self.inner.inspect(on, cx) {
+            Ok(have) => stale(self.compare_with(observed, &have, cx)),
+            Err(error) => stale(vec![unreadable(&error)]),
+        }
+    }
+
+    fn check_effects(&self, effects: &Effects) -> Result<(), Error> {
+        stale(match self.expected.action {
+            ActionKind::None => vec![Discrepancy {
+                field: "action".to_owned(),
+                planned: "none".to_owned(),
+                found: "change".to_owned(),
+            }],
+            ActionKind::Change | ActionKind::Refresh => self.unannounced(effects),
+        })
+    }
+}
