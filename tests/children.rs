@@ -244,7 +244,7 @@ fn selector_can_name_a_resource_of_a_manifest_that_control_switches_off() {
     let only = ["apply", "site.yaml", "--only", "file#*/web", "--fact"];
     world.ccm(only.iter().chain(&["role=web"])).run().exits(0);
     world.ccm(only.iter().chain(&["role=none"])).run().exits(0).complains(
-        "ccm: no resource is named by `file#*/web`; an included manifest that `control` switches off might declare it\n",
+        "warning: no resource is named by `file#*/web`; an included manifest that `control` switches off might declare it\n",
     );
 }
 
@@ -258,7 +258,7 @@ fn reference_into_a_manifest_that_control_switches_off_is_assumed_to_be_declared
         .manifest(&format!("- apply: [{{ web.yaml: {{ {off} }} }}]\n{user}"));
     let inner = world.path("inner").display().to_string();
     world.apply().exits(0).complains(&format!(
-        "warning: exec#/bin/true: file#{inner} is not declared; assuming that `apply#web.yaml` declares it, which \
+        "warning[undeclared-reference]: exec#/bin/true: file#{inner} is not declared; assuming that `apply#web.yaml` declares it, which \
          `control` switches off\n"
     )).complains("help: refer to `apply#web.yaml`, which is always declared\n");
     let several = format!("- apply: [{{ web.yaml: {{ {off} }} }}, {{ db.yaml: {{ {off} }} }}]\n{user}");

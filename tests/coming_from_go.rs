@@ -213,7 +213,7 @@ fn digits_that_begin_with_a_zero_are_text() {
     let outcome = eval("Facts.tier == '1'");
     assert_eq!(outcome.exits(0).json(), false);
     outcome
-        .complains("warning: the number 1 is compared with the text \"1\": they are never the same\n")
+        .complains("warning[mixed-comparison]: the number 1 is compared with the text \"1\": they are never the same\n")
         .complains(" --> expression:1:");
 }
 

@@ -277,7 +277,7 @@ fn rules_hold_of_merged_data_and_all_that_are_broken_are_told_at_once() {
     ];
     for command in [&["validate"][..], &["apply"], &["apply", "--noop"]] {
         let outcome = world.ccm(command.iter().copied().chain(["site.yaml"]).chain(broken)).run();
-        outcome.exits(2).complains("8 problems in site.yaml");
+        outcome.exits(2).complains("8 errors in site.yaml");
         for (place, message) in [
             ("4:3", "data `name` is required and has no value"),
             ("8:3", "data `port` is not valid: `isInt(value)` is false"),
@@ -311,7 +311,7 @@ fn rules_of_a_file_hold_of_what_goes_over_it() {
         .exits(2)
         .complains("`isInt(value)` is false")
         .complains("`password`")
-        .complains("2 problems in outer.yaml");
+        .complains("2 errors in outer.yaml");
     let eval = |flags: &[&str]| world.ccm(["eval", "Data.port"].iter().chain(&hiera).chain(flags)).run();
     eval(&["--data", "password=x", "--data", "port=9"]).exits(0).says("9");
     eval(&["--data", "password=x", "--data", "port=high"]).exits(2).complains("outer.yaml:3:3");
@@ -319,7 +319,7 @@ fn rules_of_a_file_hold_of_what_goes_over_it() {
     let world = world.manifest("data:\n  # @require\n  own:\nccm: { resources: [] }\n");
     let outcome = world.apply_with(&hiera);
     outcome.exits(2).complains("data `own` is required").complains("data `password` is required");
-    outcome.complains("1 problem in site.yaml, 1 problem in outer.yaml");
+    outcome.complains("1 error in site.yaml, 1 error in outer.yaml");
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn words_that_are_no_rules_are_warnings() {
             let outcome = manifest.ccm(command).run();
             outcome
                 .exits(0)
-                .complains(&format!("warning: unknown rule `{named}` of data `v`"))
+                .complains(&format!("warning[unknown-rule]: unknown rule `{named}` of data `v`"))
                 .complains("--> data.yaml:2:5")
                 .complains(help);
         }
@@ -846,7 +846,7 @@ fn a_rule_passes_over_what_has_no_value_and_one_in_a_list_is_refused() {
     let data =
         |data: &str| World::new().manifest(&format!("data:\n{data}ccm: {{ resources: [] }}\n")).validate();
     data("  # @validate isIP(value)\n  a:\n").exits(0);
-    data("  # @require\n  # @validate isIP(value)\n  a:\n").exits(2).complains("1 problem in");
+    data("  # @require\n  # @validate isIP(value)\n  a:\n").exits(2).complains("1 error in");
     data("  # @validate isIP(value)\n  a: x\n").exits(2).complains("data `a` is not valid");
     for list in ["  a:\n    # @validate isIP(value)\n    - x\n", "  a:\n    - x # @require\n"] {
         data(list).exits(2).complains("a rule inside a list is not checked").complains("put it on `a`");

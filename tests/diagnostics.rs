@@ -20,9 +20,9 @@ fn a_warning_shows_its_line_and_stops_nothing() {
     for outcome in [world.validate(), world.apply()] {
         outcome
             .exits(0)
-            .complains("warning: unknown rule `@requires` of data `port`\n --> site.yaml:3:5\n")
+            .complains("warning[unknown-rule]: unknown rule `@requires` of data `port`\n --> site.yaml:3:5\n")
             .complains("help: did you mean `@require`?")
-            .complains("warning: file#")
+            .complains("warning[glob-in-name]: file#")
             .complains(" --> site.yaml:8:11\n");
     }
     assert!(world.path("*.conf").is_file());
@@ -88,8 +88,8 @@ fn strictly_a_warning_is_an_error() {
         let outcome = world.ccm(command.iter().chain(&["site.yaml"])).run();
         outcome
             .exits(2)
-            .complains("error: unknown rule `@requires` of data `port`\n --> site.yaml:3:5\n")
-            .complains("2 problems in site.yaml");
+            .complains("error[unknown-rule]: unknown rule `@requires` of data `port`\n --> site.yaml:3:5\n")
+            .complains("2 errors in site.yaml");
     }
     assert!(!world.path("*.conf").exists());
     let outcome = world.ccm(["validate", "--strict", "--json", "site.yaml"]).run();

@@ -120,13 +120,13 @@ fn wrong_flags_are_marked_in_the_command_line() {
     assert_eq!(
         outcome.stderr,
         "\
-error: file#/x: mode: \"0999\" is not a mode: write it in octal digits (0 to 7), such as \"0644\"
+error[invalid-value]: file#/x: mode: \"0999\" is not a mode: write it in octal digits (0 to 7), such as \"0644\"
  --> command line:1:63
   |
 1 | ccm ensure file /x --content 'a b' --owner 0 --group 0 --mode 0999
   |                                                               ^^^^
 
-ccm: 1 problem in command line
+error: 1 error in command line
 "
     );
     for (arguments, message) in [
@@ -366,7 +366,7 @@ fn what_json_has_no_place_for_goes_to_standard_error() {
     let world = World::new().manifest(&format!("- exec: {{ talk: {TALKATIVE} }}"));
     let told = |outcome: &Outcome| {
         outcome.exits(0).complains("exec#talk: out\n").complains("exec#talk: err\n");
-        outcome.complains("ccm: exec#talk: ").complains("/no/such/file");
+        outcome.complains("warning: exec#talk: ").complains("/no/such/file");
         assert_eq!(outcome.stderr.lines().count(), 3, "{outcome}");
     };
     told(&world.apply_with(&["--json"]));

@@ -304,7 +304,7 @@ fn all_expressions_of_a_run_share_one_memory() {
         .exits(2)
         .complains("expressions hold more than 536870912 bytes together")
         .complains("CCM_MEMORY_LIMIT");
-    outcome.complains("1 problem in site.yaml");
+    outcome.complains("1 error in site.yaml");
     world
         .ccm(["apply", "site.yaml"])
         .env("CCM_MEMORY_LIMIT", "much")

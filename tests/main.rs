@@ -48,6 +48,7 @@ mod exec_processes;
 mod exec_refresh;
 mod exec_running;
 mod exec_secrets;
+mod explain;
 mod fact;
 mod facts;
 mod faults;

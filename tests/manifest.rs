@@ -178,7 +178,7 @@ fn defaults_outside_a_list_are_an_error() {
 #[test]
 fn a_mistake_in_defaults_is_told_once() {
     let outcome = refused("- file:\n  - defaults: { $OWN, mode: '0999' }\n  - $W/a:\n  - $W/b:\n");
-    outcome.complains("1 problem in site.yaml").complains("\"0999\" is not a mode");
+    outcome.complains("1 error in site.yaml").complains("\"0999\" is not a mode");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn defaults_are_checked_whoever_takes_them() {
             .complains("file#defaults: mode: \"0999\" is not a mode")
             .complains("file#defaults: unknown property `contnt`")
             .complains("file#defaults: unknown variable `nobody`")
-            .complains("3 problems in");
+            .complains("3 errors in");
     }
     // What only goes wrong together with an item is the item's.
     let outcome = refused(
@@ -212,10 +212,10 @@ fn defaults_are_checked_whoever_takes_them() {
   - /b: { content: b }
 ",
     );
-    outcome.complains("file#/a: `content` and").complains("file#/b: `content` and").complains("2 problems");
+    outcome.complains("file#/a: `content` and").complains("file#/b: `content` and").complains("2 errors");
     refused("- file:\n  - defaults: { name: /a, ensure: absent }\n  - /a:\n")
         .complains("the `defaults` of file cannot hold a name")
-        .complains("1 problem in");
+        .complains("1 error in");
     World::new()
         .manifest("- file: [{ defaults: { content: x } }]\n- service: [{ defaults: }]")
         .validate()
@@ -433,7 +433,7 @@ fn a_reference_to_a_later_resource_shows_both_places() {
     assert_eq!(
         outcome.stderr,
         "\
-error: file#/a: file#/b is declared only later
+error[late-reference]: file#/a: file#/b is declared only later
  --> site.yaml:2:37
   |
 2 |   - /a: { ensure: absent, require: [file#/b] }
@@ -443,7 +443,7 @@ error: file#/a: file#/b is declared only later
   |
   = help: resources run in the written order: move it up
 
-ccm: 1 problem in site.yaml
+error: 1 error in site.yaml
 "
     );
 }
@@ -465,13 +465,13 @@ ccm:
     assert_eq!(
         outcome.stderr,
         "\
-error: `data` must be a map, not a list
+error[section-not-a-map]: `data` must be a map, not a list
  --> site.yaml:1:7
   |
 1 | data: [1]
   |       ^^^
 
-error: unknown key `ccm.fail_on_eror`
+error[unknown-setting]: unknown key `ccm.fail_on_eror`
  --> site.yaml:3:3
   |
 3 |   fail_on_eror: true
@@ -479,25 +479,25 @@ error: unknown key `ccm.fail_on_eror`
   |
   = help: did you mean `fail_on_error`?
 
-error: file#etc/motd: path \"etc/motd\" must be absolute: start it with /
+error[invalid-value]: file#etc/motd: path \"etc/motd\" must be absolute: start it with /
  --> site.yaml:6:11
   |
 6 |         - etc/motd: { mode: \"0999\", owner: [root] }
   |           ^^^^^^^^
 
-error: file#etc/motd: `group` is missing: a file needs owner, group and mode
+error[invalid-properties]: file#etc/motd: `group` is missing: a file needs owner, group and mode
  --> site.yaml:6:11
   |
 6 |         - etc/motd: { mode: \"0999\", owner: [root] }
   |           ^^^^^^^^
 
-error: file#etc/motd: mode: \"0999\" is not a mode: write it in octal digits (0 to 7), such as \"0644\"
+error[invalid-value]: file#etc/motd: mode: \"0999\" is not a mode: write it in octal digits (0 to 7), such as \"0644\"
  --> site.yaml:6:29
   |
 6 |         - etc/motd: { mode: \"0999\", owner: [root] }
   |                             ^^^^^^
 
-error: file#etc/motd: owner: expected a string, found a list
+error[invalid-value]: file#etc/motd: owner: expected a string, found a list
  --> site.yaml:6:44
   |
 6 |         - etc/motd: { mode: \"0999\", owner: [root] }
@@ -505,13 +505,13 @@ error: file#etc/motd: owner: expected a string, found a list
   |
   = help: put the value in quotes if it is meant as text
 
-error: file#/a: file#/b is not declared
+error[undeclared-reference]: file#/a: file#/b is not declared
  --> site.yaml:7:43
   |
 7 |         - /a: { ensure: absent, require: [file#/b] }
   |           -- needed by this resource      ^^^^^^^
 
-error: unknown type `packge`
+error[unknown-type]: unknown type `packge`
  --> site.yaml:8:7
   |
 8 |     - packge: []
@@ -519,7 +519,7 @@ error: unknown type `packge`
   |
   = help: did you mean `package`?
 
-ccm: 8 problems in site.yaml
+error: 8 errors in site.yaml
 "
     );
 }
@@ -546,12 +546,12 @@ ccm:
         .complains(message)
         .complains("site.yaml:5:24\n")
         .complains("unknown type `packge`")
-        .complains("3 problems in site.yaml");
+        .complains("3 errors in site.yaml");
     }
     refused("{\"data\": {}, \"data\": {}, \"ccm\": {\"resources\": [{\"fiel\": []}]}}")
         .complains("the key `data` is given twice")
         .complains("unknown type `fiel`")
-        .complains("2 problems");
+        .complains("2 errors");
     let world = World::new().beside("data.yaml", "data: { a: 1, a: 2 }\ndta: {}\n").manifest("[]");
     let outcome = world.apply_with(&["--hiera", "data.yaml"]);
     outcome.exits(2).complains("the key `a` is given twice").complains("unknown section `dta`");
@@ -559,8 +559,8 @@ ccm:
 
 #[test]
 fn of_a_key_given_twice_the_first_counts() {
-    refused("- file:\n  - /a: { ensure: absent, force: true, force: sure }\n").complains("1 problem in");
-    refused("- file:\n    /a: { ensure: absent }\n    /a: { ensure: gone }\n").complains("1 problem in");
+    refused("- file:\n  - /a: { ensure: absent, force: true, force: sure }\n").complains("1 error in");
+    refused("- file:\n    /a: { ensure: absent }\n    /a: { ensure: gone }\n").complains("1 error in");
 }
 
 #[test]
@@ -570,7 +570,7 @@ fn what_follows_from_a_problem_of_the_document_is_not_told() {
         "- file:\n  - {{ data.path }}: { ensure: absent }\n",
         "- file:\n  - /a: { ensure: absent, force: !maybe perhaps }\n",
     ] {
-        refused(manifest).complains("1 problem in site.yaml");
+        refused(manifest).complains("1 error in site.yaml");
     }
 }
 
@@ -578,7 +578,8 @@ fn what_follows_from_a_problem_of_the_document_is_not_told() {
 #[track_caller]
 fn faults(resource: &str) -> Vec<String> {
     let outcome = refused(&format!("- {resource}"));
-    outcome.stderr.lines().filter_map(|line| line.strip_prefix("error: ").map(str::to_owned)).collect()
+    let message = |line: &str| Some(line.strip_prefix("error[")?.split_once("]: ")?.1.to_owned());
+    outcome.stderr.lines().filter_map(message).collect()
 }
 
 #[test]

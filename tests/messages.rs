@@ -284,7 +284,7 @@ fn comparison_of_a_fact_that_fails_only_by_case_is_reported() {
     check(
         "debian",
         "\
-warning: exec#/bin/a: `Facts.family` is \"debian\", which never equals \"Debian\": only the case differs
+warning[case-comparison]: exec#/bin/a: `Facts.family` is \"debian\", which never equals \"Debian\": only the case differs
  --> site.yaml:1:38
   |
 1 | - exec: [{ /bin/a: { control: { if: 'Facts.family == \"Debian\"' } } }]

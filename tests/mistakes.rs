@@ -317,7 +317,7 @@ fn a_file_that_an_earlier_resource_may_make_is_a_warning() {
         let outcome = world.validate();
         outcome
             .exits(0)
-            .complains("warning: file#")
+            .complains("warning[missing-file]: file#")
             .complains("source: there is no ")
             .complains("help: this is fine if an earlier resource makes it");
     }

@@ -52,7 +52,7 @@ fn a_command_that_has_something_to_change_waits_for_a_run_and_says_for_which() {
     let (world, run) = busy("true");
     // The wait is longer than that before it says anything.
     let (command, said) = blocked(&ensure(&world, &["--timeout", "500ms"]));
-    assert_eq!(said, format!("ccm: waiting for process {} (ccm apply) to finish\n", run.id()));
+    assert_eq!(said, format!("note: waiting for process {} (ccm apply) to finish\n", run.id()));
     assert!(!world.path("x").exists());
     release(&world, run);
     finish(command, "ccm ensure".to_owned()).exits(0).says("created the file");
@@ -124,7 +124,7 @@ fn a_request_waits_as_well_and_a_run_waits_for_a_command() {
     release(&world, run);
     wait_for(&world, "second");
     let (second, said) = blocked(&world.ccm(["apply", "site.yaml"]));
-    assert_eq!(said, format!("ccm: waiting for process {} (ccm ensure) to finish\n", command.id()));
+    assert_eq!(said, format!("note: waiting for process {} (ccm ensure) to finish\n", command.id()));
     fs::write(world.path("on"), "").unwrap();
     finish(command, "ccm ensure api pipe".to_owned()).exits(0).says("\"changed\": true");
     finish(second, "ccm apply".to_owned()).exits(0);

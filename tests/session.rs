@@ -281,7 +281,7 @@ fn eight_at_once_lose_no_event() {
                     let outcome = ensure(world, store, &arguments);
                     // On a busy machine they may have to wait for each other for long.
                     let mut said = outcome.exits(0).stderr.lines();
-                    assert!(said.all(|line| line.starts_with("ccm: waiting for ")), "{outcome}");
+                    assert!(said.all(|line| line.starts_with("note: waiting for ")), "{outcome}");
                 }
             });
         }

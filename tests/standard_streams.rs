@@ -47,7 +47,7 @@ fn what_cannot_be_printed_is_said_and_no_success() {
             (&["session", "report", "--session", "session", "--remove"], 2),
         ] {
             let outcome = into_sink(arguments, &request);
-            outcome.exits(code).complains(&format!("ccm: cannot write to standard output: {reason}"));
+            outcome.exits(code).complains(&format!("error: cannot write to standard output: {reason}"));
             assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
         }
         assert_eq!(world.tree().names(), ["b", "c"]);

@@ -270,11 +270,11 @@ fn a_property_that_cannot_be_expanded_is_told_once() {
         ),
     ] {
         let outcome = World::new().manifest(sections).validate();
-        outcome.exits(2).complains(message).complains("1 problem in site.yaml");
+        outcome.exits(2).complains(message).complains("1 error in site.yaml");
     }
     let outcome =
         ensure(&World::new(), &["${ Data.nothing }", "--content", "x", "--timeout", "${ Data.nothing }"]);
-    outcome.exits(2).complains(nothing).complains("2 problems in command line");
+    outcome.exits(2).complains(nothing).complains("2 errors in command line");
 }
 
 #[test]
@@ -441,7 +441,7 @@ fn every_mistake_of_a_text_is_marked_by_itself() {
         .complains("`one`")
         .complains("`two`")
         .complains("`three`")
-        .complains("3 problems in site.yaml");
+        .complains("3 errors in site.yaml");
 }
 
 #[test]
@@ -536,7 +536,7 @@ fn files_and_texts_are_expanded_by_template() {
         .complains("w: it is a directory, not a regular file")
         .complains("file takes the path of a file as a string, not int")
         .complains("template takes the path of a file, or a text")
-        .complains("7 problems in site.yaml");
+        .complains("7 errors in site.yaml");
     outcome.never_says("loop.tmpl:2: template: loop.tmpl");
 }
 

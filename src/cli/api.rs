@@ -17,12 +17,12 @@ pub(super) use self::{request::request_schema, response::response_schema};
 use super::{
     Exit,
     aliases::with_aliases,
-    failure::{Failure, heed, warn},
+    failure::{Failure, heed, waiting, warn},
     load_inputs::InputFlags,
     output::Output,
     progress::Progress,
     report::{Aside, Format},
-    run::{to_text, waiting},
+    run::to_text,
     session::SessionFolder,
     switch,
 };

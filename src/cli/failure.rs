@@ -9,6 +9,7 @@ use std::{
 };
 
 use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
 use clap::{
     builder::StyledStr,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -48,7 +49,7 @@ impl Failure {
         let counted = |Review { source, diagnostics }: &Review| {
             let count = diagnostics.errors().count();
             (count > 0)
-                .then(|| format!("{count} problem{} in {}", if count == 1 { "" } else { "s" }, source.name))
+                .then(|| format!("{count} error{} in {}", if count == 1 { "" } else { "s" }, source.name))
         };
         Self { message: reviews.iter().filter_map(counted).collect::<Vec<_>>().join(", "), reviews }
     }
@@ -56,7 +57,7 @@ impl Failure {
     /// Says why on standard error, and how the program ends.
     pub(super) fn report(self) -> Exit {
         show(&self.reviews);
-        warn(&self.message);
+        error(&self.message);
         Exit::NotAttempted
     }
 }
@@ -196,9 +197,27 @@ fn is_typed_harmless() -> bool {
     typed.map(|text| text.to_string_lossy().into_owned()).all(|text| visible(&text) == text)
 }
 
-/// Says on standard error what the user should know although the program goes on.
+/// Prints on standard error why a command failed.
+pub(super) fn error(message: &str) {
+    print(RED, "error", message);
+}
+
+/// Prints a warning on standard error. The command continues.
 pub(super) fn warn(message: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "ccm: {}", visible(message));
+    print(YELLOW, "warning", message);
+}
+
+/// Prints on standard error that ccm waits, and for whom.
+pub(super) fn waiting(holder: &str) {
+    print(CYAN, "note", &format!("waiting for {holder} to finish"));
+}
+
+const RED: Style = AnsiColor::BrightRed.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+const CYAN: Style = AnsiColor::BrightCyan.on_default().bold();
+
+fn print(style: Style, prefix: &str, message: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{style}{prefix}{style:#}: {}", visible(message));
 }
 
 /// Returns whether diagnostics are coloured.

@@ -60,7 +60,7 @@ pub(super) struct HostFlags {
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let (machines, unmatched) = machines(arguments)?;
     for part in unmatched {
-        warn(&format!("warning: pattern `{part}` matches no host and no group"));
+        warn(&format!("pattern `{part}` matches no host and no group"));
     }
     if arguments.json {
         let document = Document { protocol: "io.choria.ccm.v1.hosts", hosts: &machines };
@@ -91,7 +91,7 @@ fn machines(arguments: &Arguments) -> Result<(Vec<Machine>, Vec<String>), Failur
     let (runner, interrupt) = (Runner::default(), interrupt()?);
     let loader = Loader { runner: &runner, interrupt: &interrupt, limits: Limits::default() };
     let inventory = Inventory::load(&arguments.selection.inventory, &loader)?;
-    inventory.warnings.iter().for_each(|text| warn(&format!("warning: {text}")));
+    inventory.warnings.iter().for_each(|text| warn(text));
     let Selection { hosts, unmatched } =
         inventory.select(&arguments.pattern, &arguments.selection.limit, &loader)?;
     Ok((hosts.iter().filter_map(|host| inventory.machine(host)).collect(), unmatched))

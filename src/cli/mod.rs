@@ -17,6 +17,7 @@ mod complete;
 mod completions;
 mod ensure;
 mod eval;
+mod explain;
 mod facts;
 mod failure;
 mod flags;
@@ -130,6 +131,8 @@ enum Invocation {
     Status(Deferred<status::Arguments>),
     /// Prints the value of an expression as JSON, for trying things out
     Eval(Deferred<eval::Arguments>),
+    /// Explain the id of an error or warning
+    Explain(Deferred<explain::Arguments>),
     /// Works with hierarchical data
     Hiera(Deferred<hiera::Arguments>),
     /// List the hosts that a pattern selects
@@ -199,6 +202,7 @@ impl Invocation {
             Self::Bundle(Deferred(arguments)) => bundle::run(arguments, output),
             Self::Status(Deferred(arguments)) => status::run(&arguments, output),
             Self::Eval(Deferred(arguments)) => eval::run(arguments, output),
+            Self::Explain(Deferred(arguments)) => explain::run(&arguments, output),
             Self::Hiera(Deferred(arguments)) => hiera::run(arguments, output),
             Self::Hosts(Deferred(arguments)) => hosts::run(&arguments, output),
             Self::History(Deferred(arguments)) => history::run(&arguments, output),

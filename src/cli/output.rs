@@ -7,7 +7,7 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice, adapter::strip_str};
 
-use super::{failure::warn, progress::Progress};
+use super::{failure, progress::Progress};
 use crate::{
     document::Colour,
     visible::{visible, visible_data},
@@ -53,7 +53,7 @@ impl Loss {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::NobodyReads;
         }
-        warn(&format!("cannot write to standard output: {error}"));
+        failure::error(&format!("cannot write to standard output: {error}"));
         Self::Failed
     }
 }

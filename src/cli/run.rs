@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Exit, command_line,
-    failure::{Failure, warn},
+    failure::{self, Failure, waiting, warn},
     history::LimitFlags,
     output::Output,
     report::{Format, Manner, Printer, Unchanged, Verbosity, VerbosityFlags},
@@ -169,14 +169,14 @@ impl RunFlags {
     pub(super) fn exit(&self, finished: &Finished) -> Exit {
         let summary = &finished.summary;
         if let Some(error) = &finished.unrecorded {
-            warn(&error.to_string());
+            failure::error(&error.to_string());
             return Exit::Failed;
         }
         if finished.is_kept_out {
             return Exit::NotAttempted;
         }
         if self.task == Task::Monitor && summary.health_checked_count == 0 && summary.failed_resources == 0 {
-            warn("nothing was checked: no resource that was reached has health checks");
+            failure::error("nothing was checked: no resource that was reached has health checks");
             return Exit::NotAttempted;
         }
         if summary.failed_resources > 0 || summary.requirements_unmet_count > 0 || finished.stopped.is_some()
@@ -267,11 +267,6 @@ fn write_metrics(file: &Path, events: &[Event]) {
     if let Err(error) = written {
         warn(&format!("the metrics are not written: {error}"));
     }
-}
-
-/// Says for whom the run waits.
-pub(super) fn waiting(holder: &str) {
-    warn(&format!("waiting for {holder} to finish"));
 }
 
 /// A document as YAML, or as JSON where that was asked for.

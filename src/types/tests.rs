@@ -246,8 +246,17 @@ fn the_schemas_are_current() {
 }
 
 /// Pages of the reference that are about no type; those of the program itself are written by the tests of `cli`.
-const LISTS: [&str; 8] =
-    ["agent", "environment", "events", "exit-codes", "facts", "files", "functions", "health_checks"];
+const LISTS: [&str; 9] = [
+    "agent",
+    "environment",
+    "events",
+    "exit-codes",
+    "facts",
+    "files",
+    "functions",
+    "health_checks",
+    "messages",
+];
 
 #[test]
 fn every_file_of_the_reference_belongs_to_a_type_or_is_a_list() {

@@ -144,7 +144,8 @@ fn report<'a>(diagnostic: &'a Diagnostic, source: &'a Source, lines: &Lines) -> 
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = Group::with_title(level.primary_title(visible(&diagnostic.message).into_owned()));
+    let mut group =
+        Group::with_title(level.primary_title(visible(&diagnostic.message).into_owned()).id(diagnostic.id));
     let mut places = Vec::new();
     if let Some(span) = diagnostic.span {
         places.push((span, AnnotationKind::Primary, &diagnostic.label));

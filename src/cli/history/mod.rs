@@ -9,7 +9,7 @@ use self::show::Listed;
 pub(super) use self::show::{describe, who, who_json};
 use super::{
     Exit,
-    failure::{Failure, warn},
+    failure::{Failure, waiting, warn},
     or_variable,
     output::Output,
     state::StateFolder,
@@ -210,7 +210,6 @@ fn prune(state: &StateFolder, limits: &LimitFlags, output: &mut Output) -> Resul
 /// Takes the run lock, so that no run writes records meanwhile.
 fn lock(state: &StateDirectory) -> Result<RunLock, Failure> {
     let interrupt = super::interrupt()?;
-    let waiting = |holder: &str| warn(&format!("waiting for {holder} to finish"));
     match state.lock("ccm history prune", Patience::Wait, &interrupt, waiting) {
         Ok(Ok(lock)) => Ok(lock),
         Ok(Err(held)) => Err(Failure::new(format!("another run is in progress: {}", held.who))),

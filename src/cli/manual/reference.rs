@@ -5,10 +5,13 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::tables::{EXIT_CODES, FILES, PLUGIN, VARIABLES};
-use crate::{cli::schema::event_schema, session::summary_schema};
+use crate::{
+    cli::{explain, schema::event_schema},
+    session::summary_schema,
+};
 
 /// Returns the generated pages of the reference that are about the program, with their names.
-pub(super) fn reference_pages() -> [(&'static str, String); 4] {
+pub(super) fn reference_pages() -> [(&'static str, String); 5] {
     let codes = EXIT_CODES.map(|(exit, meaning)| (exit.code().to_string(), meaning.to_owned()));
     let owned = |(name, meaning): &(&str, &str)| ((*name).to_owned(), (*meaning).to_owned());
     [
@@ -19,6 +22,7 @@ pub(super) fn reference_pages() -> [(&'static str, String); 4] {
         ),
         ("files", page("Files", FILES_ABOUT, &table("file", FILES.iter().map(owned)))),
         ("events", page("Events", EVENTS_ABOUT, &events())),
+        ("messages", page("Messages", MESSAGES_ABOUT, explain::page())),
     ]
 }
 
@@ -28,6 +32,9 @@ const VARIABLES_ABOUT: &str = "What ccm reads from its environment. An empty var
 const FILES_ABOUT: &str = "What ccm reads or keeps besides what a command names.";
 const EVENTS_ABOUT: &str = "`ccm apply --json` and `ccm session report --json` print an event per line, in the order of the resources, and the summary last. \
     Their schemas: `ccm schema event` and `ccm schema summary`. Keys may be added; none is taken away or changes its meaning within a major version.";
+
+const MESSAGES_ABOUT: &str = "Errors and warnings about manifests, data, requests and the agent's configuration have an id, as in `error[unknown-property]`. \
+    `ccm explain ID` prints the same explanation without a network.";
 
 fn page(title: &str, about: &str, body: &str) -> String {
     format!(

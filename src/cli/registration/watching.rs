@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Format, failed};
 use crate::{
     cli::{
-        failure::{Failure, warn},
+        failure::{self, Failure},
         output::Output,
     },
     host::interrupt::Interrupt,
@@ -56,7 +56,7 @@ pub(super) fn watch(
                     Ok(again) => watch = Some(again),
                     // A stream that is not there yet after a restart comes a little later.
                     Err(error) if error.may_pass() => drop(sender.send(Delivery::Reconnected)),
-                    Err(error) => warn(&error.to_string()),
+                    Err(error) => failure::error(&error.to_string()),
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}

@@ -16,7 +16,11 @@ use self::{
     line::{Line, Mark, unmet},
     summary::Failed,
 };
-use super::{failure::warn, output::Output, progress::Count, run::waiting};
+use super::{
+    failure::{waiting, warn},
+    output::Output,
+    progress::Count,
+};
 use crate::{
     checks::{CheckResult, CheckState},
     engine::{Finished, Observer, Reason, Report, RunMode},
