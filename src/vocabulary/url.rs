@@ -1,50 +1,36 @@
-//! Addresses of things on the network.
+//! URLs of web servers.
+//!
+//! The `url` crate parses them, as it does for NATS, so that all of ccm agrees on where the credentials of a URL end. [`Url`] keeps the
+//! credentials and the query out of sight.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::ParseError;
 
 use super::{NotAWord, Secret};
 use crate::redaction::MASK;
 
-/// An address that begins with `http://` or `https://`. A user and password in it are used and never shown, and so is its
-/// query, in which servers put signatures.
+/// URL that begins with `http://` or `https://`. ccm uses a user and password in it but never shows them, nor the query, in
+/// which servers put signatures.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(inline, extend("pattern" = "^[Hh][Tt][Tt][Pp][Ss]?://"))]
 pub(crate) struct Url {
-    scheme: Scheme,
-    /// What stands before the `@`, as it was written.
-    credentials: Option<Secret>,
-    /// In lower case; an IPv6 address in its brackets.
-    host: String,
-    port: Option<u16>,
-    /// Path and query, from the first slash on.
-    path: String,
+    /// Without user, password and fragment.
+    address: url::Url,
+    /// User and password as sent.
+    login: Option<Login>,
+    /// User, password and query as written.
+    written: Vec<Secret>,
 }
 
-/// How the server is talked to.
+/// Protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
     Https,
-}
-
-impl Scheme {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    fn port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
 }
 
 /// User and password for a server.
@@ -56,9 +42,12 @@ pub(crate) struct Login {
 
 impl Url {
     pub(crate) fn parse(text: &str) -> Result<Self, NotAWord> {
-        let (scheme, rest) = match text.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
+        let rest = match text.split_once("://") {
+            Some((scheme, rest))
+                if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") =>
+            {
+                rest
+            }
             Some((scheme, _)) if is_scheme(scheme) => {
                 return Err(NotAWord(format!(
                     "the URL has the scheme \"{scheme}\": only http and https are known"
@@ -71,35 +60,46 @@ impl Url {
                 "the URL contains a blank or control character: write it as %20 or the like".to_owned(),
             ));
         }
-        let rest = rest.split('#').next().unwrap_or_default();
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(end);
-        // A password may hold an unescaped `@`: the host begins after the last one.
-        let (credentials, host_and_port) = match authority.rsplit_once('@') {
-            Some((credentials, host)) => (Some(Secret::new(credentials)), host),
-            None => (None, authority),
-        };
-        let (host, port) = split_port(host_and_port).map_err(|what| unusable(what, text))?;
-        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { scheme, credentials, host: host.to_ascii_lowercase(), port, path })
+        let authority = authority(rest);
+        // The crate accepts more, and takes a backslash for a slash. A part of a password must not become a host.
+        let is_host = |c: char| c.is_ascii_alphanumeric() || "-._~:[]%".contains(c);
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        if host.is_empty() || !host.chars().all(is_host) || authority.contains('\\') {
+            return Err(unusable("host", text));
+        }
+        let mut address = url::Url::parse(text).map_err(|error| unusable(part(error), text))?;
+        let plain = |part: &str| Secret::new(String::from_utf8_lossy(&unescape(part)));
+        let login = authority.contains('@').then(|| Login {
+            user: plain(address.username()),
+            password: plain(address.password().unwrap_or_default()),
+        });
+        let credentials = authority.rsplit_once('@').map(|(credentials, _)| credentials);
+        let query = rest.split('#').next().and_then(|rest| rest.split_once('?')).map(|(_, query)| query);
+        let written = credentials.into_iter().flat_map(|both| both.splitn(2, ':')).chain(query);
+        let written = written.map(Secret::new).collect();
+        let without = address.set_username("").and_then(|()| address.set_password(None));
+        without.map_err(|()| unusable("host", text))?;
+        address.set_fragment(None);
+        Ok(Self { address, login, written })
     }
 
     pub(crate) fn scheme(&self) -> Scheme {
-        self.scheme
+        if self.address.scheme() == "http" { Scheme::Http } else { Scheme::Https }
     }
 
+    /// Returns the host in lower case; an IPv6 address in its brackets.
     pub(crate) fn host(&self) -> &str {
-        &self.host
+        self.address.host_str().unwrap_or_default()
     }
 
-    /// Returns the port, or the one that the scheme has when none is given.
+    /// Returns the port, or the default port of the scheme.
     pub(crate) fn port(&self) -> u16 {
-        self.port.unwrap_or(self.scheme.port())
+        self.address.port_or_known_default().unwrap_or_default()
     }
 
     /// Returns the path without the query.
     pub(crate) fn path(&self) -> &str {
-        self.path.split('?').next().unwrap_or_default()
+        self.address.path()
     }
 
     /// Returns the last part of the path, with `%` escapes resolved.
@@ -108,92 +108,45 @@ impl Url {
         String::from_utf8_lossy(&unescape(last)).into_owned()
     }
 
-    /// Returns the address of what lies beside it under a longer name. The query stays.
+    /// Returns the URL with a longer path. The query stays.
     pub(crate) fn with_suffix(&self, suffix: &str) -> Self {
-        let path = match self.path.split_once('?') {
-            Some((path, query)) => format!("{path}{suffix}?{query}"),
-            None => format!("{}{suffix}", self.path),
-        };
-        Self { path, ..self.clone() }
+        let mut longer = self.clone();
+        longer.address.set_path(&format!("{}{suffix}", self.path()));
+        longer
     }
 
-    /// Returns whether both are served by the same server under the same scheme: what is meant for one may be told the
-    /// other.
+    /// Returns whether both have the same scheme, host and port, so that one can be sent the secrets of the other.
     pub(crate) fn is_same_origin(&self, other: &Self) -> bool {
-        (self.scheme, &self.host, self.port()) == (other.scheme, &other.host, other.port())
+        self.address.origin() == other.address.origin()
     }
 
     /// Returns the user and password in the URL.
     pub(crate) fn login(&self) -> Option<Login> {
-        let credentials = self.credentials.as_ref()?.reveal();
-        let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
-        let text = |part: &str| Secret::new(String::from_utf8_lossy(&unescape(part)));
-        Some(Login { user: text(user), password: text(password) })
+        self.login.clone()
     }
 
-    /// Returns what must not be seen of it: user and password, as written and as sent, and the query.
+    /// Returns what must not be shown: user, password and query, as written and as sent.
     pub(crate) fn secrets(&self) -> Vec<String> {
-        let login = self.login().map(|login| [login.user, login.password]);
-        let sent = login.iter().flatten().map(|part| part.reveal().to_owned());
-        let written = self.credentials.iter().flat_map(|whole| whole.reveal().splitn(2, ':'));
-        let query = self.path.split_once('?').map(|(_, query)| query);
-        sent.chain(written.chain(query).map(str::to_owned)).collect()
+        let login = self.login.iter().flat_map(|login| [&login.user, &login.password]);
+        let kept = login.chain(&self.written).map(|part| part.reveal().to_owned());
+        kept.chain(self.address.query().map(str::to_owned)).collect()
     }
 
-    /// Returns the address as a request needs it: without user and password.
+    /// Returns the URL for a request, without user and password.
     pub(crate) fn bare(&self) -> String {
-        self.written("", &self.path)
+        self.address.to_string()
     }
 
-    /// Returns the URL that a reference found at this one leads to. Nothing secret is carried over.
+    /// Returns the URL that a reference found at this URL points to, without the credentials of this URL.
     pub(crate) fn join(&self, reference: &str) -> Result<Self, NotAWord> {
-        let scheme = self.scheme.word();
-        let address = if reference.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
-            reference.to_owned()
-        } else if let Some(rest) = reference.strip_prefix("//") {
-            format!("{scheme}://{rest}")
-        } else {
-            let origin = Self { credentials: None, path: String::new(), ..self.clone() }.bare();
-            let base = match reference.chars().next() {
-                Some('/') => "",
-                Some('?') => self.path(),
-                None | Some('#') => &self.path,
-                Some(_) => self.path().rfind('/').map_or("", |at| &self.path[..=at]),
-            };
-            format!("{origin}{base}{reference}")
-        };
-        Self::parse(&address).map(Self::without_dots)
-    }
-
-    /// Takes `.` and `..` out of the path (RFC 3986, section 5.2.4).
-    fn without_dots(self) -> Self {
-        let query = &self.path[self.path().len()..];
-        let mut kept = Vec::new();
-        let mut parts = self.path().split('/').skip(1).peekable();
-        while let Some(part) = parts.next() {
-            let is_last = parts.peek().is_none();
-            match part {
-                "." => {}
-                ".." => drop(kept.pop()),
-                _ => {
-                    kept.push(part);
-                    continue;
-                }
-            }
-            // What it leads to is a folder, also at the end.
-            kept.extend(is_last.then_some(""));
+        match self.address.join(reference) {
+            Ok(target) => Self::parse(target.as_str()),
+            Err(error) => Err(unusable(part(error), reference)),
         }
-        let path = format!("/{}{query}", kept.join("/"));
-        Self { path, ..self }
-    }
-
-    fn written(&self, credentials: &str, path: &str) -> String {
-        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
-        format!("{}://{credentials}{}{port}{path}", self.scheme.word(), self.host)
     }
 }
 
-/// Returns whether a text is meant as an address: a scheme in whatever case and `://`, or `http:` or `https:` alone.
+/// Returns whether a text is meant as a URL: a scheme in any case and `://`, or `http:` or `https:` alone.
 pub(crate) fn has_scheme(text: &str) -> bool {
     let begins =
         |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
@@ -203,7 +156,7 @@ pub(crate) fn has_scheme(text: &str) -> bool {
     text.split_once("://").is_some_and(is_address) || begins("http:") || begins("https:")
 }
 
-/// Returns whether a text may hold an address with a user, password or query in it, well-formed or not.
+/// Returns whether a text might contain a URL, valid or not, with a user, password or query.
 pub(crate) fn holds_secrets(text: &str) -> bool {
     let has_query =
         |rest: &str| rest.split(char::is_whitespace).next().is_some_and(|word| word.contains('?'));
@@ -218,35 +171,27 @@ fn is_scheme(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// Returns why a URL leads nowhere. What stands before an `@` may be a password, also where it seems to be a host or
-/// port.
-fn unusable((what, found): (&str, &str), text: &str) -> NotAWord {
+/// Returns the part of a URL between the slashes and the path.
+fn authority(rest: &str) -> &str {
+    &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())]
+}
+
+/// Returns the part of a URL that an error is about.
+fn part(error: ParseError) -> &'static str {
+    if error == ParseError::InvalidPort { "port" } else { "host" }
+}
+
+/// Returns the reason why a URL cannot be used. The text before an `@` might be a password, so it is not quoted.
+fn unusable(part: &str, text: &str) -> NotAWord {
     NotAWord(if text.contains('@') {
-        format!("the URL has no usable {what}: write `/`, `#` and `?` in a password as %2F, %23 and %3F")
+        format!("the URL has no usable {part}: write `/`, `#` and `?` in a password as %2F, %23 and %3F")
     } else {
-        format!("the URL has no usable {what}: \"{found}\"")
+        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+        format!("the URL has no usable {part}: \"{}\"", authority(rest))
     })
 }
 
-/// Returns the host and the port, or which of them is not usable.
-fn split_port(text: &str) -> Result<(&str, Option<u16>), (&'static str, &str)> {
-    let end_of_address = text.rfind(']').map_or(0, |at| at + 1);
-    let (host, port) = match text[end_of_address..].split_once(':') {
-        Some((before, port)) => (&text[..end_of_address + before.len()], Some(port)),
-        None => (text, None),
-    };
-    let is_host = |c: char| c.is_ascii_alphanumeric() || "-._~:[]%".contains(c);
-    if host.is_empty() || !host.chars().all(is_host) {
-        return Err(("host", host));
-    }
-    match port.map(str::parse) {
-        None => Ok((host, None)),
-        Some(Ok(port)) => Ok((host, Some(port))),
-        Some(Err(_)) => Err(("port", port.unwrap_or_default())),
-    }
-}
-
-/// Returns the bytes behind `%` escapes.
+/// Returns the bytes that `%` escapes stand for.
 fn unescape(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
@@ -276,11 +221,12 @@ impl From<Url> for String {
 }
 
 impl fmt::Display for Url {
-    /// With a mask in place of user and password, and without the query.
+    /// Writes the URL with a mask for user and password, and without the query.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let mask = if self.credentials.is_some() { format!("{MASK}@") } else { String::new() };
-        let query = if self.path.contains('?') { "?…" } else { "" };
-        f.write_str(&self.written(&mask, &format!("{}{query}", self.path())))
+        let (scheme, rest) = self.address.as_str().split_once("://").unwrap_or_default();
+        let mask = if self.login.is_some() { format!("{MASK}@") } else { String::new() };
+        let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, _)| (rest, "?…"));
+        write!(f, "{scheme}://{mask}{rest}{query}")
     }
 }
 
@@ -404,6 +350,8 @@ mod tests {
             "http://h:99999/",
             "http://u:hunter2@h/a b",
             "http://h\\x/",
+            "http://u:hunter2\\@h/",
+            "http://hunter2!/@h/",
             "http://u:hunter2/@h/",
             "http://u:hunter2#@h/",
             "u:hunter2@h/://",
