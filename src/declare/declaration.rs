@@ -11,7 +11,7 @@ use super::{
 use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Span, Style, Value, from_node},
     redaction::Redactor,
-    resource::{AnyType, Common, Places, REGISTRATIONS, Resource, validators},
+    resource::{AnyProperties, AnyType, Common, Places, REGISTRATIONS, Resource, validators},
     template::Element,
 };
 
@@ -89,14 +89,7 @@ impl Declaration {
         };
         let secrecy = Secrecy::of(&properties);
         let mut faults = Faults::new(kind, secrecy);
-        if completeness == Completeness::Nameless {
-            faults.late.push("name".to_owned());
-        } else if completeness == Completeness::Shared {
-            faults.properties.push("name".to_owned());
-        } else if name.trim().is_empty() {
-            faults.diagnostics.push(Diagnostic::error("missing-name", "it has no name").at(name_span));
-            faults.properties.push("name".to_owned());
-        }
+        check_name(&name, name_span, completeness, &mut faults);
         let late_checks = set_late_checks_aside(&mut properties, &mut foreseen);
         let (mut shared, mut own) = faults.sort(properties);
         let late_registrations = faults.registrations.take();
@@ -118,21 +111,7 @@ impl Declaration {
             faults.diagnostics.extend(check_problems(&common.health_checks, shared.lookup("health_checks")));
         }
         if let (Some(wanted), Completeness::Whole) = (&wanted, completeness) {
-            // Of a provider that is not known nothing is asked that only some ask for.
-            let unknown = faults.is_known(Some("provider")).then_some("");
-            let provider = common.as_ref().and_then(|common| common.provider.as_deref()).or(unknown);
-            let new =
-                faults.new_in(faults.combination(wanted.as_ref(), &own), wanted.problems_with(provider));
-            let redactor = Redactor::new(wanted.secrets());
-            let new = new.into_iter().map(|error| places.problem(error.redacted(&redactor)));
-            faults.diagnostics.extend(new);
-            let warnings = common.as_ref().map(|common| wanted.warnings(common)).unwrap_or_default();
-            let warnings = faults.settled(warnings);
-            let warnings = warnings.into_iter().map(|warning| places.warning(warning));
-            faults.diagnostics.extend(warnings.map(|mut warning| {
-                redactor.mask(&mut warning.message);
-                warning
-            }));
+            check_combination(wanted.as_ref(), common.as_ref(), &own, &places, &mut faults);
         }
         let is_known = !faults.late.iter().any(|key| key == "validate");
         let is_valid = !faults.diagnostics.has_errors();
@@ -162,7 +141,43 @@ impl Declaration {
     }
 }
 
-/// Returns what a resource has that says nothing about it.
+fn check_name(name: &str, span: Span, completeness: Completeness, faults: &mut Faults) {
+    match completeness {
+        Completeness::Nameless => faults.late.push("name".to_owned()),
+        Completeness::Shared => faults.properties.push("name".to_owned()),
+        Completeness::Whole | Completeness::Identity if name.trim().is_empty() => {
+            faults.diagnostics.push(Diagnostic::error("missing-name", "it has no name").at(span));
+            faults.properties.push("name".to_owned());
+        }
+        Completeness::Whole | Completeness::Identity => {}
+    }
+}
+
+/// Reports properties that contradict each other or the provider, and probable errors.
+fn check_combination(
+    wanted: &dyn AnyProperties,
+    common: Option<&Common>,
+    own: &Node,
+    places: &Places,
+    faults: &mut Faults,
+) {
+    // If the provider is not known, only rules that all providers share apply.
+    let unknown = faults.is_known(Some("provider")).then_some("");
+    let provider = common.and_then(|common| common.provider.as_deref()).or(unknown);
+    let new = faults.new_in(faults.combination(wanted, own), wanted.problems_with(provider));
+    let redactor = Redactor::new(wanted.secrets());
+    let new = new.into_iter().map(|error| places.problem(error.redacted(&redactor)));
+    faults.diagnostics.extend(new);
+    let warnings = common.map(|common| wanted.warnings(common)).unwrap_or_default();
+    let warnings = faults.settled(warnings);
+    let warnings = warnings.into_iter().map(|warning| places.warning(warning));
+    faults.diagnostics.extend(warnings.map(|mut warning| {
+        redactor.mask(&mut warning.message);
+        warning
+    }));
+}
+
+/// Returns the properties of a resource that sets none of them.
 fn usual() -> Arc<Common> {
     static USUAL: LazyLock<Arc<Common>> = LazyLock::new(Arc::default);
     Arc::clone(&USUAL)

@@ -53,6 +53,17 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Returns the outcome of a resource whose `control` or `require` cannot be evaluated.
+    pub(super) fn faulty(error: Error, resource: &Resource) -> Self {
+        // An expression error can quote secrets that the expression was given.
+        if resource.is_sensitive() && error.kind == ErrorKind::Expression {
+            let error = Error::new("its control cannot be worked out").on("control");
+            return Self { errors: vec![error], ..Self::default() };
+        }
+        let redactor = resource.redactor(resource.wanted.as_ref());
+        Self { errors: vec![error.redacted(&redactor)], redactor, ..Self::default() }
+    }
+
     /// Masks the secrets in all that is said of the resource.
     pub(super) fn redact(&mut self) {
         let redactor = &self.redactor;

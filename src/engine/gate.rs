@@ -22,6 +22,16 @@ pub(super) enum Gate<'a> {
     Faulty(Error),
 }
 
+impl Gate<'_> {
+    /// Returns why the resource is not managed, if it is not.
+    pub(super) fn exclusion(&self) -> Option<&'static str> {
+        match self {
+            Self::Excluded(reason) => Some(reason),
+            _ => None,
+        }
+    }
+}
+
 /// `control` first, then `require`, then whether a subscribed resource has changed in this run or an earlier one.
 pub(super) fn check<'a>(
     resource: &'a Resource,

@@ -167,21 +167,8 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         if let Err(error) = self.engine.session.record(&event) {
             self.unrecorded = Some(error);
         }
-        observer.finished(&Report {
-            resource,
-            source: &place.manifest.source,
-            depth: place.within.len(),
-            event,
-            summary: None,
-            differences: Vec::new(),
-            errors: Vec::new(),
-            warnings: Vec::new(),
-            excluded,
-            before: None,
-            registrations: Vec::new(),
-            causes: Vec::new(),
-            captured: None,
-        });
+        let (outcome, nothing) = (Outcome::default(), Vec::new());
+        observer.finished(&Report::of(resource, place, event, outcome, excluded, nothing, Vec::new()));
     }
 }
 

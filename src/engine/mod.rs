@@ -148,6 +148,36 @@ pub(crate) struct Report<'r> {
     pub(crate) captured: Option<Box<Captured>>,
 }
 
+impl<'r> Report<'r> {
+    fn of(
+        resource: &'r Resource,
+        place: &Place<'r>,
+        event: Event,
+        outcome: Outcome,
+        excluded: Option<&'static str>,
+        registrations: Vec<Registration>,
+        causes: Vec<&'r Reference>,
+    ) -> Self {
+        let Outcome { summary, differences, errors, warnings, before, captured, .. } = outcome;
+        let (source, depth) = (&place.manifest.source, place.within.len());
+        Self {
+            resource,
+            source,
+            depth,
+            event,
+            summary,
+            differences,
+            errors,
+            warnings,
+            excluded,
+            before,
+            registrations,
+            causes,
+            captured,
+        }
+    }
+}
+
 /// A run that came to its end, or was brought to it.
 pub(crate) struct Finished {
     pub(crate) summary: Summary,
@@ -396,52 +426,17 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         observer: &mut dyn Observer,
     ) -> Option<Report<'a>> {
         let started = Instant::now();
-        let session = &mut self.engine.session;
-        let settings =
-            resource.included.as_ref().map_or(place.settings, |included| place.settings.within(included));
-        let Settings { mode, detail, task, .. } = settings;
-        let mut event = Event::of(resource, mode, detail, session);
-        let mut outcome = Outcome::default();
-        let (mut excluded, mut because_of) = (None, Vec::new());
-        let gate = if place.selected.contains(resource) {
-            gate::check(
-                resource,
-                session,
-                &self.refreshes,
-                &self.dry_run_only,
-                place.settings.mode,
-                &place.scope,
-                &|reference| self.joint.is_waiting(reference),
-            )
-        } else {
-            Gate::Excluded("not selected")
-        };
+        let included = resource.included.as_ref();
+        let Settings { mode, detail, task, .. } =
+            included.map_or(place.settings, |included| place.settings.within(included));
+        let mut event = Event::of(resource, mode, detail, &mut self.engine.session);
         event.health_check_only = task == Task::Monitor;
-        let (is_faulty, is_open) = (matches!(gate, Gate::Faulty(_)), matches!(gate, Gate::Open(_)));
-        match gate {
-            Gate::Excluded(reason) => {
-                event.skipped = true;
-                event.skip_reason = Some(reason.to_owned());
-                excluded = Some(reason);
-                self.pass_over_included(place, resource, &PassedOver::Excluded(reason), observer);
-            }
-            Gate::Unmet(unmet) => {
-                event.skipped = true;
-                event.unmet_requirements = unmet.iter().map(ToString::to_string).collect();
-                let why = PassedOver::Unmet(event.unmet_requirements.clone());
-                self.pass_over_included(place, resource, &why, observer);
-            }
-            // What a condition was given may be quoted in what is wrong with it.
-            Gate::Faulty(error) if resource.is_sensitive() && error.kind == ErrorKind::Expression => {
-                outcome.errors.push(Error::new("its control cannot be worked out").on("control"));
-            }
-            Gate::Faulty(error) => {
-                let redactor = resource.redactor(resource.wanted.as_ref());
-                outcome.errors.push(error.redacted(&redactor));
-                outcome.redactor = redactor;
-            }
-            Gate::Open(causes) => match resource.included.as_deref() {
-                Some(included) => {
+        let mut outcome = Outcome::default();
+        let (mut excluded, mut because_of, mut is_open) = (None, Vec::new(), false);
+        match self.gate(place, resource) {
+            Gate::Open(causes) => {
+                is_open = true;
+                if let Some(included) = included {
                     event.provider = first_provider(resource);
                     let (before, errors) = self.apply_included(place, resource, included, observer);
                     if self.joint.has_waiting_in(resource) {
@@ -449,9 +444,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                         return None;
                     }
                     outcome = self.result_of_included(resource, included, before, errors);
-                }
-                None if task == Task::Monitor => {}
-                None => {
+                } else if task != Task::Monitor {
                     let (late, applied) =
                         self.converge(place, resource, beforehand, &causes, &mut event, observer);
                     if let Some(effects) = applied.deferred {
@@ -460,19 +453,62 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                     }
                     (outcome, because_of) = (applied, causes);
                 }
-            },
-        }
-        if is_faulty {
-            self.pass_over_included(
-                place,
-                resource,
-                &PassedOver::Unmet(vec![resource.to_string()]),
-                observer,
-            );
+            }
+            closed => {
+                excluded = closed.exclusion();
+                outcome = self.decline(place, resource, closed, &mut event, observer);
+            }
         }
         event.duration = nanoseconds(started.elapsed());
         let concluding = Concluding { event, outcome, excluded, causes: because_of, is_open };
         Some(self.conclude(place, resource, concluding, observer))
+    }
+
+    /// Returns whether ccm applies a resource in this run.
+    fn gate(&self, place: &Place<'a>, resource: &'a Resource) -> Gate<'a> {
+        if !place.selected.contains(resource) {
+            return Gate::Excluded("not selected");
+        }
+        gate::check(
+            resource,
+            &self.engine.session,
+            &self.refreshes,
+            &self.dry_run_only,
+            place.settings.mode,
+            &place.scope,
+            &|reference| self.joint.is_waiting(reference),
+        )
+    }
+
+    /// Records why a resource is not applied. The resources of an included manifest are skipped with it.
+    fn decline(
+        &mut self,
+        place: &Place<'a>,
+        resource: &'a Resource,
+        gate: Gate,
+        event: &mut Event,
+        observer: &mut dyn Observer,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        let why = match gate {
+            Gate::Excluded(reason) => {
+                event.skipped = true;
+                event.skip_reason = Some(reason.to_owned());
+                PassedOver::Excluded(reason)
+            }
+            Gate::Unmet(unmet) => {
+                event.skipped = true;
+                event.unmet_requirements = unmet.iter().map(ToString::to_string).collect();
+                PassedOver::Unmet(event.unmet_requirements.clone())
+            }
+            Gate::Faulty(error) => {
+                outcome = Outcome::faulty(error, resource);
+                PassedOver::Unmet(vec![resource.to_string()])
+            }
+            Gate::Open(_) => return outcome,
+        };
+        self.pass_over_included(place, resource, &why, observer);
+        outcome
     }
 
     /// Runs the health checks of a resource, and records its event.
@@ -502,22 +538,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             self.unrecorded = Some(error);
         }
         let registrations = self.registrations(place, resource, &event, &mut outcome.warnings);
-        let Outcome { summary, differences, errors, warnings, before, captured, .. } = outcome;
-        Report {
-            registrations,
-            resource,
-            source: &place.manifest.source,
-            depth: place.within.len(),
-            event,
-            summary,
-            differences,
-            errors,
-            warnings,
-            excluded,
-            before,
-            causes,
-            captured,
-        }
+        Report::of(resource, place, event, outcome, excluded, registrations, causes)
     }
 
     /// Returns what a resource registers that had its turn and is as it should be. That it cannot be worked out is a
