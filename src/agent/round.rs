@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashSet},
     path::Path,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -25,7 +25,7 @@ use crate::{
     metrics::Metrics,
     resource::{Resource, Watches, flattened},
     run::{Machine, Origin, Run},
-    session::Session,
+    session::{Session, Summary},
     state::{Patience, history::RunKind},
     vocabulary::Reference,
 };
@@ -153,8 +153,22 @@ impl Round<'_> {
             self.fleet.keep_only(&source, &names);
         }
         self.fleet.tell(&source, summary, &run.session().events()[before..], self.log);
+        self.report(ready, &source, summary, looked_at, took);
+        Outcome {
+            manifest: *number,
+            failed: summary.failed_resources,
+            changed: summary.changed_resources,
+            resources: looked_at,
+            has_checks: resources.iter().any(|resource| resource.is_checked()),
+            error: finished.unrecorded.map(|error| error.to_string()),
+            repaired,
+            disturbed,
+        }
+    }
+
+    /// Logs and counts an applied manifest.
+    fn report(&self, ready: &Ready, source: &str, summary: &Summary, looked_at: usize, took: Duration) {
         let is_news = ready.is_whole || summary.changed_resources + summary.failed_resources > 0;
-        // That a look found nothing is of interest to nobody.
         let level = if is_news { LogLevel::Info } else { LogLevel::Debug };
         self.log.tell(
             level,
@@ -169,18 +183,8 @@ impl Round<'_> {
                 ("duration", &format_args!("{:.3}s", took.as_secs_f64())),
             ],
         );
-        self.metrics.observe(&metrics::MANIFEST_APPLY, &[&source], took);
-        self.metrics.observe(&metrics::AGENT_APPLY, &[&source], took);
-        Outcome {
-            manifest: *number,
-            failed: summary.failed_resources,
-            changed: summary.changed_resources,
-            resources: looked_at,
-            has_checks: resources.iter().any(|resource| resource.is_checked()),
-            error: finished.unrecorded.map(|error| error.to_string()),
-            repaired,
-            disturbed,
-        }
+        self.metrics.observe(&metrics::MANIFEST_APPLY, &[source], took);
+        self.metrics.observe(&metrics::AGENT_APPLY, &[source], took);
     }
 
     /// Returns which of the resources that were just changed are not as they should be. The stamps of what the agent wrote
@@ -260,7 +264,7 @@ impl Round<'_> {
                 }
                 Err(reason) => {
                     let source = &slot.address;
-                    self.log.error("the manifest is not applied", &[("source", source), ("error", &reason)]);
+                    self.log.error("the manifest is not applied", &[("source", &source), ("error", &reason)]);
                     outcomes.push(Outcome::not_applied(number, reason));
                 }
             }
@@ -371,11 +375,7 @@ fn told(review: &crate::document::Review) -> Vec<String> {
     let counts = |found: &&crate::document::Diagnostic| {
         !is_error || found.severity == crate::document::Severity::Error
     };
-    let text = |found: &crate::document::Diagnostic| {
-        let place = found.span.map(|span| review.source.line_column(span.start));
-        let place = place.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default();
-        format!("{}{place}: {}", review.source.name, found.message)
-    };
+    let text = |found: &crate::document::Diagnostic| found.located(&review.source).to_string();
     review.diagnostics.iter().filter(counts).map(text).collect()
 }
 

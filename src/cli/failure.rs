@@ -68,9 +68,7 @@ impl fmt::Display for Failure {
         f.write_str(&self.message)?;
         for Review { source, diagnostics } in &self.reviews {
             for problem in diagnostics.errors() {
-                let place = problem.span.map(|span| source.line_column(span.start));
-                let (line, column) = place.unwrap_or((1, 1));
-                write!(f, "; {}:{line}:{column}: {}", source.name, problem.message)?;
+                write!(f, "; {}", problem.located(source))?;
             }
         }
         Ok(())

@@ -167,11 +167,5 @@ fn in_one_line(source: &Source, problems: &[Diagnostic]) -> String {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    match first.span {
-        Some(span) => {
-            let (line, column) = source.line_column(span.start);
-            format!("{}:{line}:{column}: {}{more}", source.name, first.message)
-        }
-        None => format!("{}{more}", first.message),
-    }
+    format!("{}{more}", first.located(source))
 }

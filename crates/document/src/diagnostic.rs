@@ -4,7 +4,7 @@ use super::{Source, Span};
 use crate::visible::{visible, visible_between_colours, visible_line};
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use serde::Serialize;
-use std::ops::Range;
+use std::{fmt, ops::Range};
 
 /// An error or warning in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,17 @@ pub struct Located<'a> {
     column: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'a str>,
+}
+
+impl fmt::Display for Located<'_> {
+    /// Writes the diagnostic on one line: `FILE:LINE:COLUMN: MESSAGE`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.file)?;
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
 }
 
 /// Whether the source at the position can be shown.

@@ -173,11 +173,8 @@ fn literal(node: &mut Node) {
 /// Returns what was found in one text, each with its place.
 fn told(found: &Diagnostics, source: &Source, severity: Severity) -> Vec<String> {
     let told = |problem: &Diagnostic| {
-        let place = problem.span.map(|span| source.line_column(span.start));
-        let place =
-            place.map(|(line, column)| format!("{}:{line}:{column}: ", source.name)).unwrap_or_default();
         let help = problem.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
-        format!("{place}{}{help}", problem.message)
+        format!("{}{help}", problem.located(source))
     };
     found.iter().filter(|problem| problem.severity == severity).map(told).collect()
 }
