@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::LABEL_FILE;
 use crate::{
     host::unpack::{self, ArchiveFormat, UnpackError},
-    types::debian_order,
+    vocabulary::package_version::Scheme,
 };
 
 const LARGEST: u64 = 64 * 1024;
@@ -66,7 +66,7 @@ impl Label {
 
     /// Checks that it is not older than one that was taken before.
     pub(crate) fn check_against(&self, known: &Self) -> Result<(), LabelError> {
-        if debian_order(&self.version, &known.version) == Ordering::Less {
+        if Scheme::Debian.order(&self.version, &known.version) == Ordering::Less {
             return Err(LabelError::Older { found: self.version.clone(), known: known.version.clone() });
         }
         Ok(())

@@ -19,6 +19,7 @@ use crate::{
     redaction::Redactor,
     run::{Environment, Machine},
     state::{LocalState, StateDirectory},
+    types,
     visible::visible_line,
 };
 
@@ -55,7 +56,13 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     };
     close_inherited();
     let redactor = Redactor::new(checks.iter().flat_map(HealthCheck::secrets));
-    let on = Surroundings { host: &host, folder: &folder, redactor: &redactor, occasion: Occasion::Monitor };
+    let on = Surroundings {
+        host: &host,
+        package_type: types::package(),
+        folder: &folder,
+        redactor: &redactor,
+        occasion: Occasion::Monitor,
+    };
     let results = health::run(&checks, &on, &mut |line| super::failure::warn(&visible_line(line)));
     Ok(formats::print(&results, arguments.format, output))
 }

@@ -8,6 +8,7 @@ use crate::{
     health::{self, Occasion, Surroundings},
     resource::{Error, Resource},
     session::Event,
+    types,
 };
 
 impl<'a> Run<'a, '_> {
@@ -48,6 +49,7 @@ impl<'a> Run<'a, '_> {
         };
         let on = Surroundings {
             host: self.engine.host,
+            package_type: types::package(),
             folder: &place.manifest.working_directory,
             redactor: &redactor,
             occasion,

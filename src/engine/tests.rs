@@ -26,7 +26,6 @@ use crate::{
         process::Runner,
         users::Users,
     },
-    nats::{ContextChoice, Nats},
     resource::{AnyType, Context, TypeOf},
     state::{LocalState, Patience, StateDirectory},
     template::Scope,
@@ -48,8 +47,7 @@ pub(super) fn host() -> Host {
     let interrupt = Interrupt::never().unwrap();
     let proxies = Proxies::from_environment(|_| None);
     let http = Client::new(proxies, interrupt.clone(), Arc::new(Nobody));
-    let nats = Arc::new(Nats::new(ContextChoice::nowhere(), String::new()));
-    Host { interrupt, runner: Runner::default(), users: Users::default(), http, nats }
+    Host { interrupt, runner: Runner::default(), users: Users::default(), http }
 }
 
 /// A part with properties that every resource has, in YAML.

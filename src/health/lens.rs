@@ -14,6 +14,7 @@ use crate::{
     checks::Observed,
     host::{Host, sockets::Listener},
     redaction::Redactor,
+    resource::AnyType,
 };
 
 /// Reason why a property was not observed.
@@ -31,6 +32,7 @@ pub(super) type Seen = Result<Observed, Unseen>;
 /// Access of one attempt to the machine. Observations are shared by the rules of the attempt, but not by attempts.
 pub(super) struct Lens<'a> {
     pub(super) host: &'a Host,
+    pub(super) package_type: &'static dyn AnyType,
     folder: &'a Path,
     pub(super) redactor: &'a Redactor,
     deadline: Instant,
@@ -48,6 +50,7 @@ impl<'a> Lens<'a> {
             Instant::now().checked_add(limit).unwrap_or_else(|| Instant::now() + Duration::from_hours(24));
         Self {
             host: on.host,
+            package_type: on.package_type,
             folder: on.folder,
             redactor: on.redactor,
             deadline,

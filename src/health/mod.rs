@@ -20,11 +20,14 @@ use crate::{
     checks::{CheckResult, HealthCheck, When},
     host::Host,
     redaction::Redactor,
+    resource::AnyType,
 };
 
 /// Environment of the checks of one resource.
 pub(crate) struct Surroundings<'a> {
     pub(crate) host: &'a Host,
+    /// Type that inspects packages.
+    pub(crate) package_type: &'static dyn AnyType,
     /// Directory of relative paths.
     pub(crate) folder: &'a Path,
     /// Masks secrets.

@@ -6,7 +6,7 @@ use super::{Surroundings, attempts::Attempt};
 use crate::{
     checks::{CheckState, HealthCheck, nagios},
     host::process::{Cause, Command, Exit, Finished, Keep, ProcessError},
-    types,
+    resource::{RunAs, run_as},
     vocabulary::command_words,
 };
 
@@ -29,7 +29,8 @@ pub(super) fn run(check: &HealthCheck, command: &str, limit: Duration, on: &Surr
             Err(reason) => return Attempt::unknown(format!("the command {reason}")).finally(),
         }
     };
-    let mut program = match types::run_as(program, check.user.as_ref(), &on.host.users) {
+    let as_user = RunAs { user: check.user.as_ref(), ..RunAs::default() };
+    let mut program = match run_as(program, as_user, &on.host.users) {
         Ok(program) => program.filter(on.redactor.filter()).timeout(limit).keep(Keep::Head(MOST_OUTPUT)),
         Err(error) => return Attempt::unknown(error.to_string()).finally(),
     };

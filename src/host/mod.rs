@@ -21,14 +21,10 @@ pub(crate) use ccm_files as files;
 pub(crate) use ccm_process::{self as process, interrupt};
 pub(crate) use ccm_unpack as unpack;
 
-use std::sync::Arc;
-
 use http::Client;
 use interrupt::Interrupt;
 use process::Runner;
 use users::Users;
-
-use crate::nats::Nats;
 
 /// The machine that the program runs on, made once and passed by reference.
 pub(crate) struct Host {
@@ -40,6 +36,4 @@ pub(crate) struct Host {
     pub(crate) users: Users,
     /// What is on the network.
     pub(crate) http: Client,
-    /// Where bundles, data and registrations of a fleet are; connected when it is first used.
-    pub(crate) nats: Arc<Nats>,
 }

@@ -18,7 +18,7 @@ use crate::{
         look,
         unpack::{self, ArchiveFormat, Limits, Rules},
     },
-    nats::{Address, ObjectError},
+    nats::{Address, Nats, ObjectError},
     state::LocalState,
     vocabulary::Url,
 };
@@ -68,12 +68,13 @@ impl Bundle {
     pub(super) fn fetch(
         address: &Address,
         kind: ArchiveFormat,
+        nats: &Nats,
         host: &Host,
         state: &LocalState,
     ) -> Result<Self, Unreadable> {
         let draft = draft(state, host, &address.to_string())?;
         let failed = |error: ObjectError| Unreadable::Object { address: address.clone(), error };
-        let connection = host.nats.connection().map_err(|error| failed(error.into()))?;
+        let connection = nats.connection().map_err(|error| failed(error.into()))?;
         connection.fetch(address, LARGEST_DOWNLOAD, &mut draft.file()).map_err(failed)?;
         Self::unpack(draft.file(), kind, &address.to_string(), host, state)
     }

@@ -108,7 +108,9 @@ pub(crate) fn load(
     host: &Host,
     state: &LocalState,
 ) -> Result<Loaded<Manifest>, LoadError> {
-    let origin = location.read(host, state, load_inputs.limits.document).map_err(LoadError::Unreadable)?;
+    let origin = location
+        .read(host, state, &load_inputs.nats, load_inputs.limits.document)
+        .map_err(LoadError::Unreadable)?;
     let external = load_inputs.external_data(&load_inputs.scope(&origin.folder), host, state)?;
     let way = Way::first(&origin.source);
     let mut reading = Reading {
@@ -228,7 +230,7 @@ impl External {
     ) -> Result<Self, LoadError> {
         let (limit, keyring) = (load_inputs.limits.data, &*load_inputs.keyring);
         let Origin { source, provenance, folder, bundle: _bundle, stands_alone } =
-            location.read(host, state, limit).map_err(LoadError::Unreadable)?;
+            location.read(host, state, &load_inputs.nats, limit).map_err(LoadError::Unreadable)?;
         let format = Format::of(&source.name);
         let parsed = match secrets::read(&source, format, keyring) {
             Ok(parsed) => parsed,

@@ -16,7 +16,7 @@ use crate::{
         look,
         unpack::{ArchiveFormat, UnpackError},
     },
-    nats::{self, NatsError, ObjectError, Store},
+    nats::{self, Nats, NatsError, ObjectError, Store},
     state::{LocalState, StateError},
     template::Provenance,
     vocabulary::{Url, has_scheme},
@@ -111,7 +111,13 @@ impl Location {
     }
 
     /// Reads it; what is larger than `limit` bytes is refused.
-    pub(super) fn read(&self, host: &Host, state: &LocalState, limit: u64) -> Result<Origin, Unreadable> {
+    pub(super) fn read(
+        &self,
+        host: &Host,
+        state: &LocalState,
+        nats: &Nats,
+        limit: u64,
+    ) -> Result<Origin, Unreadable> {
         match self {
             Self::Stdin => {
                 let bytes = input::read_stdin(limit, &host.interrupt).map_err(Unreadable::Stdin)?;
@@ -148,10 +154,10 @@ impl Location {
             Self::Nats(address) => {
                 let origin = match (address.store, ArchiveFormat::of(&address.key)) {
                     (Store::Objects, Some(kind)) => {
-                        bundled(Bundle::fetch(address, kind, host, state)?, &address.to_string(), limit)
+                        bundled(Bundle::fetch(address, kind, nats, host, state)?, &address.to_string(), limit)
                     }
-                    (Store::Objects, None) => alone(address.to_string(), object(address, host, limit)?),
-                    (Store::KeyValue, _) => alone(address.to_string(), value(address, host, limit)?),
+                    (Store::Objects, None) => alone(address.to_string(), object(address, nats, limit)?),
+                    (Store::KeyValue, _) => alone(address.to_string(), value(address, nats, limit)?),
                 };
                 origin.map(|origin| Origin { provenance: Provenance::Remote, ..origin })
             }
@@ -160,17 +166,17 @@ impl Location {
 }
 
 /// Returns what an object holds.
-fn object(address: &nats::Address, host: &Host, limit: u64) -> Result<Vec<u8>, Unreadable> {
+fn object(address: &nats::Address, nats: &Nats, limit: u64) -> Result<Vec<u8>, Unreadable> {
     let failed = |error: ObjectError| Unreadable::Object { address: address.clone(), error };
-    let connection = host.nats.connection().map_err(|error| failed(error.into()))?;
+    let connection = nats.connection().map_err(|error| failed(error.into()))?;
     let mut bytes = Vec::new();
     connection.fetch(address, limit, &mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 
 /// Returns what a key holds.
-fn value(address: &nats::Address, host: &Host, limit: u64) -> Result<Vec<u8>, Unreadable> {
-    let value = host.nats.connection().and_then(|connection| connection.value(address));
+fn value(address: &nats::Address, nats: &Nats, limit: u64) -> Result<Vec<u8>, Unreadable> {
+    let value = nats.connection().and_then(|connection| connection.value(address));
     let value = value.map_err(|error| Unreadable::Key { address: address.clone(), error })?;
     let Some(entry) = value else { return Err(Unreadable::NoKey { address: address.clone() }) };
     let size = entry.value.len();

@@ -23,6 +23,7 @@ mod manifest;
 mod manual;
 mod prediction;
 mod provider;
+mod run_as;
 pub(crate) mod schema;
 mod secrets;
 mod shell_signs;
@@ -60,6 +61,7 @@ pub(crate) use manifest::{
 pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use provider::{Candidate, Provider};
+pub(crate) use run_as::{Inherited, RunAs, run_as};
 pub(crate) use schema::{Field, FieldKind, common_fields, declaration_schema, fields, own_fields, spellings};
 pub(crate) use secrets::{OF_SENSITIVE, OPEN as ALWAYS_SHOWN, SECRET_ARGUMENT, SecretMark, secret_argument};
 pub(crate) use shell_signs::meant_for_a_shell;

@@ -24,6 +24,8 @@ use crate::{
 /// The machine that ccm runs on: the host, the environment of the process and the state of earlier runs.
 pub(crate) struct Machine {
     pub(crate) host: Host,
+    /// Bundles, data and registrations of a fleet; connected when it is first used.
+    nats: Arc<Nats>,
     pub(crate) environment: Environment,
     pub(crate) state: Arc<LocalState>,
     pub(crate) notices: Arc<dyn Notices>,
@@ -47,15 +49,16 @@ impl Machine {
         progress: Arc<dyn ProgressListener>,
         notices: Arc<dyn Notices>,
     ) -> Self {
-        let host = host(interrupt, &environment, nats, &progress);
-        Self { host, environment, state: Arc::new(state), notices, progress }
+        let host = host(interrupt, &environment, &progress);
+        Self { host, nats, environment, state: Arc::new(state), notices, progress }
     }
 
     /// Returns the same machine without what the host has cached of it, such as accounts and connections.
     pub(crate) fn afresh(&self, nats: Arc<Nats>) -> Self {
-        let host = host(self.host.interrupt.clone(), &self.environment, nats, &self.progress);
+        let host = host(self.host.interrupt.clone(), &self.environment, &self.progress);
         Self {
             host,
+            nats,
             environment: self.environment.clone(),
             state: Arc::clone(&self.state),
             notices: Arc::clone(&self.notices),
@@ -78,7 +81,7 @@ impl Machine {
             data,
             limits,
             expression_memory: self.environment.expression_memory()?,
-            nats: Arc::clone(&self.host.nats),
+            nats: Arc::clone(&self.nats),
             keyring: Arc::new(self.keyring(Vec::new(), Arc::new(NoPrompt))),
         })
     }
@@ -91,12 +94,7 @@ impl Machine {
     }
 }
 
-fn host(
-    interrupt: Interrupt,
-    environment: &Environment,
-    nats: Arc<Nats>,
-    progress: &Arc<dyn ProgressListener>,
-) -> Host {
+fn host(interrupt: Interrupt, environment: &Environment, progress: &Arc<dyn ProgressListener>) -> Host {
     let http = Client::new(environment.proxies(), interrupt.clone(), Arc::clone(progress));
-    Host { interrupt, runner: Runner::default(), users: Users::default(), http, nats }
+    Host { interrupt, runner: Runner::default(), users: Users::default(), http }
 }

@@ -10,7 +10,7 @@ mod exec;
 mod fact;
 mod file;
 mod ownership;
-pub(crate) mod package;
+mod package;
 mod restore;
 mod scaffold;
 mod service;
@@ -19,10 +19,8 @@ pub(crate) mod tests;
 mod unmanaged;
 mod validation;
 
-pub(crate) use package::debian_order;
 pub(crate) use restore::restoring;
 
-pub(crate) use command_line::run_as;
 use schemars::Schema;
 
 use crate::{
@@ -43,6 +41,11 @@ pub(crate) const TYPES: &[&dyn AnyType] = &[
     &TypeOf::<service::Service>::NEW,
     &TypeOf::<account::User>::NEW,
 ];
+
+/// Returns the type of packages, which health checks observe, too.
+pub(crate) fn package() -> &'static dyn AnyType {
+    &TypeOf::<package::Package>::NEW
+}
 
 /// The type with this name.
 pub(crate) fn find(name: &str) -> Option<&'static dyn AnyType> {

@@ -11,6 +11,7 @@ mod duration;
 mod fact_name;
 mod glob;
 mod mode;
+pub(crate) mod package_version;
 mod pattern;
 mod plain_name;
 mod raw;

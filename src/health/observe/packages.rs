@@ -10,7 +10,7 @@ use crate::{
     document::{Entry, Node, Scalar, Span, Style, Value},
     resource::{AnyType, Context, Provider},
     state::{LocalState, StateDirectory},
-    types,
+    vocabulary::package_version::Scheme,
 };
 
 /// The package system, queried through the `package` type.
@@ -21,7 +21,7 @@ pub(in crate::health) struct Packages {
 
 impl Packages {
     fn find(lens: &Lens) -> Result<Self, String> {
-        let kind = types::find("package").ok_or("nobody knows about packages")?;
+        let kind = lens.package_type;
         let provider = kind.provider(None, lens.host).map_err(|error| error.to_string())?;
         Ok(Self { kind, provider })
     }
@@ -74,7 +74,7 @@ pub(in crate::health) fn complaint(wanted: &VersionWanted, seen: &Observed, lens
     let Observed::Value(Json::Array(versions)) = seen else { return Some("no version is known".to_owned()) };
     let versions: Vec<&str> = versions.iter().filter_map(Json::as_str).collect();
     let holds = |version: &&str| {
-        let order = types::package::order_to_wanted(provider, version, &wanted.version);
+        let order = Scheme::of_provider(provider).order_to_wanted(version, &wanted.version);
         match wanted.relation {
             ">=" => order != Ordering::Less,
             "<=" => order != Ordering::Greater,

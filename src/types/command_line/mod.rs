@@ -1,18 +1,15 @@
 //! A command line on its way to the runner: what every type has run that a user wrote.
 
 mod failure;
-mod identity;
 mod prediction;
 
-pub(super) use identity::ids;
 pub(super) use prediction::Readiness;
 
+use rustix::process::{getegid, geteuid};
+
 use crate::{
-    host::{
-        process::{Command, Finished, Keep},
-        users::Users,
-    },
-    resource::{Context, Error, Warning},
+    host::process::{Command, Finished, Keep},
+    resource::{Context, Error, Inherited, RunAs, Warning, run_as},
     template,
     vocabulary::{
         AbsolutePath, Account, Mode, SearchPath, Secret, Variable,
@@ -84,15 +81,6 @@ pub(super) struct Settings<'a> {
     pub(super) printing: Printing,
 }
 
-/// How much of ccm's environment a command has that runs as another user.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Inherited {
-    /// As much as after a login.
-    #[default]
-    Login,
-    Everything,
-}
-
 /// What becomes of what a command prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Printing {
@@ -108,7 +96,8 @@ impl<'a> CommandLine<'a> {
     /// The command line with everything that is said about how it is run.
     fn command(&self, cx: &Context) -> Result<Command<'a>, Error> {
         let settings = self.settings;
-        let command = identity::assume(self.program()?, settings, &cx.host.users)?;
+        let Settings { user, group, inherited, .. } = settings;
+        let command = run_as(self.program()?, RunAs { user, group, inherited }, &cx.host.users)?;
         let mut command = match settings.printing {
             Printing::Read => command.keep(Keep::Whole(MOST_READ)),
             Printing::Kept | Printing::Shown => command.filter(cx.redactor.filter()),
@@ -167,13 +156,12 @@ impl<'a> CommandLine<'a> {
     }
 }
 
-/// Makes a command run as a user, with what a login has.
-pub(crate) fn run_as<'a>(
-    command: Command<'a>,
-    user: Option<&Account>,
-    users: &Users,
-) -> Result<Command<'a>, Error> {
-    identity::assume(command, Settings { user, ..Settings::default() }, users)
+/// Returns the UID and GID of files that the command creates, as far as they are known.
+pub(super) fn ids(settings: Settings, cx: &Context) -> (u32, u32) {
+    let uid = settings.user.and_then(|user| cx.user_id(user));
+    let gid = settings.group.and_then(|group| cx.group_id(group));
+    let primary = || settings.user.and_then(|user| cx.host.users.user(user)).map(|user| user.gid);
+    (uid.unwrap_or(geteuid().as_raw()), gid.or_else(primary).unwrap_or(getegid().as_raw()))
 }
 
 /// Returns the words of a command line that needs no shell, or what is wrong with it.

@@ -18,7 +18,7 @@ use crate::{
         self, Before, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, Makes,
         Managed, PathEffect, ResourceType, Trigger, Unknown, Warning, Watches,
     },
-    types::command_line::{self, Inherited, POSIX, Printing, Settings, Through},
+    types::command_line::{self, POSIX, Printing, Settings, Through},
     vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
 };
 

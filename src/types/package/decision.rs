@@ -3,13 +3,12 @@
 use std::cmp::Ordering;
 
 use super::{
-    Properties,
+    Properties, Scheme,
     action::{Action, Deed, Target},
     ensure::Ensure,
     error::PackageError,
     refresh::Need,
     state::{Hold, Index, Offer, PackageState, Presence, Standing},
-    version::Scheme,
 };
 use crate::resource::{Change, Difference};
 

@@ -5,7 +5,10 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{error::PackageError, version::Scheme};
+use super::{
+    Scheme,
+    error::{Noun, PackageError},
+};
 use crate::{document::closest, vocabulary::Raw};
 
 /// Desired state of a package: `present`, `absent`, `purged`, `latest` or a version.
@@ -39,7 +42,7 @@ impl Ensure {
     pub(super) fn fault(&self, scheme: Scheme) -> Option<PackageError> {
         let Self::Version(version) = self else { return None };
         let fault = scheme.fault(version)?;
-        Some(PackageError::Version { version: version.clone(), noun: scheme.noun(), fault })
+        Some(PackageError::Version { version: version.clone(), noun: Noun::of(scheme), fault })
     }
 }
 

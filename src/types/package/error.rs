@@ -6,7 +6,7 @@ use super::lock::Holder;
 use crate::{
     host::process::Exit,
     resource::{Error, ErrorKind},
-    vocabulary::Duration,
+    vocabulary::{Duration, package_version::Scheme},
 };
 
 /// What can go wrong with a package.
@@ -55,6 +55,15 @@ pub(super) enum PackageError {
 pub(super) enum Noun {
     DebianPackage,
     Rpm,
+}
+
+impl Noun {
+    pub(super) fn of(scheme: Scheme) -> Self {
+        match scheme {
+            Scheme::Debian => Self::DebianPackage,
+            Scheme::Rpm => Self::Rpm,
+        }
+    }
 }
 
 impl fmt::Display for Noun {

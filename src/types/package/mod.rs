@@ -17,13 +17,11 @@ mod refresh;
 mod state;
 #[cfg(test)]
 mod tests;
-mod version;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub(crate) use self::version::debian_order;
 use self::{
     action::{Action, Deed},
     apt::Apt,
@@ -34,7 +32,6 @@ use self::{
     packages::{Member, Packages},
     refresh::Refresh,
     state::{Offer, PackageState},
-    version::Scheme,
 };
 use crate::{
     host::platform::Platform,
@@ -43,14 +40,8 @@ use crate::{
         Grouping, PackageEffect, PackageLeft, Pinned, PlannedChange, Provider, ResourceType, Survey, Trigger,
         Unknown, Watches,
     },
-    vocabulary::PlainName,
+    vocabulary::{PlainName, package_version::Scheme},
 };
-
-/// Orders an installed version against a requested version by the rules of the package system of a provider.
-pub(crate) fn order_to_wanted(provider: &str, version: &str, wanted: &str) -> std::cmp::Ordering {
-    let scheme = if provider == "apt" { Scheme::Debian } else { Scheme::Rpm };
-    scheme.order_to_wanted(version, wanted)
-}
 
 /// Manages packages of the system's package manager: installed, in a given version, or removed.
 ///

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::{
+    Scheme,
     action::Verb,
     error::PackageError,
     lists::Lists,
     name::{PackageName, Parts},
     state::Offer,
-    version::Scheme,
 };
 use crate::resource::Context;
 

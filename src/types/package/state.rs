@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::version::Scheme;
+use super::Scheme;
 use crate::resource::State;
 
 /// Whether a package is installed, and in which version.

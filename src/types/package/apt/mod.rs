@@ -13,6 +13,7 @@ use std::{
 };
 
 use super::{
+    Scheme,
     action::Verb,
     command::Tool,
     error::PackageError,
@@ -21,7 +22,6 @@ use super::{
     name::{PackageName, Parts},
     provider::{Holds, Item, PackageProvider, Record, Transaction},
     state::Offer,
-    version::Scheme,
 };
 use crate::resource::Context;
 

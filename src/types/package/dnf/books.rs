@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{name::Parts, provider::Record, state::Offer, version::Scheme};
+use super::super::{Scheme, name::Parts, provider::Record, state::Offer};
 
 /// What is asked of each installed package, in one line.
 pub(super) const INSTALLED: &str =

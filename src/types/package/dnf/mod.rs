@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    Scheme,
     action::Verb,
     command::Tool,
     error::PackageError,
@@ -16,7 +17,6 @@ use super::{
     name::{PackageName, Parts},
     provider::{Holds, Item, PackageProvider, Record, Transaction},
     state::Offer,
-    version::Scheme,
 };
 use crate::{
     host::look,

@@ -7,11 +7,9 @@ mod tests;
 
 use std::cmp::Ordering;
 
-use super::error::Noun;
-
 /// How a package system writes and orders versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
+pub(crate) enum Scheme {
     /// `[EPOCH:]UPSTREAM[-REVISION]`, as dpkg has it.
     Debian,
     /// `[EPOCH:]VERSION[-RELEASE]`, as rpm has it.
@@ -19,16 +17,13 @@ pub(super) enum Scheme {
 }
 
 impl Scheme {
-    /// Returns what a package is called on this system.
-    pub(super) fn noun(self) -> Noun {
-        match self {
-            Self::Debian => Noun::DebianPackage,
-            Self::Rpm => Noun::Rpm,
-        }
+    /// Returns the scheme of the versions that a provider of packages reports.
+    pub(crate) fn of_provider(provider: &str) -> Self {
+        if provider == "apt" { Self::Debian } else { Self::Rpm }
     }
 
     /// Says why a text cannot be a version on this system, or nothing when it can.
-    pub(super) fn fault(self, version: &str) -> Option<&'static str> {
+    pub(crate) fn fault(self, version: &str) -> Option<&'static str> {
         match self {
             Self::Debian => debian::fault(version),
             Self::Rpm => rpm::fault(version),
@@ -36,7 +31,7 @@ impl Scheme {
     }
 
     /// Orders two complete versions as the system itself does.
-    pub(super) fn order(self, a: &str, b: &str) -> Ordering {
+    pub(crate) fn order(self, a: &str, b: &str) -> Ordering {
         match self {
             Self::Debian => debian::order(a, b),
             Self::Rpm => rpm::order(a, b),
@@ -45,7 +40,7 @@ impl Scheme {
 
     /// Orders a complete version against one that a user wrote. What rpm users leave out, the epoch or the release, is
     /// not looked at.
-    pub(super) fn order_to_wanted(self, version: &str, wanted: &str) -> Ordering {
+    pub(crate) fn order_to_wanted(self, version: &str, wanted: &str) -> Ordering {
         match self {
             Self::Debian => debian::order(version, wanted),
             Self::Rpm => rpm::order_to_wanted(version, wanted),
@@ -53,7 +48,7 @@ impl Scheme {
     }
 
     /// Returns a complete version as people know it: rpm's without the epoch.
-    pub(super) fn shown(self, version: &str) -> &str {
+    pub(crate) fn shown(self, version: &str) -> &str {
         match self {
             Self::Debian => version,
             Self::Rpm => rpm::parts(version).without_epoch,
@@ -61,7 +56,7 @@ impl Scheme {
     }
 
     /// Returns the epoch of a version, if it is written.
-    pub(super) fn epoch(self, version: &str) -> Option<&str> {
+    pub(crate) fn epoch(self, version: &str) -> Option<&str> {
         match self {
             Self::Debian => debian::parts(version).epoch,
             Self::Rpm => rpm::parts(version).epoch,
@@ -69,7 +64,7 @@ impl Scheme {
     }
 
     /// Returns what stands behind the version proper: Debian's revision, rpm's release.
-    pub(super) fn release(self, version: &str) -> Option<&str> {
+    pub(crate) fn release(self, version: &str) -> Option<&str> {
         match self {
             Self::Debian => debian::parts(version).revision,
             Self::Rpm => rpm::parts(version).release,
@@ -100,9 +95,4 @@ fn split_epoch(version: &str) -> (Option<&str>, &str) {
 /// Orders epochs; none is 0.
 fn order_epochs(a: Option<&str>, b: Option<&str>) -> Ordering {
     order_numbers(a.unwrap_or_default().as_bytes(), b.unwrap_or_default().as_bytes())
-}
-
-/// Orders two versions as Debian orders those of packages.
-pub(crate) fn debian_order(a: &str, b: &str) -> Ordering {
-    debian::order(a, b)
 }

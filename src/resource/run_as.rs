@@ -2,21 +2,34 @@
 
 use rustix::process::{getegid, geteuid, getgroups};
 
-use super::{Inherited, Settings};
+use super::{AccountKind, Error};
 use crate::{
     host::{
         process::{Command, Identity},
         users::{User, Users},
     },
-    resource::{AccountKind, Context, Error},
+    vocabulary::Account,
 };
 
-/// Makes the command run as the user and group of the resource.
-pub(super) fn assume<'a>(
-    command: Command<'a>,
-    settings: Settings,
-    users: &Users,
-) -> Result<Command<'a>, Error> {
+/// User and group of a command, and the environment that it inherits.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RunAs<'a> {
+    pub(crate) user: Option<&'a Account>,
+    pub(crate) group: Option<&'a Account>,
+    pub(crate) inherited: Inherited,
+}
+
+/// Part of ccm's environment that a command of another user inherits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Inherited {
+    /// The variables that survive a login.
+    #[default]
+    Login,
+    Everything,
+}
+
+/// Makes a command run as a user and group.
+pub(crate) fn run_as<'a>(command: Command<'a>, settings: RunAs, users: &Users) -> Result<Command<'a>, Error> {
     let group = settings.group.map(|group| {
         users.group_id(group).ok_or_else(|| Error::unknown_account(AccountKind::Group, group).on("group"))
     });
@@ -41,14 +54,6 @@ pub(super) fn assume<'a>(
             become_user(command, uid, gid, user.as_ref(), users)
         }
     }
-}
-
-/// Returns the UID and GID of files that the command creates, as far as they are known.
-pub(in crate::types) fn ids(settings: Settings, cx: &Context) -> (u32, u32) {
-    let uid = settings.user.and_then(|user| cx.user_id(user));
-    let gid = settings.group.and_then(|group| cx.group_id(group));
-    let primary = || settings.user.and_then(|user| cx.host.users.user(user)).map(|user| user.gid);
-    (uid.unwrap_or(geteuid().as_raw()), gid.or_else(primary).unwrap_or(getegid().as_raw()))
 }
 
 /// Gives the command the environment of a login, unless it inherits the environment of ccm. A UID without an account
