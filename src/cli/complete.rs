@@ -152,7 +152,7 @@ fn names_in_manifests() -> BTreeSet<String> {
 /// The resources in a manifest that can be read as it is.
 fn in_manifest(path: &Path) -> Vec<Declaration> {
     let text = if path.is_dir() { read(&path.join("manifest.yaml")) } else { read(path) };
-    text.and_then(|text| manifest::declarations(&text).ok()).unwrap_or_default()
+    text.and_then(|text| manifest::declarations_in(&text).ok()).unwrap_or_default()
 }
 
 /// The words by which `--only` and `--skip` select a resource. What a name with a template comes to is not known.

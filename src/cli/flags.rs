@@ -409,7 +409,7 @@ const WIDEST_COMMAND: usize = 78;
 pub(super) fn examples(kind: &'static dyn AnyType) -> String {
     let mut text = "Examples:".to_owned();
     for example in kind.examples() {
-        let declarations = manifest::declarations(example.manifest).unwrap_or_default();
+        let declarations = manifest::declarations_in(example.manifest).unwrap_or_default();
         let refers = |entry: &Entry| entry.key == "subscribe" || entry.key == "require";
         let needs_session = declarations.iter().any(|declaration| declaration.properties.iter().any(refers));
         let mut commands: Vec<String> =

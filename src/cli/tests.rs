@@ -9,7 +9,7 @@ use super::{
     command, flags,
 };
 use crate::{
-    declare::Completeness, document::Diagnostics, host::interrupt::Interrupt, manifest::declarations,
+    declare::Completeness, document::Diagnostics, host::interrupt::Interrupt, manifest::declarations_in,
     resource::Resource, types::TYPES,
 };
 
@@ -44,7 +44,7 @@ fn no_two_flags_of_a_command_clash() {
 fn examples_mean_the_same_when_they_are_given_as_flags() {
     for kind in TYPES.iter().filter(|kind| kind.behavior().stands_alone) {
         for example in kind.examples() {
-            for declaration in declarations(example.manifest).unwrap() {
+            for declaration in declarations_in(example.manifest).unwrap() {
                 let words = shell_words::split(&flags::spelled(&declaration).join(" ")).unwrap();
                 let expected = declaration.resolve(Completeness::Whole, &mut Diagnostics::default()).unwrap();
                 assert_eq!(properties(&resource(&words)), properties(&expected), "{words:?}");
@@ -62,7 +62,7 @@ fn examples_in_help_can_be_pasted_on_any_width() {
                 command.try_get_matches_from_mut(["ccm", "ensure", kind.name(), "--help"]).unwrap_err();
             let help = flags::with_spaces(&error.to_string());
             for declaration in
-                kind.examples().iter().flat_map(|example| declarations(example.manifest).unwrap())
+                kind.examples().iter().flat_map(|example| declarations_in(example.manifest).unwrap())
             {
                 let spelled = flags::spelled(&declaration).join(" ");
                 let pasted = help.replace(" \\\n    ", " ");

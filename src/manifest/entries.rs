@@ -9,7 +9,7 @@ use std::{rc::Rc, sync::LazyLock};
 use super::repetition::{self, Findings, KEY as FOR_EACH};
 use crate::{
     declare::{Completeness, Declaration, Expansion},
-    document::{Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, from_node},
+    document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, from_node},
     resource::{AnyType, Resource, spellings},
     template::{self, Scope},
     types,
@@ -410,4 +410,13 @@ fn not_an_item(kind: &dyn AnyType, item: &Node) -> Diagnostic {
         },
     };
     problem.at(item.span).with_help(help)
+}
+
+/// Returns the declarations of a manifest that is part of the program.
+pub(crate) fn declarations_in(text: &str) -> Result<Vec<Declaration>, Diagnostics> {
+    let source = Source { name: "example".to_owned(), text: text.to_owned() };
+    let root = document::parse(&source)?;
+    let mut diagnostics = Diagnostics::default();
+    let declarations = declarations(root, &source, &mut diagnostics);
+    if diagnostics.is_empty() { Ok(declarations) } else { Err(diagnostics) }
 }

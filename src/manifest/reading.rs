@@ -6,15 +6,15 @@ use std::{
 };
 
 use super::{
-    External, LoadError, LoadInputs,
     bundle::Bundle,
-    ccm_section, check_sections, combine,
     entries::{self, Declared, Read, Told},
-    no_resources, not_a_manifest, references,
-    references::{Checked, Stated},
+    load_inputs::{External, LoadInputs},
+    loaded::{LoadError, Loaded, combine, review_of},
+    references::{self, Checked, Stated},
     repetition::Findings,
     rule_files::RuleFiles,
     secret,
+    sections::{ccm_section, check_sections, no_resources, not_a_manifest},
     source::{IN_A_FOLDER, Location, Origin},
 };
 use crate::{
@@ -41,25 +41,59 @@ pub(super) const APPLY: &str = "apply";
 /// How deep manifests may be inside each other.
 const DEEPEST: usize = 10;
 
+/// Loads a manifest with its included manifests, or returns all of their errors.
+pub(crate) fn load(
+    location: &Location,
+    load_inputs: &LoadInputs,
+    host: &Host,
+    state: &LocalState,
+) -> Result<Loaded<Manifest>, LoadError> {
+    let origin = location
+        .read(host, state, &load_inputs.nats, load_inputs.limits.document)
+        .map_err(LoadError::Unreadable)?;
+    let external = load_inputs.external_data(&load_inputs.scope(&origin.folder), host, state)?;
+    let way = Way::first(&origin.source);
+    let mut reading = Reading {
+        load_inputs,
+        host,
+        state,
+        external: &external,
+        learned: Learned::default(),
+        files: Vec::new(),
+    };
+    let first = reading.file(origin, &way)?;
+    reading.check_references();
+    let resources = reading.resolve(first);
+    let scope = reading.files[first].content.as_ref().map(|content: &Content| &content.scope);
+    let broken: Vec<Review> =
+        scope.into_iter().flat_map(|scope| external.iter().flat_map(move |one| one.reviews(scope))).collect();
+    let manifest = reading.files[first].manifest(resources);
+    reading.check_groups(manifest.as_ref());
+    let mut reviews: Vec<Review> = reading.files.iter_mut().flat_map(File::reviews).collect();
+    reviews.extend(broken);
+    reviews.extend(load_inputs.facts.take_reviews());
+    Loaded::of(manifest, reviews)
+}
+
 /// Manifests that are being read, and what they are read with.
-pub(super) struct Reading<'a> {
-    pub(super) load_inputs: &'a LoadInputs,
-    pub(super) host: &'a Host,
-    pub(super) state: &'a LocalState,
-    pub(super) external: &'a [External],
+struct Reading<'a> {
+    load_inputs: &'a LoadInputs,
+    host: &'a Host,
+    state: &'a LocalState,
+    external: &'a [External],
     /// What resources of all of them learn in the run.
-    pub(super) learned: Learned,
-    pub(super) files: Vec<File>,
+    learned: Learned,
+    files: Vec<File>,
 }
 
 /// One of the manifests.
-pub(super) struct File {
-    pub(super) source: Rc<Source>,
-    pub(super) folder: PathBuf,
-    pub(super) diagnostics: Diagnostics,
-    pub(super) bundle: Option<Bundle>,
+struct File {
+    source: Rc<Source>,
+    folder: PathBuf,
+    diagnostics: Diagnostics,
+    bundle: Option<Bundle>,
     syntax: Syntax,
-    pub(super) content: Option<Content>,
+    content: Option<Content>,
     /// What was found in the files of its hierarchy, and in those with rules of health checks.
     reviews: Vec<Review>,
 }
@@ -75,8 +109,8 @@ enum Syntax {
 }
 
 /// What a manifest says, as far as it can be told in spite of its problems.
-pub(super) struct Content {
-    pub(super) scope: Scope,
+struct Content {
+    scope: Scope,
     settings: ManifestSettings,
     items: Vec<Item>,
     told: Vec<Told>,
@@ -90,7 +124,7 @@ struct Item {
 }
 
 /// How a manifest comes to be read.
-pub(super) struct Way {
+struct Way {
     /// The files that lead to it, itself included.
     chain: Vec<PathBuf>,
     /// Data that goes over its own; that of the user for the first.
@@ -107,7 +141,7 @@ enum Children {
 
 impl Way {
     /// The way to the manifest that the user named.
-    pub(super) fn first(source: &Source) -> Self {
+    fn first(source: &Source) -> Self {
         let chain = input::real_path(Path::new(&source.name)).into_iter().collect();
         Self { chain, data: None, children: Children::Allowed }
     }
@@ -115,7 +149,7 @@ impl Way {
 
 impl Reading<'_> {
     /// Reads a manifest and those inside it, and returns its place among the files.
-    pub(super) fn file(&mut self, origin: Origin, way: &Way) -> Result<usize, LoadError> {
+    fn file(&mut self, origin: Origin, way: &Way) -> Result<usize, LoadError> {
         let Origin { source, folder, provenance, bundle, stands_alone } = origin;
         let place = self.files.len();
         let (diagnostics, content, reviews) = (Diagnostics::default(), None, Vec::new());
@@ -174,7 +208,7 @@ impl Reading<'_> {
             Some(entries) => {
                 check_sections(entries, diagnostics);
                 let Resolved { data, files } = hiera::resolve(entries, &for_data, origin, diagnostics);
-                self.files[place].reviews = files.into_iter().filter_map(super::review_of).collect();
+                self.files[place].reviews = files.into_iter().filter_map(review_of).collect();
                 data
             }
             None if root.as_seq().is_some() => ccm_expr::Map::new().into(),
@@ -289,7 +323,7 @@ impl Reading<'_> {
         }
         let limit = self.load_inputs.limits.document;
         let mut origin = Location::Path(path.clone())
-            .read(self.host, self.state, limit)
+            .read(self.host, self.state, &self.load_inputs.nats, limit)
             .map_err(|error| problem(error.to_string()))?;
         let beside = Path::new(&parent.source.name).parent().unwrap_or(Path::new(""));
         let shown =
@@ -302,7 +336,7 @@ impl Reading<'_> {
     }
 
     /// Checks names and references across all files.
-    pub(super) fn check_references(&mut self) {
+    fn check_references(&mut self) {
         let mut order = Vec::new();
         order_of(&self.files, 0, &[], &mut order);
         let Checked { problems, assumed } = {
@@ -341,7 +375,7 @@ impl Reading<'_> {
     }
 
     /// Returns the resources of a file, as far as nothing is wrong with them.
-    pub(super) fn resolve(&mut self, file: usize) -> Vec<Resource> {
+    fn resolve(&mut self, file: usize) -> Vec<Resource> {
         let File { folder, content, .. } = &mut self.files[file];
         let Some(Content { items, told, findings, scope, .. }) = content else { return Vec::new() };
         let (folder, scope) = (folder.clone(), scope.before_run());
@@ -392,7 +426,7 @@ impl Reading<'_> {
 
 impl File {
     /// Returns the manifest with these resources, unless the file is none.
-    pub(super) fn manifest(&mut self, resources: Vec<Resource>) -> Option<Manifest> {
+    fn manifest(&mut self, resources: Vec<Resource>) -> Option<Manifest> {
         let content = self.content.take()?;
         let (source, scope) = (self.source.as_ref().clone(), content.scope.for_turns());
         let manifest = Manifest::of(resources, source, self.folder.clone(), scope);
@@ -401,7 +435,7 @@ impl File {
     }
 
     /// Returns what was found in it, in the written order, and in the files that it names.
-    pub(super) fn reviews(&mut self) -> Vec<Review> {
+    fn reviews(&mut self) -> Vec<Review> {
         let is_well = self.syntax == Syntax::Clean && self.diagnostics.is_empty();
         if self.syntax != Syntax::Broken
             && !is_well

@@ -8,7 +8,7 @@ use super::TYPES;
 use crate::{
     declare::Completeness,
     document::Diagnostics,
-    manifest::{declarations, manifest_schema},
+    manifest::{declarations_in, manifest_schema},
     metrics::Metric,
     redaction::MASK,
     resource::{AnyType, FieldKind, Resource, fields, health_checks_page, keys_page, reference_page},
@@ -19,7 +19,7 @@ use crate::{
 
 /// The resources of a manifest that is part of the program.
 fn resources(manifest: &str) -> Vec<Resource> {
-    let declared = declarations(manifest).unwrap_or_else(|problems| panic!("{manifest}\n{problems:?}"));
+    let declared = declarations_in(manifest).unwrap_or_else(|problems| panic!("{manifest}\n{problems:?}"));
     let mut problems = Diagnostics::default();
     let resolved: Vec<_> = declared
         .into_iter()
@@ -141,7 +141,8 @@ fn examples_mean_the_same_after_they_were_written_as_yaml_or_json() {
 fn no_example_shows_a_secret_to_who_lists_the_processes() {
     // Examples are also shown as commands, and everybody can see the arguments of a command.
     for kind in TYPES {
-        for declaration in kind.examples().iter().flat_map(|example| declarations(example.manifest).unwrap())
+        for declaration in
+            kind.examples().iter().flat_map(|example| declarations_in(example.manifest).unwrap())
         {
             let is_sensitive = declaration.properties.iter().any(|entry| entry.key == "sensitive");
             let is_secret = |key: &str| {
@@ -167,7 +168,7 @@ fn every_secret_property_hides_what_it_holds() {
             // Some types are named by paths and some by words.
             let resource = ["/name", "name"].iter().find_map(|name| {
                 let manifest = format!("- {}:\n    - {name}: {{ {}: {value} }}\n", kind.name(), field.name);
-                let declaration = declarations(&manifest).unwrap().remove(0);
+                let declaration = declarations_in(&manifest).unwrap().remove(0);
                 declaration.resolve(Completeness::Identity, &mut Diagnostics::default())
             });
             let resource = resource.unwrap_or_else(|| panic!("{} {}", kind.name(), field.name));
