@@ -19,10 +19,9 @@ use self::log::{LogFormat, StderrLog};
 use super::{
     Exit,
     failure::{Failure, show},
-    nats::NatsFlags,
+    machine::{NatsFlags, StateFolder},
     output::Output,
     progress::Progress,
-    state::StateFolder,
 };
 use crate::{
     agent::{Agent, Config, Log, Once, Openings, PLACES, Setting},

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Exit, complete,
+    dotenv::DotenvFlags,
     failure::{Failure, heed, warn},
-    load_inputs::{self, DotenvFlags, InputFlags, StrictFlag, Strictness},
-    nats::StreamFlag,
+    load_inputs::{self, InputFlags, StrictFlag, Strictness},
+    machine::StreamFlag,
     output::Output,
     plan,
     report::{Format, Unchanged, Verbosity},
@@ -183,7 +184,7 @@ impl WithInputs {
     pub(super) fn load(self, machine: &Machine) -> Result<(Vec<Manifest>, Vec<Selected>), Failure> {
         let Self { locations, selection, strictness, inputs } = self;
         let load = |location: &Location| {
-            strictness.judge(manifest::load(location, &inputs, &machine.host, &machine.state))
+            strictness.apply(manifest::load(location, &inputs, &machine.host, &machine.state))
         };
         let manifests = load_all(&locations, load)?;
         let selected = select(&selection, &manifests)?;

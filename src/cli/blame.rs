@@ -10,8 +10,8 @@ use super::{
     Exit,
     failure::Failure,
     history::{self, absolute},
+    machine::StateFolder,
     output::Output,
-    state::StateFolder,
 };
 use crate::{
     host::files,

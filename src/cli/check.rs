@@ -10,7 +10,12 @@ use clap::{
 };
 
 use self::formats::CheckFormat;
-use super::{Exit, failure::Failure, machine, nats::NatsFlags, output::Output};
+use super::{
+    Exit,
+    failure::Failure,
+    machine::{NatsFlags, machine},
+    output::Output,
+};
 use crate::{
     checks::{self, HealthCheck, Rules},
     document::{Diagnostic, Diagnostics, NodeError, Source, Value, from_node, parse},

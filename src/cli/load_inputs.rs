@@ -1,44 +1,37 @@
-//! Flags that say what a manifest sees of the machine and of the user's data.
+//! Flags for the facts and data that a manifest can use.
 
 use std::{
-    fs, io,
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use ccm_expr::{Map, Value};
 use clap::{ArgAction, Args, ValueHint, builder::NonEmptyStringValueParser};
-use rustix::{fs::OFlags, io::Errno};
 
 use super::{
-    facts::FactFlags,
-    failure::{Failure, warn},
-    machine,
-    nats::NatsFlags,
+    dotenv::{DotenvFlags, ours, with_dotenv},
+    failure::Failure,
+    machine::{self, NatsFlags, StateFolder},
     or_variable,
     output::Output,
     prompt::Terminal,
-    state::StateFolder,
     switch,
 };
 use crate::{
     document::{Pair, pair},
-    hiera::deep,
-    host::{
-        files,
-        input::{self, Limits},
-    },
+    facts,
+    host::{input::Limits, interrupt::Interrupt},
     manifest::{LoadError, LoadInputs, Loaded, Location},
-    run::{Environment, Machine},
+    run::Machine,
     secrets::{Keyring, WithoutKey},
     state::Recall,
+    vocabulary::Size,
 };
 
-/// What becomes of a manifest about which there are warnings.
+/// How to treat warnings about a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strictness {
-    /// They are shown.
+    /// ccm prints them.
     Lenient,
     /// They are errors.
     Strict,
@@ -57,8 +50,8 @@ impl Strictness {
         if is_strict { Self::Strict } else { Self::Lenient }
     }
 
-    /// Returns what was loaded, unless it is not good enough.
-    pub(super) fn judge<T>(self, loaded: Result<Loaded<T>, LoadError>) -> Result<Loaded<T>, LoadError> {
+    /// Returns the result of loading, with warnings as errors if the flag demands it.
+    pub(super) fn apply<T>(self, loaded: Result<Loaded<T>, LoadError>) -> Result<Loaded<T>, LoadError> {
         match self {
             Self::Lenient => loaded,
             Self::Strict => loaded.map_err(LoadError::strictly).and_then(Loaded::strictly),
@@ -114,21 +107,16 @@ impl InputFlags {
         Self { without_key: WithoutKey::Placeholders, ..self }
     }
 
-    /// Returns the machine that this process runs on, with the state that the flags name.
+    /// Returns the machine with the state that the flags select.
     pub(super) fn machine(&self, recall: Recall, output: &Output) -> Result<Machine, Failure> {
-        let environment = Environment::of_process();
-        let state = self.state.open(&environment)?.with_recall(recall);
-        machine(&output.progress, environment, state, &self.nats)
+        machine::open(&self.state, &self.nats, recall, output)
     }
 
-    /// Returns the machine for a command that only reads; without a state directory its state is empty.
     pub(super) fn machine_read_only(&self, output: &Output) -> Result<Machine, Failure> {
-        let environment = Environment::of_process();
-        let state = self.state.open_read_only(&environment);
-        machine(&output.progress, environment, state, &self.nats)
+        machine::open_read_only(&self.state, &self.nats, output)
     }
 
-    /// Reads what the flags name.
+    /// Reads the facts and data that the flags name.
     pub(super) fn read(self, machine: &Machine) -> Result<LoadInputs, Failure> {
         let limits = self.facts.limits();
         let facts = self.facts.given(&machine.host.interrupt)?;
@@ -138,7 +126,7 @@ impl InputFlags {
         Ok(LoadInputs { keyring: Arc::new(keyring), ..load_inputs })
     }
 
-    /// As [`InputFlags::read`], with what lies in a folder: `.env` adds to the environment, `.hiera` is the data.
+    /// Same as [`InputFlags::read`], with `.env` of a directory in the environment, and `.hiera` as data.
     pub(super) fn read_in(
         self,
         folder: &Path,
@@ -146,7 +134,7 @@ impl InputFlags {
         machine: &Machine,
     ) -> Result<LoadInputs, Failure> {
         let mut load_inputs = self.read(machine)?;
-        if !dotenv.no_read_env {
+        if dotenv.allows() {
             load_inputs = with_dotenv(load_inputs, folder)?;
         }
         if load_inputs.hiera.is_empty()
@@ -159,42 +147,57 @@ impl InputFlags {
     }
 }
 
-/// Whether `.env` in the working directory adds to the environment that templates see.
+/// The facts that flags add, and the maximum size of documents.
 #[derive(Args)]
-pub(super) struct DotenvFlags {
-    /// Let .env in the working directory add to Environ
-    #[arg(long, overrides_with = "no_read_env")]
-    read_env: bool,
-    /// Leave .env in the working directory alone
-    #[arg(long, overrides_with = "read_env")]
-    no_read_env: bool,
+#[command(mut_arg("max_input_size", |flag| or_variable(flag, "CCM_MAX_INPUT_SIZE")))]
+pub(super) struct FactFlags {
+    /// How large each document may be [default: 64MiB for manifests and facts, 256MiB for data]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = |text: &str| text.parse::<Size>().map_err(|error| error.to_string()),
+    )]
+    max_input_size: Option<Size>,
+    /// A YAML or JSON file with facts that go over those of the machine
+    #[arg(long = "facts", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+    /// A fact that goes over all others; dots in KEY make maps, VALUE has the type it has in YAML
+    #[arg(long = "fact", value_name = "KEY=VALUE")]
+    facts: Vec<String>,
+    #[arg(skip)]
+    below: Option<Map>,
 }
 
-impl DotenvFlags {
-    /// Adds the variables of `.env` if the flags request it. Warns about an unread `.env` if no flag decides.
-    pub(super) fn read(&self, load_inputs: LoadInputs) -> Result<LoadInputs, Failure> {
-        let here = Path::new(".");
-        if self.read_env {
-            return with_dotenv(load_inputs, here);
+impl FactFlags {
+    /// Returns the maximum sizes of documents.
+    pub(super) fn limits(&self) -> Limits {
+        self.max_input_size.map_or_else(Limits::default, |size| Limits::of(size.bytes()))
+    }
+
+    /// Adds facts that all other given facts override.
+    pub(super) fn put_below(&mut self, facts: &Value) {
+        self.below = facts.as_map().cloned();
+    }
+
+    /// Adds facts that override all others.
+    pub(super) fn extend(&mut self, facts: Vec<String>) {
+        self.facts.extend(facts);
+    }
+
+    /// Returns the facts that the flags add; later facts override earlier facts.
+    pub(super) fn given(self, interrupt: &Interrupt) -> Result<Vec<Map>, Failure> {
+        let limit = self.limits().document;
+        let mut given: Vec<Map> = self.below.into_iter().collect();
+        for path in &self.files {
+            given.push(facts::in_file(path, limit, interrupt)?);
         }
-        if !self.no_read_env && here.join(".env").is_file() {
-            warn(".env is not read: --read-env lets it add to Environ, --no-read-env leaves it alone");
-        }
-        Ok(load_inputs)
+        let facts = pairs(&self.facts, "fact")?;
+        given.extend(facts.into_iter().filter_map(|pair| pair.nested().as_map().cloned()));
+        Ok(given)
     }
 }
 
-fn with_dotenv(mut load_inputs: LoadInputs, folder: &Path) -> Result<LoadInputs, Failure> {
-    if let Some(bytes) = ours(&folder.join(".env"), load_inputs.limits)? {
-        let text = String::from_utf8(bytes).map_err(|_| Failure::new(".env is not UTF-8 text"))?;
-        // All of them are strings, and one string replaces another.
-        let own = load_inputs.environ.clone();
-        load_inputs.environ = deep(load_inputs.environ, &dotenv_values(&text)?).unwrap_or(own);
-    }
-    Ok(load_inputs)
-}
-
-/// Where an argument says that something is.
+/// Returns the location that an argument names.
 pub(super) fn location(argument: &str) -> Result<Location, Failure> {
     Location::from_argument(argument).map_err(Failure::new)
 }
@@ -202,94 +205,6 @@ pub(super) fn location(argument: &str) -> Result<Location, Failure> {
 /// Returns the locations that arguments name.
 pub(super) fn locations(arguments: &[String]) -> Result<Vec<Location>, Failure> {
     arguments.iter().map(|text| location(text)).collect()
-}
-
-/// What a file holds, if it is there and only its owner, who is the user or root, can have written it.
-///
-/// What is judged is what was opened: nobody can put another file in its place in between.
-fn ours(path: &Path, limits: Limits) -> Result<Option<Vec<u8>>, Failure> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
-    let failed = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            not_ours(path);
-            return Ok(None);
-        }
-        Err(error) => return Err(failed(error)),
-    };
-    let metadata = file.metadata().map_err(failed)?;
-    let is_ours = metadata.is_file() && files::is_ours(metadata.uid()) && metadata.mode() & 0o022 == 0;
-    if !is_ours {
-        not_ours(path);
-        return Ok(None);
-    }
-    let read = input::read_to_end(file, limits.data);
-    read.map(Some).map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
-}
-
-fn not_ours(path: &Path) {
-    let shown = path.display();
-    warn(&format!("{shown} is ignored: it must be a file of yours or of root that nobody else may write"));
-}
-
-/// `KEY=value` lines with quotes, comments and `export`, as shells read them.
-fn dotenv_values(text: &str) -> Result<Value, Failure> {
-    let mut values = Map::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let broken = |reason: &str| Failure::new(format!(".env:{}: {reason}", number + 1));
-        let (key, value) = line.split_once('=').ok_or_else(|| broken("not of the form KEY=value"))?;
-        let key = key.trim_end();
-        let is_name = |key: &str| key.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
-        if key.is_empty() || !is_name(key) {
-            return Err(broken("not the name of a variable"));
-        }
-        values.insert(key.into(), dotenv_value(value.trim()).map_err(broken)?.into());
-    }
-    Ok(values.into())
-}
-
-const UNCLOSED: &str = "a quote is not closed on its line; within double quotes, \\n is a line break";
-
-/// A value without its quotes and without the comment behind it.
-fn dotenv_value(text: &str) -> Result<String, &'static str> {
-    let (value, rest) = match text.chars().next() {
-        Some('\'') => {
-            text[1..].split_once('\'').map(|(value, rest)| (value.to_owned(), rest)).ok_or(UNCLOSED)?
-        }
-        Some('"') => double_quoted(&text[1..]).ok_or(UNCLOSED)?,
-        Some('#') => return Ok(String::new()),
-        _ => return Ok(text.split(" #").next().unwrap_or_default().trim_end().to_owned()),
-    };
-    match rest.trim_start() {
-        "" => Ok(value),
-        comment if comment.starts_with('#') => Ok(value),
-        _ => Err("there is text after the closing quote; quote the value as a whole"),
-    }
-}
-
-/// The value up to the closing quote, and what follows it.
-fn double_quoted(text: &str) -> Option<(String, &str)> {
-    let mut value = String::new();
-    let mut letters = text.chars();
-    loop {
-        match letters.next()? {
-            '"' => return Some((value, letters.as_str())),
-            '\\' => match letters.next()? {
-                'n' => value.push('\n'),
-                't' => value.push('\t'),
-                other => value.push(other),
-            },
-            other => value.push(other),
-        }
-    }
 }
 
 /// Returns the `key=value` pairs of a flag; messages call it `shown`.

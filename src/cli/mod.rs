@@ -15,6 +15,7 @@ mod check;
 mod command_line;
 mod complete;
 mod completions;
+mod dotenv;
 mod ensure;
 mod eval;
 mod explain;
@@ -25,8 +26,8 @@ mod hiera;
 mod history;
 mod hosts;
 mod load_inputs;
+mod machine;
 mod manual;
-mod nats;
 mod output;
 mod plan;
 mod progress;
@@ -37,7 +38,6 @@ mod run;
 mod sarif;
 mod schema;
 mod session;
-mod state;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,7 @@ mod undo;
 mod validate;
 mod words;
 
-use std::{env, process::ExitCode, sync::Arc};
+use std::{env, process::ExitCode};
 
 use anstream::ColorChoice;
 use clap::{
@@ -56,17 +56,9 @@ use clap::{
 use self::{
     aliases::with_aliases,
     failure::Failure,
-    nats::NatsFlags,
     output::{Loss, Output},
-    progress::Progress,
-    run::StderrNotices,
 };
-use crate::{
-    checks::CheckState,
-    host::interrupt::Interrupt,
-    run::{Environment, Machine},
-    state::LocalState,
-};
+use crate::{checks::CheckState, host::interrupt::Interrupt};
 
 /// Runs the program with the process's own arguments and environment.
 #[must_use]
@@ -290,35 +282,16 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Returns the machine that this process runs on.
-fn machine(
-    progress: &Arc<Progress>,
-    environment: Environment,
-    state: LocalState,
-    nats: &NatsFlags,
-) -> Result<Machine, Failure> {
-    let nats = nats.nats(&environment);
-    let progress = Arc::clone(progress) as Arc<_>;
-    Ok(Machine::new(interrupt()?, environment, state, nats, progress, Arc::new(StderrNotices)))
-}
-
 /// Listens for signals from now on.
 fn interrupt() -> Result<Interrupt, Failure> {
     Interrupt::install().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
 }
 
-/// Returns the machine for fuzzers, who start no command.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn host_to_fuzz() -> Option<crate::host::Host> {
-    let (environment, state) =
-        (Environment::of_process(), LocalState::at(crate::state::StateDirectory::none()));
-    machine(&Arc::new(Progress::new()), environment, state, &NatsFlags::default())
-        .ok()
-        .map(|machine| machine.host)
-}
-
-#[cfg(feature = "fuzzing")]
-pub(crate) use api::{Request, Texts};
+pub(crate) use {
+    api::{Request, Texts},
+    machine::host_to_fuzz,
+};
 
 /// Lets the value of a flag come from a variable, unless the variable is empty.
 fn or_variable(argument: Arg, name: &'static str) -> Arg {

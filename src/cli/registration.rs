@@ -18,7 +18,7 @@ use super::{
     Exit,
     failure::Failure,
     interrupt,
-    nats::{NatsFlags, StreamFlag},
+    machine::{NatsFlags, StreamFlag},
     output::Output,
 };
 use crate::{

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use super::{
     Exit,
     failure::{Failure, warn},
+    machine::StateFolder,
     or_variable,
     output::{Loss, Output},
     report::{self, Format, VerbosityFlags},
     run::StderrNotices,
-    state::StateFolder,
     switch,
 };
 use crate::{

@@ -9,8 +9,14 @@ use clap::{
 use serde_json::Value;
 
 use super::{
-    Exit, aliases, complete, failure::Failure, flags, machine, nats::NatsFlags, output::Output,
-    report::Format, run::to_text, state::StateFolder, switch,
+    Exit, aliases, complete,
+    failure::Failure,
+    flags,
+    machine::{NatsFlags, StateFolder, machine},
+    output::Output,
+    report::Format,
+    run::to_text,
+    switch,
 };
 use crate::{declare::Completeness, document::Diagnostics, resource::Context, run::Environment, types};
 

@@ -9,11 +9,11 @@ use super::{
     Exit,
     failure::Failure,
     history::{RunArgument, read},
+    machine::{NatsFlags, StateFolder, machine},
     output::Output,
     plan::{self, Destination, DestinationFlags},
     report::{Format, Printer, Unchanged},
     run::RunFlags,
-    state::StateFolder,
 };
 use crate::{
     engine::{Exclusion, Finished, Observer, Planning, Report, Selected},
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let destination = destination.read()?;
     let environment = Environment::of_process();
     let state = LocalState::at(state.directory(&environment)?);
-    let machine = super::machine(&output.progress, environment, state, &super::nats::NatsFlags::default())?;
+    let machine = machine(&output.progress, environment, state, &NatsFlags::default())?;
     let directory = &machine.state.directory;
     let unknown = || Failure::new(format!("the history has no run `{undone}`"));
     let store = directory.history()?.ok_or_else(unknown)?;

@@ -5,8 +5,9 @@ use clap::Args;
 use super::{
     Exit,
     apply::ManifestArguments,
+    dotenv::DotenvFlags,
     failure::{Failure, heed},
-    load_inputs::{DotenvFlags, InputFlags, StrictFlag},
+    load_inputs::{InputFlags, StrictFlag},
     output::Output,
     sarif::{self, Completeness},
 };
@@ -68,7 +69,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &locations {
         let loaded = manifest::load(location, &load_inputs, &machine.host, &machine.state);
-        match (arguments.strict.strict.judge(loaded), format) {
+        match (arguments.strict.strict.apply(loaded), format) {
             (Ok(loaded), Format::Text) => valid(loaded, output),
             (Ok(loaded), Format::Json | Format::Sarif) => reviews.extend(loaded.warnings),
             (Err(LoadError::Invalid(found)), Format::Json | Format::Sarif) => {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     agent,
-    cli::{Exit, failure::Failure, output::Output, state::StateFolder},
+    cli::{Exit, failure::Failure, machine::StateFolder, output::Output},
     run::Environment,
 };
 

@@ -10,9 +10,9 @@ pub(super) use self::show::{describe, who, who_json};
 use super::{
     Exit,
     failure::{Failure, waiting, warn},
+    machine::StateFolder,
     or_variable,
     output::Output,
-    state::StateFolder,
 };
 use crate::{
     run::Environment,

@@ -1,4 +1,6 @@
-//! Manual pages in the language of troff, in such a way that `mandoc -T lint` has nothing to say.
+//! Manual pages in troff, without findings of `mandoc -T lint`.
+//!
+//! The `roff` crate, which `clap_mangen` uses, neither wraps lines nor escapes `^` and `~`, so its pages have such findings.
 
 use std::fmt::Write;
 

@@ -12,7 +12,7 @@ pub(super) use self::{
     apply::{apply, recognize},
     make::{Destination, DestinationFlags, draft, header, measure, write},
 };
-use super::{Exit, apply::Manifests, failure::Failure, output::Output, run::DryRunFlags, state::StateFolder};
+use super::{Exit, apply::Manifests, failure::Failure, output::Output, machine::StateFolder, run::DryRunFlags};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use self::{executor::Executor, state::ExecState};
 use crate::{
     resource::{
-        self, Before, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, Makes,
-        Managed, PathEffect, ResourceType, Trigger, Unknown, Warning, Watches,
+        self, Before, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example,
+        Inherited, Makes, Managed, PathEffect, ResourceType, Trigger, Unknown, Warning, Watches,
     },
     types::command_line::{self, POSIX, Printing, Settings, Through},
     vocabulary::{AbsolutePath, Account, Mode, SearchPath, Secret, Variable},
