@@ -9,7 +9,7 @@ use super::{
     Exit, complete,
     dotenv::DotenvFlags,
     failure::{Failure, heed, warn},
-    load_inputs::{self, InputFlags, StrictFlag, Strictness},
+    load_inputs::{self, InputFlags, StrictFlag},
     machine::StreamFlag,
     output::Output,
     plan,
@@ -111,7 +111,6 @@ pub(super) struct Manifests {
 pub(super) struct WithInputs {
     locations: Vec<Location>,
     selection: Selection,
-    strictness: Strictness,
     pub(super) inputs: LoadInputs,
 }
 
@@ -174,18 +173,17 @@ impl Manifests {
             Selection { only: selectors(&self.only, "only")?, skip: selectors(&self.skip, "skip")? };
         self.inputs.nats.select(self.stream);
         let machine = self.inputs.machine(recall, output)?;
-        let inputs = self.dotenv.read(self.inputs.read(&machine)?)?;
-        Ok((machine, WithInputs { locations, selection, strictness: self.strict.strict, inputs }))
+        let mut inputs = self.dotenv.read(self.inputs.read(&machine)?)?;
+        inputs.strictness = self.strict.strict;
+        Ok((machine, WithInputs { locations, selection, inputs }))
     }
 }
 
 impl WithInputs {
     /// Returns the manifests with the selected resources of each.
     pub(super) fn load(self, machine: &Machine) -> Result<(Vec<Manifest>, Vec<Selected>), Failure> {
-        let Self { locations, selection, strictness, inputs } = self;
-        let load = |location: &Location| {
-            strictness.apply(manifest::load(location, &inputs, &machine.host, &machine.state))
-        };
+        let Self { locations, selection, inputs } = self;
+        let load = |location: &Location| manifest::load(location, &inputs, &machine.host, &machine.state);
         let manifests = load_all(&locations, load)?;
         let selected = select(&selection, &manifests)?;
         Ok((manifests, selected))

@@ -21,42 +21,23 @@ use crate::{
     document::{Pair, pair},
     facts,
     host::{input::Limits, interrupt::Interrupt},
-    manifest::{LoadError, LoadInputs, Loaded, Location},
+    manifest::{LoadInputs, Location, Strictness},
     run::Machine,
     secrets::{Keyring, WithoutKey},
     state::Recall,
     vocabulary::Size,
 };
 
-/// How to treat warnings about a manifest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strictness {
-    /// ccm prints them.
-    Lenient,
-    /// They are errors.
-    Strict,
-}
-
 /// How to treat warnings.
 #[derive(Args)]
 pub(super) struct StrictFlag {
     /// Take warnings about manifests and data for errors
-    #[arg(long, action = ArgAction::SetTrue, value_parser = switch(Strictness::of))]
+    #[arg(
+        long,
+        action = ArgAction::SetTrue,
+        value_parser = switch(|is_strict| if is_strict { Strictness::Strict } else { Strictness::Lenient }),
+    )]
     pub(super) strict: Strictness,
-}
-
-impl Strictness {
-    fn of(is_strict: bool) -> Self {
-        if is_strict { Self::Strict } else { Self::Lenient }
-    }
-
-    /// Returns the result of loading, with warnings as errors if the flag demands it.
-    pub(super) fn apply<T>(self, loaded: Result<Loaded<T>, LoadError>) -> Result<Loaded<T>, LoadError> {
-        match self {
-            Self::Lenient => loaded,
-            Self::Strict => loaded.map_err(LoadError::strictly).and_then(Loaded::strictly),
-        }
-    }
 }
 
 /// What a manifest sees of the machine and of the data of users.

@@ -65,11 +65,12 @@ impl Arguments {
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let (format, locations) = (arguments.format(), arguments.manifests.locations()?);
     let machine = arguments.inputs.machine_read_only(output)?;
-    let load_inputs = arguments.dotenv.read(arguments.inputs.with_placeholders().read(&machine)?)?;
+    let mut load_inputs = arguments.dotenv.read(arguments.inputs.with_placeholders().read(&machine)?)?;
+    load_inputs.strictness = arguments.strict.strict;
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &locations {
         let loaded = manifest::load(location, &load_inputs, &machine.host, &machine.state);
-        match (arguments.strict.strict.apply(loaded), format) {
+        match (loaded, format) {
             (Ok(loaded), Format::Text) => valid(loaded, output),
             (Ok(loaded), Format::Json | Format::Sarif) => reviews.extend(loaded.warnings),
             (Err(LoadError::Invalid(found)), Format::Json | Format::Sarif) => {

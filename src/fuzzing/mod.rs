@@ -70,6 +70,7 @@ fn folder() -> PathBuf {
 
 fn load_inputs() -> LoadInputs {
     LoadInputs {
+        strictness: crate::manifest::Strictness::Lenient,
         facts: Arc::new(Facts::new(options())),
         environ: facts(),
         hiera: Vec::new(),

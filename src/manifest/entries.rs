@@ -10,7 +10,7 @@ use super::repetition::{self, Findings, KEY as FOR_EACH};
 use crate::{
     declare::{Completeness, Declaration, Expansion},
     document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, from_node},
-    resource::{AnyType, Resource, spellings},
+    resource::{AnyType, spellings},
     template::{self, Scope},
     types,
 };
@@ -87,24 +87,12 @@ fn check_defaults(
     told
 }
 
-/// Returns the resource that was declared, unless something is wrong with it.
-pub(super) fn resolve(declared: &Declared, told: &[Told], findings: &mut Findings) -> Option<Resource> {
-    let mut found = Diagnostics::default();
-    let resource = declared.declaration.clone().resolve(declared.completeness, &mut found);
-    // A property that items share is not meant for those that cannot have it.
-    let is_shared =
-        |problem: &Diagnostic| problem.id == "no-effect-on-link" && is_within(problem, declared.defaults);
-    found.retain(|problem| !repeats(problem, declared.defaults, told) && !is_shared(problem));
-    findings.extend(declared, found);
-    resource
-}
-
-/// Whether the defaults alone were found to have the problem.
-fn repeats(problem: &Diagnostic, defaults: Option<Span>, told: &[Told]) -> bool {
+/// Returns whether the defaults were reported for the same problem.
+pub(super) fn repeats(problem: &Diagnostic, defaults: Option<Span>, told: &[Told]) -> bool {
     is_within(problem, defaults) && told.contains(&(problem.id, problem.span))
 }
 
-fn is_within(problem: &Diagnostic, place: Option<Span>) -> bool {
+pub(super) fn is_within(problem: &Diagnostic, place: Option<Span>) -> bool {
     problem.span.zip(place).is_some_and(|(span, place)| place.contains(span))
 }
 

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    loaded::{LoadError, Loaded, combine, review_of},
+    loaded::{LoadError, Loaded, Strictness, combine, review_of},
     secret,
     sections::check_sections,
     source::{Location, Origin},
@@ -27,6 +27,7 @@ pub(crate) struct LoadInputs {
     pub(crate) hiera: Vec<Location>,
     /// Data that overrides all other data.
     pub(crate) data: Vec<Pair>,
+    pub(crate) strictness: Strictness,
     /// Maximum sizes of documents.
     pub(crate) limits: Limits,
     /// Limits the memory that all expressions of the run use together.

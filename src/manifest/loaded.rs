@@ -6,6 +6,15 @@ use crate::{
     hiera::LayerFile,
 };
 
+/// How to treat warnings about a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    /// The caller shows them.
+    Lenient,
+    /// They are errors.
+    Strict,
+}
+
 /// Reason why there is no manifest.
 pub(crate) enum LoadError {
     Unreadable(Unreadable),
@@ -34,7 +43,7 @@ impl<T> Loaded<T> {
 
 impl<T> Loaded<T> {
     /// Returns the value only if there are no warnings; otherwise the warnings are errors.
-    pub(crate) fn strictly(self) -> Result<Self, LoadError> {
+    pub(super) fn strictly(self) -> Result<Self, LoadError> {
         if self.warnings.is_empty() {
             return Ok(self);
         }
@@ -44,7 +53,7 @@ impl<T> Loaded<T> {
 
 impl LoadError {
     /// Returns the error with all warnings as errors.
-    pub(crate) fn strictly(self) -> Self {
+    pub(super) fn strictly(self) -> Self {
         let Self::Invalid(mut reviews) = self else { return self };
         for diagnostic in reviews.iter_mut().flat_map(|review| review.diagnostics.iter_mut()) {
             diagnostic.severity = Severity::Error;

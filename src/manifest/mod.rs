@@ -28,7 +28,7 @@ pub(crate) use crate::resource::{Manifest, ManifestSettings};
 pub(crate) use bundle::Bundle;
 pub(crate) use entries::declarations_in;
 pub(crate) use load_inputs::LoadInputs;
-pub(crate) use loaded::{LoadError, Loaded};
+pub(crate) use loaded::{LoadError, Loaded, Strictness};
 pub(crate) use reading::load;
 pub(crate) use rule_files::RuleFiles;
 pub(crate) use schema::manifest_schema;

@@ -7,19 +7,19 @@ use std::{
 
 use super::{
     bundle::Bundle,
-    entries::{self, Declared, Read, Told},
+    entries::{self, Declared, Read, Told, is_within, repeats},
     load_inputs::{External, LoadInputs},
-    loaded::{LoadError, Loaded, combine, review_of},
+    loaded::{LoadError, Loaded, Strictness, combine, review_of},
     references::{self, Checked, Stated},
     repetition::Findings,
     rule_files::RuleFiles,
     secret,
-    sections::{ccm_section, check_sections, no_resources, not_a_manifest},
+    sections::{self, no_resources, not_a_manifest},
     source::{IN_A_FOLDER, Location, Origin},
 };
 use crate::{
     declare::{Completeness, Declaration, Management},
-    document::{self, Diagnostic, Diagnostics, Node, Review, Source, Value, from_node, to_value},
+    document::{self, Diagnostic, Diagnostics, Node, Review, Source, from_node, to_value},
     hiera::{self, Resolved, deep},
     host::{
         Host,
@@ -43,6 +43,19 @@ const DEEPEST: usize = 10;
 
 /// Loads a manifest with its included manifests, or returns all of their errors.
 pub(crate) fn load(
+    location: &Location,
+    load_inputs: &LoadInputs,
+    host: &Host,
+    state: &LocalState,
+) -> Result<Loaded<Manifest>, LoadError> {
+    let loaded = load_leniently(location, load_inputs, host, state);
+    match load_inputs.strictness {
+        Strictness::Lenient => loaded,
+        Strictness::Strict => loaded.map_err(LoadError::strictly).and_then(Loaded::strictly),
+    }
+}
+
+fn load_leniently(
     location: &Location,
     load_inputs: &LoadInputs,
     host: &Host,
@@ -206,7 +219,6 @@ impl Reading<'_> {
         let for_data = scope.for_data(origin.provenance);
         let own = match root.as_map() {
             Some(entries) => {
-                check_sections(entries, diagnostics);
                 let Resolved { data, files } = hiera::resolve(entries, &for_data, origin, diagnostics);
                 self.files[place].reviews = files.into_iter().filter_map(review_of).collect();
                 data
@@ -233,10 +245,7 @@ impl Reading<'_> {
         hiera::check(root.as_map().unwrap_or_default(), &merged, &for_data, source, diagnostics);
         let scope = scope.with_data(merged);
         let whole = root.span;
-        let (list, settings) = match &mut root.value {
-            Value::Map(entries) => ccm_section(entries, &scope, source, diagnostics),
-            _ => (Some(std::mem::replace(root, Node::null(whole))), ManifestSettings::default()),
-        };
+        let (list, settings) = sections::read(root, &scope, source, diagnostics);
         let read = match list {
             Some(list) => entries::read(list, &scope, source, diagnostics),
             None => {
@@ -384,7 +393,7 @@ impl Reading<'_> {
         let mut resources = Vec::with_capacity(items.len());
         let mut rule_files = RuleFiles::default();
         for Item { declared, included } in items {
-            let resource = entries::resolve(&declared, &told, &mut findings);
+            let resource = resolve(&declared, &told, &mut findings);
             let included = included.and_then(|file| self.build(file, &declared.declaration));
             if let Some(mut resource) = resource {
                 if let (APPLY, Management::Off(reason)) =
@@ -446,6 +455,18 @@ impl File {
         let own = std::mem::take(&mut self.diagnostics).review(&self.source);
         own.into_iter().chain(std::mem::take(&mut self.reviews)).collect()
     }
+}
+
+/// Returns the declared resource, unless it has errors.
+fn resolve(declared: &Declared, told: &[Told], findings: &mut Findings) -> Option<Resource> {
+    let mut found = Diagnostics::default();
+    let resource = declared.declaration.clone().resolve(declared.completeness, &mut found);
+    // Items that cannot have a shared property ignore it.
+    let is_shared =
+        |problem: &Diagnostic| problem.id == "no-effect-on-link" && is_within(problem, declared.defaults);
+    found.retain(|problem| !repeats(problem, declared.defaults, told) && !is_shared(problem));
+    findings.extend(declared, found);
+    resource
 }
 
 fn property<'d>(declaration: &'d Declaration, key: &str) -> Option<&'d Node> {

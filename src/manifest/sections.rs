@@ -38,8 +38,24 @@ pub(super) fn check_sections(entries: &[Entry], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Returns the list of resources and the settings of a manifest with sections.
-pub(super) fn ccm_section(
+/// Returns the list of resources and the settings of a manifest.
+pub(super) fn read(
+    root: &mut Node,
+    scope: &Scope,
+    source: &Source,
+    diagnostics: &mut Diagnostics,
+) -> (Option<Node>, ManifestSettings) {
+    let whole = root.span;
+    match &mut root.value {
+        Value::Map(entries) => {
+            check_sections(entries, diagnostics);
+            ccm_section(entries, scope, source, diagnostics)
+        }
+        _ => (Some(std::mem::replace(root, Node::null(whole))), ManifestSettings::default()),
+    }
+}
+
+fn ccm_section(
     entries: &mut [Entry],
     scope: &Scope,
     source: &Source,
