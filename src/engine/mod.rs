@@ -15,7 +15,6 @@ mod joint;
 mod look_ahead;
 mod pending_refreshes;
 mod planning;
-mod providers;
 mod record;
 mod recording;
 mod selection;
@@ -36,7 +35,8 @@ use crate::{
     host::{Host, interrupt::Signal},
     registration::Registration,
     resource::{
-        AnyProperties, Difference, Error, ErrorKind, History, Manifest, Prediction, Resource, flattened,
+        AnyProperties, Difference, Error, ErrorKind, History, Manifest, Prediction, Providers, Resource,
+        flattened,
     },
     session::{Event, Session, StoreError, Summary},
     state::{LocalState, RefreshStore},
@@ -56,7 +56,6 @@ pub(crate) use look_ahead::ReadAhead;
 use look_ahead::{LookAhead, Sight};
 use pending_refreshes::PendingRefreshes;
 pub(crate) use planning::{Captured, Class, Planning, outline};
-use providers::Providers;
 pub(crate) use recording::{KeepPolicy, Recording};
 pub(crate) use selection::{Selected, Selection, Selector};
 pub(crate) use transaction::Undone;

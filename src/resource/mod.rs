@@ -60,7 +60,7 @@ pub(crate) use manifest::{
 #[cfg(test)]
 pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
-pub(crate) use provider::{Candidate, Provider};
+pub(crate) use provider::{Candidate, Provider, Providers};
 pub(crate) use run_as::{Inherited, RunAs, run_as};
 pub(crate) use schema::{Field, FieldKind, common_fields, declaration_schema, fields, own_fields, spellings};
 pub(crate) use secrets::{OF_SENSITIVE, OPEN as ALWAYS_SHOWN, SECRET_ARGUMENT, SecretMark, secret_argument};

@@ -1,8 +1,8 @@
 //! The platform-specific half of a type, and the choice between several.
 
-use std::any::Any;
+use std::{any::Any, collections::HashMap};
 
-use super::{Error, ErrorKind, ResourceType};
+use super::{Error, ErrorKind, Resource, ResourceType};
 use crate::host::Host;
 
 /// A provider that may suit this machine.
@@ -48,4 +48,52 @@ pub(super) fn choose<T: ResourceType>(asked: Option<&str>, host: &Host) -> Resul
     let property = asked.as_ref().map(|_| "provider");
     let known = T::PROVIDERS.iter().map(|candidate| candidate.name).collect::<Vec<_>>().join(", ");
     Err(Error { property, ..ErrorKind::NoProvider { of: T::NAME, asked, reasons, known }.into() })
+}
+
+/// Type of a resource and its `provider` property, by which a provider is chosen.
+type Choice = (&'static str, Option<String>);
+
+/// Providers of a run. Each is made when first needed, and keeps what it learns.
+pub(crate) struct Providers<'a> {
+    resources: Vec<&'a Resource>,
+    made: Vec<(&'static str, Provider)>,
+    /// Index of the chosen provider.
+    chosen: HashMap<Choice, usize>,
+}
+
+impl<'a> Providers<'a> {
+    pub(crate) fn new(resources: Vec<&'a Resource>) -> Self {
+        Self { resources, made: Vec::new(), chosen: HashMap::new() }
+    }
+
+    /// Returns the provider of a resource.
+    pub(crate) fn provide(&mut self, resource: &Resource, host: &Host) -> Result<&Provider, Error> {
+        let choice = choice(resource);
+        let at = match self.chosen.get(&choice) {
+            Some(at) => *at,
+            None => self.choose(choice, resource, host)?,
+        };
+        Ok(&self.made[at].1)
+    }
+
+    fn choose(&mut self, choice: Choice, resource: &Resource, host: &Host) -> Result<usize, Error> {
+        let kind = resource.kind;
+        let provider = kind.provider(choice.1.as_deref(), host)?;
+        let same = |(of, made): &(&str, Provider)| *of == kind.name() && made.name == provider.name;
+        let at = self.made.iter().position(same).unwrap_or_else(|| {
+            self.made.push((kind.name(), provider));
+            self.made.len() - 1
+        });
+        self.chosen.insert(choice, at);
+        let is_served = |other: &&&Resource| self.chosen.get(&self::choice(other)) == Some(&at);
+        let served = self.resources.iter().filter(|other| other.kind.name() == kind.name()).filter(is_served);
+        if let Some(survey) = resource.wanted.survey() {
+            survey.expect(&served.map(|other| &**other.wanted).collect::<Vec<_>>(), &self.made[at].1);
+        }
+        Ok(at)
+    }
+}
+
+fn choice(resource: &Resource) -> Choice {
+    (resource.kind.name(), resource.common.provider.clone())
 }
