@@ -2,7 +2,7 @@
 
 use std::{env, path::Path};
 
-use ccm_expr::{Program, Value};
+use ccm_expr::Program;
 use clap::{Args, ValueHint};
 
 use super::{
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     match Program::compile(&text).and_then(|program| scope.evaluate(&program)) {
         Ok(value) => {
             doubt(scope, text);
-            print(&value, output)?;
+            output.json(&value)?;
             Ok(Exit::Success)
         }
         Err(error) => {
@@ -81,11 +81,4 @@ fn doubt(scope: &Scope, text: String) {
     let warning = |doubt| doubtful(doubt, &scalar, whole, &source);
     let warnings: Vec<Diagnostic> = scope.take_doubts().into_iter().map(warning).collect();
     show(Diagnostics::from(warnings).review(&source).as_slice());
-}
-
-/// Prints a value as JSON.
-pub(super) fn print(value: &Value, output: &mut Output) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(error.to_string()))?;
-    output.line(&text);
-    Ok(())
 }

@@ -12,7 +12,6 @@ use clap::{Args, Subcommand, ValueHint};
 use super::{
     Exit,
     aliases::with_aliases,
-    eval::print,
     facts,
     failure::{Failure, heed, warn},
     load_inputs::{self, InputFlags},
@@ -144,10 +143,9 @@ fn parse(arguments: ParseArguments, output: &mut Output) -> Result<Exit, Failure
         let query = query.as_ref().map_or("", |query| &query.text);
         print_variables(&arguments.env_prefix, query, &data, output);
     } else if arguments.yaml {
-        let text = serde_saphyr::to_string(&data).map_err(|error| Failure::new(error.to_string()))?;
-        output.line(text.trim_end());
+        output.yaml(&data)?;
     } else {
-        print(&data, output)?;
+        output.json(&data)?;
     }
     Ok(Exit::Success)
 }

@@ -64,9 +64,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     }
     if arguments.json {
         let document = Document { protocol: "io.choria.ccm.v1.hosts", hosts: &machines };
-        let text =
-            serde_json::to_string_pretty(&document).map_err(|error| Failure::new(error.to_string()))?;
-        output.line(&text);
+        output.json(&document)?;
     } else {
         for machine in &machines {
             print(machine, output);

@@ -6,8 +6,12 @@ use std::{
 };
 
 use anstream::{AutoStream, ColorChoice, adapter::strip_str};
+use serde::Serialize;
 
-use super::{failure, progress::Progress};
+use super::{
+    failure::{self, Failure},
+    progress::Progress,
+};
 use crate::{
     document::Colour,
     visible::{visible, visible_data},
@@ -90,6 +94,20 @@ impl Output {
     pub(super) fn line(&mut self, text: &str) {
         self.text(text);
         self.text("\n");
+    }
+
+    /// Prints a value as JSON.
+    pub(super) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(error.to_string()))?;
+        self.line(&text);
+        Ok(())
+    }
+
+    /// Prints a value as YAML.
+    pub(super) fn yaml(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_saphyr::to_string(value).map_err(|error| Failure::new(error.to_string()))?;
+        self.line(text.trim_end());
+        Ok(())
     }
 
     /// Data, as it is, but for what a terminal would obey if it goes to one.

@@ -86,10 +86,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     match format {
         Format::Text => {}
         Format::Json => print(&reviews, output)?,
-        Format::Sarif => {
-            let log = serde_json::to_string_pretty(&sarif::log(&reviews, completeness));
-            output.line(&log.map_err(|error| Failure::new(error.to_string()))?);
-        }
+        Format::Sarif => output.json(&sarif::log(&reviews, completeness))?,
     }
     Ok(exit)
 }

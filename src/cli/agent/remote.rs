@@ -57,8 +57,7 @@ pub(super) fn run(request: &Request, output: &mut Output) -> Result<Exit, Failur
         agent::Command::Run => answer["failed"] != 0 || answer["not_applied"] != 0,
     };
     if arguments.json {
-        let text = serde_json::to_string_pretty(&answer).map_err(|error| Failure::new(error.to_string()))?;
-        output.line(&text);
+        output.json(&answer)?;
     } else {
         match command {
             agent::Command::Status => status(&answer, output),

@@ -14,21 +14,11 @@ pub(super) enum Format {
 
 /// Prints entries.
 pub(super) fn show(entries: &[Registration], format: Format, output: &mut Output) -> Result<(), Failure> {
-    let failed = |error: String| Failure::new(error);
     match format {
         Format::Text => table(entries, output),
-        Format::Json => {
-            let text = serde_json::to_string_pretty(entries).map_err(|error| failed(error.to_string()))?;
-            output.line(&text);
-        }
-        Format::Yaml => {
-            let text = serde_saphyr::to_string(&entries).map_err(|error| failed(error.to_string()))?;
-            output.line(text.trim_end());
-        }
-        Format::Prometheus => {
-            let text = serde_json::to_string_pretty(&file_sd(entries));
-            output.line(&text.map_err(|error| failed(error.to_string()))?);
-        }
+        Format::Json => output.json(&entries)?,
+        Format::Yaml => output.yaml(&entries)?,
+        Format::Prometheus => output.json(&file_sd(entries))?,
     }
     Ok(())
 }
