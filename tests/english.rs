@@ -84,7 +84,7 @@ enum Source {
 
 /// How many matches each source may still have: of banned phrases, and of habits.
 const BUDGETS: &[(Source, usize, usize)] = &[
-    (Source::Markdown, 165, 236),
+    (Source::Markdown, 134, 200),
     (Source::Comments, 1110, 1820),
     (Source::TestComments, 380, 454),
     (Source::Messages, 200, 231),

@@ -12,7 +12,9 @@ pub(super) use self::{
     apply::{apply, recognize},
     make::{Destination, DestinationFlags, draft, header, measure, write},
 };
-use super::{Exit, apply::Manifests, failure::Failure, output::Output, machine::StateFolder, run::DryRunFlags};
+use super::{
+    Exit, apply::Manifests, failure::Failure, machine::StateFolder, output::Output, run::DryRunFlags,
+};
 
 const EXAMPLES: &str = "\
 Examples:
