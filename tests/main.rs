@@ -27,6 +27,7 @@ mod attacker;
 mod bad_input;
 mod batching;
 mod bundles;
+mod canaries;
 mod checks;
 mod children;
 mod coming_from_go;

@@ -18,7 +18,13 @@ use super::{
     run::to_text,
     switch,
 };
-use crate::{declare::Completeness, document::Diagnostics, resource::Context, run::Environment, types};
+use crate::{
+    declare::Completeness,
+    document::Diagnostics,
+    resource::{Context, Managed},
+    run::Environment,
+    types,
+};
 
 /// Arguments of `ccm status`.
 #[derive(Args)]
@@ -59,7 +65,11 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
         resource.wanted.inspect(&provider, &cx)
     });
     match observed {
-        Ok(observed) => {
+        Ok(mut observed) => {
+            let mut managed = resource.wanted.manages().into_iter().map(Managed::into_path);
+            if managed.any(|path| machine.state.directory.is_secret_path(&path)) {
+                observed.redact();
+            }
             let status = Value::Object(observed.to_json(kind.name(), name));
             output.text(&to_text(&status, *format)?);
             Ok(Exit::Success)

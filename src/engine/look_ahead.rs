@@ -232,6 +232,7 @@ impl<'s, 'a: 's> LookAhead<'s, '_, 'a> {
         resource.common.control.is_none()
             && resource.common.timeout.is_none()
             && !resource.is_late()
+            && !resource.is_sensitive()
             && self.selected.contains(resource)
     }
 

@@ -35,8 +35,8 @@ use crate::{
     host::{Host, interrupt::Signal},
     registration::Registration,
     resource::{
-        AnyProperties, Difference, Error, ErrorKind, History, Manifest, Prediction, Providers, Resource,
-        flattened,
+        AnyProperties, Difference, Error, ErrorKind, History, Managed, Manifest, Prediction, Providers,
+        Resource, flattened,
     },
     session::{Event, Session, StoreError, Summary},
     state::{LocalState, RefreshStore},
@@ -602,7 +602,12 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             planning: self.engine.planning.as_ref(),
         };
         let seen = seen.filter(|_| !is_member);
-        let outcome = attempts.make(seen, &mut self.refreshes, &mut self.grouped, observer);
+        let mut outcome = attempts.make(seen, &mut self.refreshes, &mut self.grouped, observer);
+        if resource.is_secret() && place.settings.mode == RunMode::Real && outcome.errors.is_empty() {
+            let paths = wanted.manages().into_iter().map(Managed::into_path).collect();
+            let recorded = state.directory.add_secret_paths(paths);
+            outcome.warnings.extend(recorded.err().map(|error| error.to_string()));
+        }
         self.is_kept_out |=
             outcome.errors.iter().any(|error| matches!(error.kind, ErrorKind::AnotherRun { .. }));
         let left = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());

@@ -221,9 +221,12 @@ impl Attempts<'_> {
             for effect in &effects.paths {
                 add_path(&camera, effect, &mut change.paths, &mut depths);
             }
-            // The digest of a short secret can be guessed.
+            // A short secret can be guessed from a digest without a key.
             let intended = change.paths.iter_mut().filter_map(|path| path.intended.as_mut());
-            intended.filter(|_| is_sensitive).for_each(|intended| intended.digest = None);
+            for intended in intended.filter(|_| is_sensitive) {
+                let target = intended.target.take();
+                intended.digest = target.map(|target| camera.objects.digest_bytes(target.as_bytes()));
+            }
         }
         Ok((change, depths))
     }

@@ -13,9 +13,13 @@ use super::{
     prediction::{AccountKind, Prediction},
 };
 use crate::{
-    host::{Host, interrupt::Interrupt},
+    host::{
+        Host,
+        files::{DigestMemory, NoDigests, hex},
+        interrupt::Interrupt,
+    },
     redaction::Redactor,
-    state::LocalState,
+    state::{LocalState, StateError},
     template::Scope,
     vocabulary::{Account, RunMode},
 };
@@ -109,6 +113,19 @@ impl<'a> Context<'a> {
     /// Treats the resource as sensitive from now on: a secret value is part of it.
     pub(crate) fn mark_secret(&self) {
         self.resource.into_iter().for_each(Resource::mark_secret);
+    }
+
+    /// Returns the memory of file digests. Digests of files with secrets are not remembered.
+    pub(crate) fn digests(&self) -> &dyn DigestMemory {
+        if self.is_sensitive() { &NoDigests } else { &self.state.digests }
+    }
+
+    /// Returns a digest as ccm stores it: with the key of the state directory if the resource is sensitive.
+    pub(crate) fn stored_digest(&self, digest: String) -> Result<String, StateError> {
+        if !self.is_sensitive() {
+            return Ok(digest);
+        }
+        Ok(hex(&self.state.directory.make_identity()?.keyed_hash(digest.as_bytes())))
     }
 
     /// Lets the type render templates.

@@ -15,6 +15,13 @@ pub(crate) enum Managed {
     Tree(PathBuf),
 }
 
+impl Managed {
+    pub(crate) fn into_path(self) -> PathBuf {
+        let (Self::Path(path) | Self::Tree(path)) = self;
+        path
+    }
+}
+
 /// What nobody may take away who does not own it.
 #[derive(Debug, Default)]
 pub(crate) struct ManagedPaths {

@@ -15,6 +15,7 @@ mod pending_refreshes;
 mod processed;
 mod refresh_store;
 mod run_list;
+mod secret_paths;
 mod write_journal;
 
 pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
@@ -206,7 +207,7 @@ fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Vec<u8>>, StateErro
 }
 
 /// What the program itself puts into its state directory, and put there earlier.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "lock",
     "refreshes.jsonl",
     "unfinished",
@@ -222,6 +223,7 @@ const NAMES: [&str; 15] = [
     AGENT_LOCK,
     AGENT_SOCKET,
     identity::FILE,
+    secret_paths::FILE,
 ];
 
 const AGENT_LOCK: &str = "agent.lock";

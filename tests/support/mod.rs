@@ -1,6 +1,7 @@
 //! What whole-program tests are made of: a world of their own to run the program in, and what came of a run.
 
 mod agent;
+pub(crate) mod encrypted;
 pub(crate) mod http;
 mod mount;
 pub(crate) mod nats;

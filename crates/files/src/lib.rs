@@ -83,7 +83,7 @@ pub use self::{
     },
     prediction::{LeftAt, Occupancy, Predicted, Prediction, UNKNOWN},
     private_folder::PrivateFolder,
-    remembering::{DigestMemory, Stamp, digest_once, now},
+    remembering::{DigestMemory, NoDigests, Stamp, digest_once, now},
     remove::{remove, remove_tree},
     staging::Staging,
     temporary::{is_temporary_name, sweep},

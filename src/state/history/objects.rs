@@ -47,6 +47,11 @@ impl Objects {
         Self { folder, identity, unsynced: RefCell::default() }
     }
 
+    /// Returns whether the contents are those of sensitive resources.
+    pub(crate) fn are_secret(&self) -> bool {
+        self.identity.is_some()
+    }
+
     /// Returns how a copy that is kept now is stored.
     pub(crate) fn kept(&self) -> Kept {
         if self.identity.is_some() { Kept::Encrypted } else { Kept::Copy }

@@ -44,6 +44,7 @@ pub(crate) struct Snapshot {
     /// SHA-256 of the content; a keyed hash if the resource is sensitive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
+    /// Target of a link. If the resource is sensitive, it is kept as the content of a file is, under `digest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -149,9 +150,23 @@ impl Camera<'_> {
                 }
             }
             (SnapshotKind::Directory, Depth::Tree) => self.add_tree(&mut snapshot, path, &original.entry),
+            (SnapshotKind::Link, _) if self.objects.are_secret() => self.hide_target(&mut snapshot),
             _ => {}
         }
         Ok(snapshot)
+    }
+
+    /// Keeps the target of a link of a sensitive resource as the content of a file is kept.
+    fn hide_target(&self, snapshot: &mut Snapshot) {
+        let target = snapshot.target.take().unwrap_or_default();
+        match self.keeping {
+            Keeping::Nothing => snapshot.digest = Some(self.objects.digest_bytes(target.as_bytes())),
+            Keeping::Never => snapshot.kept = Kept::Not("the resource sets `keep: never`".to_owned()),
+            Keeping::UpTo(_) => match self.objects.keep_bytes(target.as_bytes()) {
+                Ok(digest) => (snapshot.digest, snapshot.kept) = (Some(digest), self.objects.kept()),
+                Err(error) => snapshot.kept = Kept::Not(format!("no copy could be made: {error}")),
+            },
+        }
     }
 
     /// Adds the digest of a file, and keeps its content. A file that is not kept is not read either: its owner can make it
@@ -363,8 +378,13 @@ impl Snapshot {
         let is_present = |digest: &Option<String>| digest.as_ref().is_some_and(|digest| objects.has(digest));
         match self.kind {
             SnapshotKind::Special => Some("only regular files, directories and links are kept".to_owned()),
-            SnapshotKind::File if now.kind == SnapshotKind::File && self.has_content_of(now) => None,
-            SnapshotKind::File => match &self.kept {
+            SnapshotKind::Link if self.target.is_some() => None,
+            kind @ (SnapshotKind::File | SnapshotKind::Link)
+                if now.kind == kind && self.has_content_of(now) =>
+            {
+                None
+            }
+            SnapshotKind::File | SnapshotKind::Link => match &self.kept {
                 Kept::Not(reason) => Some(reason.clone()),
                 _ if is_present(&self.digest) => None,
                 _ => Some("the copy was removed to stay within `history_size`".to_owned()),
@@ -376,8 +396,25 @@ impl Snapshot {
                 }
                 _ => None,
             },
-            SnapshotKind::Absent | SnapshotKind::Link => None,
+            SnapshotKind::Absent => None,
         }
+    }
+
+    /// Returns the target of the link.
+    fn link_target(&self, objects: &Objects) -> Result<PathBuf, RestoreError> {
+        let missing = || RestoreError::NotKept("the copy is missing".to_owned());
+        let target = match (&self.target, &self.digest) {
+            (Some(target), _) => target.clone(),
+            (None, Some(digest)) => {
+                let mut copy = objects.open(digest)?.ok_or_else(missing)?;
+                objects.check(&mut copy, digest)?;
+                let mut target = String::new();
+                copy.read_to_string(&mut target)?;
+                target
+            }
+            (None, None) => return Err(missing()),
+        };
+        from_text(&target).ok_or_else(missing)
     }
 
     fn attributes(&self) -> Attributes {
@@ -412,8 +449,9 @@ impl Snapshot {
             SnapshotKind::Absent => files::remove(path)?,
             SnapshotKind::File => self.restore_file(path, now, objects)?,
             SnapshotKind::Link => {
-                let target = self.target.as_deref().and_then(from_text).unwrap_or_default();
-                if now.kind != SnapshotKind::Link || now.target != self.target {
+                let is_same = (&now.target, &now.digest) == (&self.target, &self.digest);
+                if now.kind != SnapshotKind::Link || !is_same {
+                    let target = self.link_target(objects)?;
                     files::make_link(path, &target, InTheWay::Goes, tick)?;
                 }
                 files::restore_link_owner(path, self.attributes())?;

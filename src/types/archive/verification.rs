@@ -74,7 +74,7 @@ pub(super) fn is_untouched(path: &Path, what: &What, cx: &Context) -> Result<boo
 
 fn look(path: &Path, what: &What, cx: &Context) -> Result<Option<Digested>, Error> {
     let found = match what {
-        What::File { .. } => files::digest(path, None, &cx.state.digests, &mut || stop(cx)),
+        What::File { .. } => files::digest(path, None, cx.digests(), &mut || stop(cx)),
         _ => files::inspect(path).map(|entry| entry.map(|entry| Digested { entry, sha256: None })),
     };
     found.map_err(|error| blame(error, cx))

@@ -65,7 +65,7 @@ fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Dig
     }
     let path = &cx.prediction.borrow().files.place_on_disk(path);
     let digested = if want.checksum_matters() {
-        match files::digest(path, size, &cx.state.digests, &mut || stop(cx)) {
+        match files::digest(path, size, cx.digests(), &mut || stop(cx)) {
             Err(FileError { problem: Problem::Denied { .. }, .. }) => inspected(path)?,
             digested => digested.map_err(|error| blame(error, cx))?,
         }

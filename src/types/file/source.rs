@@ -83,7 +83,7 @@ impl Source {
     /// Its SHA-256. What cannot have changed since it was last hashed is not read.
     fn digest(self, cx: &Context) -> io::Result<Option<[u8; 32]>> {
         let Self { file, entry } = self;
-        files::digest_once(file.get_ref(), &entry, &cx.state.digests, || {
+        files::digest_once(file.get_ref(), &entry, cx.digests(), || {
             let mut hash = Sha256::new();
             files::pieces(&mut file.get_ref().take(file.limit()), &mut || stop(cx), |piece| {
                 hash.update(piece);

@@ -200,5 +200,6 @@ impl State for FileState {
     fn redact(&mut self) {
         self.metadata.checksum = None;
         self.metadata.size = None;
+        self.metadata.extended.remove("target");
     }
 }

@@ -110,8 +110,11 @@ fn is_same(path: &Path, have: &Digested, sha256: &str, commands: &[&Post], cx: &
             cx.warn(format!("{error}; the commands of `post` are run again"));
             None
         });
-        let fingerprint = post::fingerprint(sha256, commands);
-        processed.is_some_and(|processed| processed.is_of(&fingerprint) && found == Some(&processed.left))
+        let stored = |digest: String| cx.stored_digest(digest).unwrap_or_default();
+        let fingerprint = stored(post::fingerprint(sha256, commands));
+        let found = found.map(|found| stored(found.to_owned()));
+        processed
+            .is_some_and(|processed| processed.is_of(&fingerprint) && found.as_ref() == Some(&processed.left))
     };
     if is_same && have.entry.kind == FileKind::File { Sameness::Same } else { Sameness::Different }
 }
@@ -156,7 +159,7 @@ fn look(path: &Path, size: Option<u64>, cx: &Context) -> Result<Option<Digested>
         }
     }
     let on_disk = cx.prediction.borrow().files.place_on_disk(path);
-    let digested = match files::digest(&on_disk, size, &cx.state.digests, &mut || stop(cx)) {
+    let digested = match files::digest(&on_disk, size, cx.digests(), &mut || stop(cx)) {
         Err(FileError { problem: Problem::Denied { .. }, .. }) => {
             files::inspect(&on_disk)?.map(|entry| Digested { entry, sha256: None })
         }

@@ -97,17 +97,18 @@ pub(super) fn run(want: &Properties, file: &Write, cx: &Context) -> Result<(), E
             return Err(line.failed(&finished, &[], cx));
         }
     }
-    let left = files::digest(&file.path, None, &cx.state.digests, &mut || stop(cx))
-        .map_err(|error| blame(error, cx))?;
+    let left =
+        files::digest(&file.path, None, cx.digests(), &mut || stop(cx)).map_err(|error| blame(error, cx))?;
     let Some(left) = left.and_then(|digested| digested.sha256) else {
         let message = format!("{} is gone after its commands have run", file.path.display());
         return Err(Error::new(message).on("post"));
     };
-    let processed = Processed::new(&fingerprint(&file.sha256, &commands), left);
-    cx.state
-        .directory
-        .keep_processed(&file.path, &processed)
-        .map_err(|error| Error::new(format!("cannot record that the commands have run: {error}")))
+    let keep = || {
+        let made_of = cx.stored_digest(fingerprint(&file.sha256, &commands))?;
+        let processed = Processed::new(&made_of, cx.stored_digest(left)?);
+        cx.state.directory.keep_processed(&file.path, &processed)
+    };
+    keep().map_err(|error| Error::new(format!("cannot record that the commands have run: {error}")))
 }
 
 /// Fails as the commands for a file would if one certainly could not be started.

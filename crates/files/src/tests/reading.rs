@@ -2,7 +2,8 @@
 
 use std::{fs, io::Write, os::unix::net::UnixListener, time::Instant};
 
-use super::{remembering::Forgetful, *};
+use super::*;
+use crate::NoDigests;
 use crate::{FileKind, Problem, digest, open_regular};
 
 #[test]
@@ -40,10 +41,10 @@ fn a_digest_is_that_of_the_content() {
         (&"a".repeat(1_000_000), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"),
     ] {
         let path = scratch.file("f", content);
-        let found = digest(&path, None, &Forgetful, &mut never_stop).unwrap().unwrap();
+        let found = digest(&path, None, &NoDigests, &mut never_stop).unwrap().unwrap();
         assert_eq!((found.sha256.as_deref(), found.entry), (Some(sha256), entry(&path)));
     }
-    assert_eq!(digest(&scratch.0, None, &Forgetful, &mut never_stop).unwrap().unwrap().sha256, None);
+    assert_eq!(digest(&scratch.0, None, &NoDigests, &mut never_stop).unwrap().unwrap().sha256, None);
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn hashing_stops_when_told_to() {
     let scratch = Scratch::new();
     let path = scratch.file("f", &"x".repeat(1_000_000));
     let mut left = 3;
-    let error = digest(&path, None, &Forgetful, &mut || {
+    let error = digest(&path, None, &NoDigests, &mut || {
         left -= 1;
         if left == 0 { Err(CopyInterrupted) } else { Ok(()) }
     })
@@ -99,7 +100,7 @@ fn the_cost_of_looking() {
         let _ = writeln!(std::io::stderr(), "{what}: {:?} per file", start.elapsed() / 20_000);
     };
     time("inspect", &|path| drop(inspect(path).unwrap()));
-    time("digest", &|path| drop(digest(path, None, &Forgetful, &mut never_stop).unwrap()));
+    time("digest", &|path| drop(digest(path, None, &NoDigests, &mut never_stop).unwrap()));
     time("walk", &|path| drop(super::super::walk::reach(path).unwrap()));
     time("check", &|path| super::super::check(path, &super::super::Intent::Write(mine(0o644))).unwrap());
 }

@@ -12,25 +12,6 @@ use std::{
 use super::*;
 use crate::{DigestMemory, Stamp, Timestamp, digest, now, remembering::is_of_known_kind};
 
-/// Remembers nothing.
-pub(super) struct Forgetful;
-
-impl DigestMemory for Forgetful {
-    fn is_of_use(&self) -> bool {
-        false
-    }
-
-    fn find(&self, _: &Stamp) -> Option<[u8; 32]> {
-        None
-    }
-
-    fn is_worthwhile(&self) -> bool {
-        false
-    }
-
-    fn keep(&self, _: Stamp, _: [u8; 32]) {}
-}
-
 /// Remembers everything it is told, by a clock that is ahead of the machine's: files that were just made are old.
 struct Notes {
     seconds_ahead: i64,
