@@ -60,7 +60,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         let inner = inside(place, resource, included);
         let before = self.engine.session.events().len();
         let transaction = self.engine.begin_transaction(included.on_failure);
-        let stopped = self.take_turns(&inner, observer);
+        let stopped = self.apply_resources(&inner, observer);
         let mut errors = Vec::new();
         if let Some((reason, first)) = stopped {
             let why = match reason {

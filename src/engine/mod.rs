@@ -60,7 +60,7 @@ pub(crate) use recording::{KeepPolicy, Recording};
 pub(crate) use selection::{Selected, Selection, Selector};
 pub(crate) use transaction::Undone;
 
-/// How all runs of an engine are done.
+/// Settings of all runs of an engine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) mode: RunMode,
@@ -70,7 +70,7 @@ pub(crate) struct Settings {
     pub(crate) read_ahead: ReadAhead,
     pub(crate) registrations: Registrations,
     pub(crate) task: Task,
-    /// Whether a failure stops nothing, whatever the manifest wants.
+    /// Whether to continue after a failure, regardless of the manifest.
     pub(crate) ignores_failures: bool,
 }
 
@@ -106,42 +106,42 @@ pub(crate) enum Diffs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     Whole,
-    /// Properties and state are left out: nobody will read them.
+    /// Events have no properties and no state, because no reader needs them.
     Outline,
 }
 
-/// Is told what happens while it happens.
+/// Receives the progress of a run.
 pub(crate) trait Observer {
-    /// The turn of a resource has come.
+    /// The engine begins to apply a resource.
     fn begun(&mut self, _: &Resource) {}
-    /// Another run has to come to its end first.
+    /// The engine waits for another run.
     fn waiting(&mut self, _holder: &str) {}
-    /// A line that a resource shows while it is being worked on.
+    /// A command of a resource printed a line.
     fn output(&mut self, _: &Resource, _line: &str) {}
-    /// A resource is done with.
+    /// The engine has applied or skipped a resource.
     fn finished(&mut self, report: &Report);
 }
 
-/// One resource that is done with: its event, and what only people need.
+/// Result of one resource: its event, and details for people.
 pub(crate) struct Report<'r> {
     pub(crate) resource: &'r Resource,
-    /// What the resource was written in.
+    /// Source of the declaration.
     pub(crate) source: &'r Source,
-    /// How many manifests that one is inside of.
+    /// Number of manifests that include the source.
     pub(crate) depth: usize,
     pub(crate) event: Event,
-    /// What was done or would have been, completing "Would have ...".
+    /// The action, completing "Would have ...".
     pub(crate) summary: Option<String>,
     pub(crate) differences: Vec<Difference>,
     pub(crate) errors: Vec<Error>,
     pub(crate) warnings: Vec<String>,
-    /// Why the resource was passed over, by its `control` or because it was not asked for.
+    /// Reason why `control` or the selection excludes the resource.
     pub(crate) excluded: Option<&'static str>,
-    /// The state that was found first, in a word; nothing if it did not come to that.
+    /// Observed state in a word, if the resource was inspected.
     pub(crate) before: Option<String>,
-    /// What it registers, if it is as it should be and somebody publishes that.
+    /// Entries to publish if the resource is in the desired state.
     pub(crate) registrations: Vec<Registration>,
-    /// The changes of other resources on account of which it was to be refreshed.
+    /// The changed resources that caused a refresh.
     pub(crate) causes: Vec<&'r Reference>,
     /// The resource for a plan.
     pub(crate) captured: Option<Box<Captured>>,
@@ -177,11 +177,11 @@ impl<'r> Report<'r> {
     }
 }
 
-/// A run that came to its end, or was brought to it.
+/// Result of a run.
 pub(crate) struct Finished {
     pub(crate) summary: Summary,
     pub(crate) stopped: Option<Stopped>,
-    /// Why events could not be kept.
+    /// Error that prevented the record of events.
     pub(crate) unrecorded: Option<StoreError>,
     /// Whether a change was not attempted because another run was in progress.
     pub(crate) is_kept_out: bool,
@@ -189,7 +189,7 @@ pub(crate) struct Finished {
     pub(crate) undone: Vec<Undone>,
 }
 
-/// Why a run ended early, and how many resources it did not come to.
+/// Reason why a run ended early, and the number of resources that it did not reach.
 pub(crate) struct Stopped {
     pub(crate) reason: Reason,
     pub(crate) remaining: usize,
@@ -202,13 +202,13 @@ pub(crate) enum Reason {
     Signal(Signal),
 }
 
-/// Applies resources to a machine, in as many runs as its owner likes.
+/// Applies resources to a machine, in one or more runs.
 pub(crate) struct Engine<'h> {
     host: &'h Host,
     state: &'h LocalState,
     settings: Settings,
     session: Session,
-    /// What the dry runs so far would have left. Templates read it too.
+    /// Changes that the dry runs so far would have made. Templates read them, too.
     prediction: Rc<RefCell<Prediction>>,
     /// Records changes in the history, unless it is off.
     recording: Option<RefCell<Recording>>,
@@ -263,7 +263,7 @@ impl<'h> Engine<'h> {
         let transaction = self.begin_transaction(manifest.on_failure);
         let (mut run, place) = self.begin(manifest, selected, refresh_store);
         let remaining = |first| flattened(&manifest.resources[first..]).len();
-        let stopped = run.take_turns(&place, observer);
+        let stopped = run.apply_resources(&place, observer);
         if stopped.is_some() {
             run.skip_waiting(
                 &place,
@@ -381,8 +381,8 @@ pub(crate) struct Run<'a, 'h> {
 }
 
 impl<'a, 'h: 'a> Run<'a, 'h> {
-    /// Lets the resources take their turns. Returns why it ended early, and which would have been next.
-    fn take_turns(&mut self, place: &Place<'a>, observer: &mut dyn Observer) -> Option<(Reason, usize)> {
+    /// Applies the resources of a manifest in their order. If the run ends early, returns the reason and the index of the next resource.
+    fn apply_resources(&mut self, place: &Place<'a>, observer: &mut dyn Observer) -> Option<(Reason, usize)> {
         let Engine { host, state, .. } = *self.engine;
         let (manifest, settings) = (place.manifest, place.settings);
         let stops = manifest.on_failure != OnFailure::Continue && !settings.ignores_failures;
@@ -397,7 +397,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 observer.begun(resource);
                 let seen = ahead.take(done, self.history.now());
                 let beforehand = Beforehand { seen, next: &resources[done + 1..] };
-                let report = self.turn(place, resource, beforehand, observer);
+                let report = self.apply_resource(place, resource, beforehand, observer);
                 if let Some(report) = &report {
                     observer.finished(report);
                 }
@@ -417,7 +417,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
 
     /// Applies one resource, whatever happens, and records its event. Returns nothing if the result is known only after the
     /// validation together with other resources.
-    fn turn(
+    fn apply_resource(
         &mut self,
         place: &Place<'a>,
         resource: &'a Resource,
@@ -637,10 +637,10 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What is known when the turn of a resource comes.
+/// Knowledge about a resource before the engine applies it.
 struct Beforehand<'n> {
-    /// What was seen of it already.
+    /// State that a thread observed ahead.
     seen: Option<Sight>,
-    /// Those whose turns follow.
+    /// The resources after it.
     next: &'n [Resource],
 }
