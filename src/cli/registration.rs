@@ -16,15 +16,16 @@ use clap::{Args, Subcommand};
 use self::show::{Format, show};
 use super::{
     Exit,
-    failure::Failure,
+    failure::{Failure, warn},
     interrupt,
     machine::{NatsFlags, StreamFlag},
     output::Output,
 };
 use crate::{
     nats::{Nats, NatsError},
-    registration::{self, Filter, Initialised, Priority, Registration},
+    registration::{self, Filter, Found, Initialised, Priority, Registration},
     run::Environment,
+    visible::visible_line,
     vocabulary::{Duration, ScalarText},
 };
 
@@ -230,10 +231,13 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
                 _ => Format::Text,
             };
             let (filter, nats) = (filter.filter()?, registry.nats());
-            let entries = nats
+            let Found { entries, problems } = nats
                 .connection()
                 .and_then(|connection| registration::query(connection, &nats.registration_stream, &filter))
                 .map_err(|error| failed(error, &nats))?;
+            for (subject, reason) in &problems {
+                warn(&format!("{}: {reason}", visible_line(subject)));
+            }
             show(&entries, format, output)
         }
         Request::Watch { filter, registry } => {

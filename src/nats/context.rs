@@ -50,6 +50,10 @@ pub(super) struct Context {
     socks_proxy: String,
     pub(super) inbox_prefix: String,
     pub(super) jetstream_domain: String,
+    nsc: String,
+    user_jwt: String,
+    jetstream_api_prefix: String,
+    jetstream_event_prefix: String,
 }
 
 impl Context {
@@ -69,8 +73,15 @@ impl Context {
         let mut context: Self = serde_json::from_str(text).map_err(|error| {
             bad(format!("not a context as `nats context` writes it, line {}", error.line()))
         })?;
-        if !context.socks_proxy.is_empty() {
-            return Err(bad("socks_proxy is not supported".to_owned()));
+        let unsupported = [
+            ("socks_proxy", &context.socks_proxy),
+            ("nsc", &context.nsc),
+            ("user_jwt", &context.user_jwt),
+            ("jetstream_api_prefix", &context.jetstream_api_prefix),
+            ("jetstream_event_prefix", &context.jetstream_event_prefix),
+        ];
+        if let Some((key, _)) = unsupported.iter().find(|(_, value)| !value.is_empty()) {
+            return Err(bad(format!("{key} is not supported")));
         }
         if context.cert.is_empty() != context.key.is_empty() {
             return Err(bad("cert and key go together".to_owned()));
@@ -194,6 +205,10 @@ mod tests {
     fn what_is_wrong_with_a_context_is_said_without_quoting_it() {
         for (text, reason) in [
             (r#"{"socks_proxy": "socks5://p:1"}"#, "socks_proxy is not supported"),
+            (r#"{"nsc": "nsc://op/acc/user"}"#, "nsc is not supported"),
+            (r#"{"user_jwt": "7071"}"#, "user_jwt is not supported"),
+            (r#"{"jetstream_api_prefix": "JS.7071"}"#, "jetstream_api_prefix is not supported"),
+            (r#"{"jetstream_event_prefix": "JS.7071"}"#, "jetstream_event_prefix is not supported"),
             (r#"{"cert": "/c"}"#, "cert and key go together"),
             ("{\n\"password\": 7071\n}", "line 2"),
         ] {

@@ -40,6 +40,5 @@ impl Connection {
 
 /// Returns whether a message says that there is no value any more.
 fn is_gone(message: &Message) -> bool {
-    matches!(message.header("KV-Operation"), Some("DEL" | "PURGE"))
-        || message.header("Nats-Marker-Reason").is_some()
+    matches!(message.header("KV-Operation"), Some("DEL" | "PURGE")) || message.marker().is_some()
 }

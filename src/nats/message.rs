@@ -16,6 +16,12 @@ impl Message {
         self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
+    /// Returns the reason of a message by which a stream records that its last message of a subject is gone. Other reasons
+    /// are those of publishers.
+    pub(crate) fn marker(&self) -> Option<&str> {
+        self.header("Nats-Marker-Reason").filter(|reason| ["MaxAge", "Purge", "Remove"].contains(reason))
+    }
+
     /// Reads headers as they are on the wire: `NATS/1.0`, then `Name: value` lines.
     pub(super) fn parse_headers(text: &str) -> Vec<(String, String)> {
         let pair = |line: &str| {
@@ -56,6 +62,19 @@ fn sequence_in(reply: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_reasons_of_the_server_make_a_marker() {
+        for (reason, expected) in [
+            ("MaxAge", Some("MaxAge")),
+            ("Purge", Some("Purge")),
+            ("Remove", Some("Remove")),
+            ("other", None),
+        ] {
+            let headers = vec![("Nats-Marker-Reason".to_owned(), reason.to_owned())];
+            assert_eq!(Message { headers, ..Message::default() }.marker(), expected, "{reason}");
+        }
+    }
 
     #[test]
     fn the_place_in_the_stream_is_told_by_the_reply() {

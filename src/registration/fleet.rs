@@ -67,7 +67,7 @@ pub(crate) fn init(
 pub(crate) fn remove(connection: &Connection, stream: &str, entry: &Registration) -> Result<bool, NatsError> {
     let subject = entry.subject();
     let found = connection.last(stream, &subject)?;
-    if found.is_none_or(|message| message.header("Nats-Marker-Reason").is_some()) {
+    if found.is_none_or(|message| message.marker().is_some()) {
         return Ok(false);
     }
     let settings = connection.stream_settings(stream)?.map(|StreamSettings(settings)| settings);

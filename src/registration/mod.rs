@@ -17,7 +17,7 @@ pub(crate) use entry::Registration;
 pub(crate) use fleet::{Initialised, init, remove};
 pub(crate) use prometheus::file_sd;
 pub(crate) use publisher::{Publisher, Transport};
-pub(crate) use query::{Filter, query};
+pub(crate) use query::{Filter, Found, query};
 pub(crate) use record::{from_value, records};
 pub(crate) use ttl::Ttl;
 pub(crate) use wire::{Change, change};

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::{
     Registration, SUBJECTS,
-    wire::{Change, change},
+    wire::{Change, change, problem},
     words::{Address, NotAnEntry, Token},
 };
 use crate::nats::{Connection, NatsError};
@@ -39,15 +39,22 @@ impl Filter {
     }
 }
 
-/// Returns the entries of a stream, sorted by address and port.
-pub(crate) fn query(
-    connection: &Connection,
-    stream: &str,
-    filter: &Filter,
-) -> Result<Vec<Registration>, NatsError> {
+/// The result of a query.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Sorted by address and port.
+    pub(crate) entries: Vec<Registration>,
+    /// Subjects of messages that are not, or not completely, entries, each with the reason.
+    pub(crate) problems: Vec<(String, &'static str)>,
+}
+
+/// Returns the entries of a stream.
+pub(crate) fn query(connection: &Connection, stream: &str, filter: &Filter) -> Result<Found, NatsError> {
     let messages = connection.all(stream, &filter.subjects())?;
-    let mut entries: Vec<Registration> = Vec::new();
+    let Found { mut entries, mut problems } = Found::default();
     for message in &messages {
+        problems.retain(|(subject, _)| *subject != message.subject);
+        problems.extend(problem(message).map(|reason| (message.subject.clone(), reason)));
         // A stream of others may keep several of one subject: the last counts.
         match change(message) {
             Some(Change::Entry(entry)) => {
@@ -59,7 +66,7 @@ pub(crate) fn query(
         }
     }
     entries.sort_by_cached_key(sort_key);
-    Ok(entries)
+    Ok(Found { entries, problems })
 }
 
 /// Addresses sort as numbers, IPv4 before IPv6 before names.

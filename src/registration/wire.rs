@@ -46,7 +46,7 @@ struct Payload {
 
 /// Returns what a message of the stream says; nothing for one that makes no sense.
 pub(crate) fn change(message: &Message) -> Option<Change> {
-    if let Some(reason) = message.header("Nats-Marker-Reason") {
+    if let Some(reason) = message.marker() {
         return removal(&message.subject, reason);
     }
     if message.payload.is_empty() {
@@ -66,6 +66,23 @@ fn removal(subject: &str, reason: &str) -> Option<Change> {
         address: Address::from_subject(address).into(),
         id: id.to_owned(),
     })
+}
+
+/// Returns the problem of a message that is not an entry, or not completely one.
+pub(crate) fn problem(message: &Message) -> Option<&'static str> {
+    match change(message) {
+        None => Some("it is not an entry"),
+        Some(Change::Entry(entry)) if entry.ttl.is_none() && has_ttl(&message.payload) => {
+            Some("its `ttl` is not a duration, and is ignored")
+        }
+        Some(_) => None,
+    }
+}
+
+fn has_ttl(payload: &[u8]) -> bool {
+    let payload: Option<Payload> = serde_json::from_slice(payload).ok();
+    let ttl = payload.and_then(|payload| payload.ttl);
+    ttl.is_some_and(|ttl| !ttl.is_null() && ttl.as_u64() != Some(0))
 }
 
 /// Reads an entry: a number may be a text of digits, a ttl may be nanoseconds.
@@ -120,6 +137,24 @@ mod tests {
             assert_eq!(entry.ttl.map(|ttl| ttl.to_string()).as_deref(), ttl);
         }
         assert!(entry(b"{}").is_none() && entry(b"x").is_none());
+    }
+
+    #[test]
+    fn messages_that_are_not_completely_entries_have_a_problem() {
+        let entry = |rest: &str| {
+            format!(r#"{{"cluster": "c", "service": "s", "protocol": "p", "address": "::1"{rest}}}"#)
+        };
+        for (payload, expected) in [
+            (entry(""), None),
+            (entry(r#", "ttl": "1h""#), None),
+            (entry(r#", "ttl": 0"#), None),
+            (entry(r#", "ttl": "soon""#), Some("its `ttl` is not a duration, and is ignored")),
+            (entry(r#", "port": "many""#), Some("it is not an entry")),
+            ("7".to_owned(), Some("it is not an entry")),
+        ] {
+            let message = Message { payload: payload.clone().into_bytes(), ..Message::default() };
+            assert_eq!(problem(&message), expected, "{payload}");
+        }
     }
 
     #[test]

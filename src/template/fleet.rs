@@ -65,7 +65,7 @@ impl Scope {
             .connection()
             .and_then(|connection| registration::query(connection, &nats.registration_stream, &filter));
         match found {
-            Ok(entries) => Ok(registration::records(&entries)),
+            Ok(found) => Ok(registration::records(&found.entries)),
             Err(error @ NatsError::NoStream { .. }) => {
                 Err(CallError::new(error.to_string()).with_help("`ccm registration init` makes it"))
             }
