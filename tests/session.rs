@@ -346,9 +346,22 @@ fn a_line_that_a_killed_command_left_unfinished_is_ignored_and_said() {
 }
 
 #[test]
-fn a_session_that_is_not_there_or_not_ones_own_is_not_used() {
+fn directory_that_does_not_exist_becomes_a_session_on_first_use() {
+    let world = World::new();
+    let new = world.base().join("none");
+    write(&world, &new, "$W/x", &[]).exits(0);
+    assert_eq!(fs::metadata(&new).unwrap().permissions().mode() & 0o777, 0o700);
+    write(&world, &new, "$W/y", &[]).exits(0);
+    report(&world, &new, &["--remove"]).exits(0).counts([2, 0, 0, 0]);
+    report(&world, &new, &[]).exits(2).complains("is not a session");
+    let far = world.base().join("no/parent");
+    write(&world, &far, "$W/x", &[]).exits(2);
+}
+
+#[test]
+fn a_directory_that_is_not_ones_own_session_is_not_used() {
     let world = World::new().beside("file", "x");
-    for other in ["none", "w", "file"] {
+    for other in ["w", "file"] {
         let outcome = write(&world, &world.base().join(other), "$W/x", &[]);
         outcome.exits(2).complains("is not a session").complains("ccm session new");
     }

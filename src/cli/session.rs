@@ -84,7 +84,7 @@ impl SessionFolder {
     /// Resumes the session that was selected, or begins one that ends with the process.
     pub(super) fn resume(&self) -> Result<Session, Failure> {
         match &self.session {
-            Some(folder) => resume(Store::open(folder)?),
+            Some(folder) => resume(Store::open_or_create(folder)?),
             None => Ok(Session::begin()),
         }
     }

@@ -116,6 +116,20 @@ impl Store {
         Self::create(&parent.join(format!("{PREFIX}{}", Ids::new().give(Timestamp::now()))))
     }
 
+    /// Opens a store, and creates it if its directory does not exist.
+    pub(crate) fn open_or_create(folder: &Path) -> Result<Self, StoreError> {
+        match Self::open(folder) {
+            Err(StoreError::NotASession(path)) if matches!(files::inspect(&path), Ok(None)) => {
+                match Self::create(folder) {
+                    // Another command of the script was faster.
+                    Err(StoreError::NotEmpty(_)) => Self::open(folder),
+                    created => created,
+                }
+            }
+            opened => opened,
+        }
+    }
+
     /// Opens an existing store. An empty private directory of the user becomes a store.
     pub(crate) fn open(folder: &Path) -> Result<Self, StoreError> {
         // A trailing slash would follow a link.
