@@ -257,3 +257,33 @@ fn a_file_that_a_stranger_moved_there_is_not_given_to_him() {
     world.apply().exits(0).counts([1, 0, 0, 0]);
     assert_eq!(world.read("home/x"), "root's secret\nb\n");
 }
+
+#[test]
+fn match_that_is_part_of_a_word_or_in_several_lines_is_a_warning() {
+    for (text, step, warning) in [
+        (
+            "GatewayPorts no\\n",
+            "line: Port 22, match: Port",
+            Some("is part of a word in line 1 (`GatewayPorts no`)"),
+        ),
+        ("GatewayPorts no\\n", "line: Port 22, match: Port, ensure: absent", Some("which ccm removes")),
+        (
+            "Port 1\\nPort 2\\n",
+            "line: Port 22, match: '^Port'",
+            Some("matches lines 1 and 2; ccm replaces only the last of them"),
+        ),
+        ("Port 1\\n", "line: Port 22, match: '^Port\\b'", None),
+        ("Port 22\\nGatewayPorts no\\n", "line: Port 22, match: '^Port'", None),
+    ] {
+        let world = World::new().file("f", text.replace("\\n", "\n"));
+        let world = world.manifest(&format!("- file:\n    - $W/f: {{ edit: [{{ {step} }}] }}\n"));
+        let run = world.apply_with(&["--noop"]);
+        run.exits(0);
+        match warning {
+            Some(warning) => run.says(warning),
+            None => run.never_says("warning"),
+        };
+        world.apply().exits(0);
+        world.apply_with(&["--detailed-exitcode"]).exits(0).never_says("warning");
+    }
+}

@@ -36,6 +36,11 @@ pub(super) fn edited(
     let Some(old) = old else { return Ok(None) };
     let new = edit::apply(&want.edit, &old, want.name.as_path())
         .map_err(|error| Error::new(error.to_string()).on("edit"))?;
+    if new != old && !cx.is_sensitive() {
+        for doubt in edit::doubts(&want.edit, &old, want.name.as_path()) {
+            cx.warn(doubt);
+        }
+    }
     Ok(Some(Edited { old, new }))
 }
 

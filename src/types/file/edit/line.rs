@@ -43,6 +43,48 @@ pub(super) fn absent(text: &str, unwanted: &str, matching: Option<&Regex>) -> St
     lines.text()
 }
 
+/// Returns doubts about a pattern that chooses the line to replace, or with `removes` all lines to remove.
+pub(super) fn doubts(text: &str, matching: &Regex, removes: bool) -> Vec<String> {
+    let lines = Lines::of(text);
+    let matched: Vec<(usize, &str)> = lines
+        .lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| matching.is_match(line))
+        .map(|(at, line)| (at + 1, *line))
+        .collect();
+    let affected = if removes { matched.as_slice() } else { &matched[matched.len().saturating_sub(1)..] };
+    let mut doubts = Vec::new();
+    let partial = affected.iter().find(|(_, line)| is_part_of_word(line, matching));
+    if let Some((number, line)) = partial {
+        let verb = if removes { "removes" } else { "replaces" };
+        doubts.push(format!(
+            "`match` \"{matching}\" is part of a word in line {number} (`{}`), which ccm {verb}; anchor it, as in \"^{matching}\\\\b\"",
+            line.trim()
+        ));
+    }
+    if let ([first @ .., (last, _)], false) = (matched.as_slice(), removes)
+        && !first.is_empty()
+    {
+        let first: Vec<String> = first.iter().map(|(number, _)| number.to_string()).collect();
+        doubts.push(format!(
+            "`match` \"{matching}\" matches lines {} and {last}; ccm replaces only the last of them",
+            first.join(", ")
+        ));
+    }
+    doubts
+}
+
+/// Returns whether the first match begins or ends inside a word.
+fn is_part_of_word(line: &str, matching: &Regex) -> bool {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let Some(found) = matching.find(line).filter(|found| !found.is_empty()) else { return false };
+    let edge =
+        |outer: Option<char>, inner: Option<char>| outer.is_some_and(is_word) && inner.is_some_and(is_word);
+    edge(line[..found.start()].chars().next_back(), found.as_str().chars().next())
+        || edge(line[found.end()..].chars().next(), found.as_str().chars().next_back())
+}
+
 /// A setting written as a key, a separator and a value.
 pub(super) struct Setting<'a> {
     pub(super) key: &'a str,

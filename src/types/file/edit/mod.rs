@@ -74,6 +74,21 @@ pub(super) fn apply(steps: &[Step], old: &str, path: &Path) -> Result<String, Ed
     Ok(text)
 }
 
+/// Returns doubts about the steps that change a text.
+pub(super) fn doubts(steps: &[Step], old: &str, path: &Path) -> Vec<String> {
+    let mut text = old.to_owned();
+    let mut doubts = Vec::new();
+    for (at, operation) in steps.iter().filter_map(|step| step.operation().ok()).enumerate() {
+        let Ok(new) = operation.apply(&text, path) else { break };
+        if new != text {
+            doubts
+                .extend(operation.doubts(&text).into_iter().map(|doubt| format!("step {}: {doubt}", at + 1)));
+        }
+        text = new;
+    }
+    doubts
+}
+
 /// Returns everything that is wrong with how the steps are written.
 pub(super) fn problems(steps: &[Step]) -> Vec<Error> {
     let wrong = steps.iter().enumerate().filter_map(|(at, step)| Some((at + 1, step.operation().err()?)));

@@ -209,6 +209,15 @@ impl Operation<'_> {
         }
     }
 
+    /// Returns doubts about a step that changes a text.
+    pub(super) fn doubts(&self, text: &str) -> Vec<String> {
+        match self {
+            Self::Line { matching: Some(matching), .. } => line::doubts(text, matching, false),
+            Self::NoLine { matching: Some(matching), .. } => line::doubts(text, matching, true),
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns why ccm rejects a step that would change its own result.
     pub(super) fn unstable(&self) -> Reason {
         match self {
