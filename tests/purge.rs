@@ -1,6 +1,6 @@
 //! Directories in which nothing is but what the manifest has in them.
 
-use crate::support::{World, is_root};
+use crate::support::{World, has, is_root, skip};
 
 fn full() -> World {
     World::new()
@@ -128,4 +128,35 @@ fn what_is_dear_needs_force() {
             .exits(2)
             .complains(message);
     }
+}
+
+#[test]
+fn directory_with_files_of_packages_is_purged_only_by_force() {
+    if !has("dpkg-query") {
+        return;
+    }
+    // A directory with files of a package that every Debian has.
+    let directory = "/usr/share/doc/base-files";
+    let manifest = |purge: &str| {
+        World::new().manifest(&format!(
+            "- file:\n    - {directory}: {{ ensure: directory, purge: {purge}, owner: root, group: root, mode: '0755' }}\n"
+        ))
+    };
+    if !std::path::Path::new(directory).is_dir() {
+        skip("needs the files of base-files");
+        return;
+    }
+    let world = manifest("true");
+    world.apply_with(&["--noop"]).exits(1).says("packages own files in").says("belongs to `base-files`");
+    world.apply_with(&["--noop"]).says("`purge: force`");
+    let ignored = World::new().manifest(&format!(
+        "- file:\n    - {directory}: {{ ensure: directory, purge: true, ignore: ['*'], owner: root, group: root, mode: '0755' }}\n"
+    ));
+    ignored.apply_with(&["--noop"]).exits(0);
+    let world = manifest("force");
+    world.apply_with(&["--noop"]).exits(0).says("purge ").says(" -> absent");
+    let world = World::new()
+        .beside("tree/a", "x")
+        .manifest(&format!("- scaffold:\n    - {directory}: {{ source: tree, purge: true }}\n"));
+    world.apply_with(&["--noop"]).exits(1).says("packages own files in");
 }

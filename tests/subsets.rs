@@ -155,3 +155,32 @@ ccm:
     world.ccm(["apply", "site.yaml", "two.yaml"]).run().exits(1).says("1 resource was not attempted");
     assert!(world.path("next").exists() && !world.path("never").exists());
 }
+
+#[test]
+fn resource_that_two_manifests_declare_is_rejected() {
+    let file =
+        |content: &str| format!("- file:\n    - $W/a: {{ $OWN, mode: \"0644\", content: \"{content}\" }}\n");
+    let world = World::new();
+    let texts = ["x", "y"].map(|content| world.fill(&file(content)));
+    let included = "- apply:\n    - two.yaml: {}\n";
+    let alias = "- exec:\n    - 'true': { alias: same }\n";
+    let world = world
+        .beside("one.yaml", &texts[0])
+        .beside("two.yaml", &texts[1])
+        .beside("three.yaml", included)
+        .beside("four.yaml", alias)
+        .beside("five.yaml", alias.replace("true", "false"));
+    let run = world.ccm(["apply", "one.yaml", "two.yaml"]).run();
+    run.exits(2)
+        .complains("is declared in another manifest of this run, too (first declared here: one.yaml:2:7)");
+    run.complains("two.yaml:2:7");
+    assert!(!world.path("a").exists());
+    world.ccm(["apply", "one.yaml", "three.yaml"]).run().exits(2).complains("two.yaml:2:7");
+    world
+        .ccm(["apply", "four.yaml", "five.yaml"])
+        .run()
+        .exits(2)
+        .complains("exec#same is declared in another");
+    world.ccm(["apply", "one.yaml", "one.yaml"]).run().exits(2);
+    world.ccm(["apply", "one.yaml", "four.yaml"]).run().exits(0);
+}

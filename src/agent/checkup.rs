@@ -38,7 +38,7 @@ impl Round<'_> {
     /// Makes the health checks of manifests, one manifest after the other. The run lock is not taken: nothing is changed.
     pub(crate) fn check(&self, intake: &Intake, manifests: &[usize]) -> Vec<Checkup> {
         let extents: Vec<_> = manifests.iter().map(|number| (*number, Extent::Whole)).collect();
-        let ready = match self.load(intake, &extents, BTreeMap::new(), &mut Vec::new()) {
+        let ready = match self.load(intake, &extents, BTreeMap::new(), None, &mut Vec::new()) {
             Ok(ready) => ready,
             Err(error) => {
                 self.log.error("nothing is checked", &[("error", &error)]);

@@ -84,7 +84,8 @@ impl Round<'_> {
         own: &mut OwnWrites,
     ) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
-        let ready = match self.load(intake, extents, loaded, &mut outcomes) {
+        let known = watching.as_deref().map(Watching::names);
+        let ready = match self.load(intake, extents, loaded, known, &mut outcomes) {
             Ok(ready) => ready,
             Err(error) => {
                 self.log.error("nothing is applied", &[("cause", &self.cause), ("error", &error)]);
@@ -230,6 +231,7 @@ impl Round<'_> {
         intake: &Intake,
         extents: &[(usize, Extent)],
         mut loaded: BTreeMap<usize, Manifest>,
+        known: Option<&BTreeMap<usize, HashSet<Reference>>>,
         outcomes: &mut Vec<Outcome>,
     ) -> Result<Vec<Ready>, String> {
         let inputs = self.inputs(intake)?;
@@ -252,6 +254,7 @@ impl Round<'_> {
                 None => self.load_one(&slot.address, &location, &inputs),
             };
             drop(loading);
+            let manifest = manifest.and_then(|manifest| not_repeated(manifest, number, &all, known));
             match manifest {
                 Ok(manifest) => {
                     let (selected, is_whole) = match extent {
@@ -350,12 +353,40 @@ impl Outcome {
     }
 }
 
+/// Returns the manifest, unless an earlier manifest declares one of its resources, too: both would change it in turn.
+fn not_repeated(
+    manifest: Manifest,
+    number: usize,
+    earlier: &[Ready],
+    known: Option<&BTreeMap<usize, HashSet<Reference>>>,
+) -> Result<Manifest, String> {
+    let loaded: Vec<&Manifest> = earlier.iter().map(|ready| &ready.manifest).collect();
+    if let Some(review) = manifest::repeated(&loaded, &manifest).first() {
+        return Err(told(review).into_iter().next().unwrap_or_default());
+    }
+    // Not all manifests are loaded for every run.
+    let others = known
+        .into_iter()
+        .flatten()
+        .filter(|(other, _)| **other < number && !earlier.iter().any(|ready| ready.number == **other));
+    let names: Vec<&HashSet<Reference>> = others.map(|(_, names)| names).collect();
+    let repeated = flattened(&manifest.resources)
+        .into_iter()
+        .flat_map(Resource::names)
+        .find(|name| names.iter().any(|names| names.contains(name)));
+    match repeated {
+        Some(name) => Err(format!("{name} is declared in another manifest of this agent, too")),
+        None => Ok(manifest),
+    }
+}
+
 /// Watches what a manifest depends on, its children included.
 fn watch(watching: &mut Watching, ready: &Ready) {
     let resources = flattened(&ready.manifest.resources);
     let watches: Vec<Watches> = resources.iter().map(|resource| resource.wanted.watches()).collect();
     let named = resources.iter().map(|resource| resource.reference()).zip(&watches);
     watching.set(ready.number, &ready.manifest.working_directory, named);
+    watching.set_names(ready.number, resources.iter().flat_map(|resource| resource.names()).collect());
 }
 
 /// Returns what is wrong in one line.

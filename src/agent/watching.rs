@@ -161,6 +161,8 @@ pub(crate) struct Watching {
     units: BTreeMap<String, Vec<Target>>,
     /// The resources of each manifest.
     wanted: Vec<Wanted>,
+    /// The names of the resources of each manifest.
+    names: BTreeMap<usize, HashSet<Reference>>,
     /// What came while a run was in progress.
     kept: Vec<Happening>,
     /// Whether the kernel allows no more watches.
@@ -171,6 +173,16 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
+    /// Returns the names of the resources of each manifest that was loaded completely.
+    pub(crate) fn names(&self) -> &BTreeMap<usize, HashSet<Reference>> {
+        &self.names
+    }
+
+    /// Sets the names of the resources of a manifest.
+    pub(crate) fn set_names(&mut self, manifest: usize, names: HashSet<Reference>) {
+        self.names.insert(manifest, names);
+    }
+
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             inotify: Inotify::new()?,
@@ -178,6 +190,7 @@ impl Watching {
             paths: HashMap::new(),
             units: BTreeMap::new(),
             wanted: Vec::new(),
+            names: BTreeMap::new(),
             kept: Vec::new(),
             is_limited: false,
             unwatchable: Vec::new(),

@@ -274,6 +274,10 @@ fn load_all(
             Err(error) => return Err(error.into()),
         }
     }
+    for at in 1..manifests.len() {
+        let earlier: Vec<&Manifest> = manifests[..at].iter().collect();
+        invalid.extend(manifest::repeated(&earlier, &manifests[at]));
+    }
     if invalid.is_empty() { Ok(manifests) } else { Err(LoadError::Invalid(invalid).into()) }
 }
 

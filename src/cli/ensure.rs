@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint, builder::PossibleValuesParser};
 
 use super::{
     Exit,
@@ -30,6 +30,9 @@ use crate::{
     types,
     vocabulary::has_scheme,
 };
+
+/// The type that takes its source after its name, as in the Go original.
+pub(super) const SCAFFOLD: &str = "scaffold";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,19 +102,6 @@ fn listed(kind: &'static dyn AnyType) -> Command {
 }
 
 fn with_properties(command: Command, kind: &'static dyn AnyType) -> Command {
-    let fields = fields(kind);
-    let takes_address = fields.iter().any(|field| field.name == "url");
-    let states = fields.into_iter().find(|field| field.name == "ensure").map(|field| field.kind);
-    let ensure = Arg::new("ensure").value_name("ENSURE").help("The desired state");
-    let ensure = match states {
-        Some(FieldKind::Choice(words)) if takes_address => {
-            ensure.value_parser(move |text: &str| state_or_address(text, &words))
-        }
-        Some(FieldKind::Choice(words)) => {
-            ensure.value_parser(clap::builder::PossibleValuesParser::new(words))
-        }
-        _ => ensure,
-    };
     // Flags that are flattened bring a description of their own.
     let about = command.get_about().cloned().unwrap_or_default();
     let command = command
@@ -119,13 +109,37 @@ fn with_properties(command: Command, kind: &'static dyn AnyType) -> Command {
             Arg::new("name").value_name("NAME").required(true).help("The resource's name"),
             kind,
         ))
-        .arg(ensure);
+        .args(states(kind));
     let command = DotenvFlags::augment_args(StreamFlag::augment_args(command))
         .about(about)
         .args(flags::arguments(kind).into_iter().map(or_credential))
         .args(flags::check_arguments())
         .after_help(flags::examples(kind));
     with_aliases(command, &format!("ensure {}", kind.name()))
+}
+
+/// Returns the arguments after the name.
+fn states(kind: &'static dyn AnyType) -> Vec<Arg> {
+    let fields = fields(kind);
+    let takes_address = fields.iter().any(|field| field.name == "url");
+    let states = fields.into_iter().find(|field| field.name == "ensure").map(|field| field.kind);
+    let ensure = Arg::new("ensure").value_name("ENSURE").help("The desired state");
+    match states {
+        Some(FieldKind::Choice(words)) if takes_address => {
+            vec![ensure.value_parser(move |text: &str| state_or_address(text, &words))]
+        }
+        Some(FieldKind::Choice(words)) if kind.name() == SCAFFOLD => {
+            let source = Arg::new("ensure").value_name("SOURCE").value_hint(ValueHint::DirPath);
+            let ensure =
+                Arg::new("state").value_name("ENSURE").value_parser(PossibleValuesParser::new(words));
+            vec![
+                source.help("The folder that holds the tree; with --source, the desired state"),
+                ensure.help("The desired state"),
+            ]
+        }
+        Some(FieldKind::Choice(words)) => vec![ensure.value_parser(PossibleValuesParser::new(words))],
+        _ => vec![ensure],
+    }
 }
 
 /// Lets the credentials of a download come from the environment, where no list of processes shows them.

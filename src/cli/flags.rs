@@ -52,7 +52,8 @@ fn flags(kind: &dyn AnyType, field: &Field) -> Vec<Arg> {
             ]
         }
         FieldKind::List(of) if **of == FieldKind::Map => {
-            vec![arg.action(ArgAction::Append).value_name("YAML").allow_hyphen_values(true)]
+            let form = if field.name == POST { "PATTERN=COMMAND" } else { "YAML" };
+            vec![arg.action(ArgAction::Append).value_name(form).allow_hyphen_values(true)]
         }
         FieldKind::List(_) => vec![arg.action(ArgAction::Append).value_name(value).allow_hyphen_values(true)],
         FieldKind::Map => vec![arg.action(ArgAction::Append).value_name("KEY=VALUE")],
@@ -251,6 +252,15 @@ fn given(field: &Field, matches: &ArgMatches) -> Option<Given> {
     Some(Given::File(matches.get_one::<String>(field.file_flag.as_ref()?)?.clone()))
 }
 
+/// The property whose items can be written as `PATTERN=COMMAND`.
+const POST: &str = "post";
+
+/// Returns whether a text is `PATTERN=COMMAND`, and not a map in YAML or JSON.
+fn is_pair(text: &str) -> bool {
+    let pattern = text.split_once('=').map(|(pattern, _)| pattern);
+    pattern.is_some_and(|pattern| !pattern.trim_start().starts_with('{') && !pattern.contains(": "))
+}
+
 /// One property as the flags spell it.
 struct Spelled<'a> {
     line: &'a mut Line,
@@ -267,7 +277,11 @@ impl Spelled<'_> {
             (Given::Switch(false), _) => Ok(plain("false", self.line.push(&format!("--no-{flag}")))),
             (Given::File(path), _) => self.in_file(path),
             (Given::Values(values), FieldKind::List(of)) if **of == FieldKind::Map => {
-                let items: Result<_, Failure> = values.iter().map(|value| self.map(&flag, value)).collect();
+                let item = |value: &String| match self.field.name.as_str() {
+                    POST if is_pair(value) => Ok(collection(Value::Map(vec![self.pair(&flag, value)?]))),
+                    _ => self.map(&flag, value),
+                };
+                let items: Result<_, Failure> = values.iter().map(item).collect();
                 Ok(collection(Value::Seq(items?)))
             }
             (Given::Values(values), FieldKind::List(of)) => {

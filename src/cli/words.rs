@@ -1,9 +1,9 @@
 //! What words of the Go original on the command line of `ccm ensure TYPE` mean for the properties of the resource.
 
 use ccm_expr::Program;
-use clap::ArgMatches;
+use clap::{ArgMatches, parser::ValueSource};
 
-use super::{failure::Failure, flags::Given};
+use super::{ensure::SCAFFOLD, failure::Failure, flags::Given};
 use crate::{
     resource::{AnyType, fields},
     vocabulary::has_scheme,
@@ -13,6 +13,8 @@ use crate::{
 pub(super) struct Words {
     /// The desired state.
     pub(super) ensure: Option<String>,
+    /// A tree that was given after the name.
+    source: Option<String>,
     /// An address that was given after the name.
     url: Option<String>,
     /// `--if` and `--unless` as values of `--control`.
@@ -25,6 +27,8 @@ pub(super) struct Words {
     disable: bool,
     /// The group behind the colon of `--owner`.
     group: Option<String>,
+    /// Whether there is a password from the environment and no user.
+    has_password_only: bool,
 }
 
 impl Words {
@@ -35,8 +39,16 @@ impl Words {
         let is_exec = kind.name() == "exec";
         let second: Option<String> = matches.get_one("ensure").cloned();
         let (url, ensure) = match second {
-            Some(word) if has_scheme(&word) => (Some(word), None),
+            Some(word) if has_scheme(&word) && kind.name() != SCAFFOLD => (Some(word), None),
             word => (None, word),
+        };
+        let state = values("state").into_iter().next();
+        let (source, ensure) = match (kind.name() == SCAFFOLD, values("source").is_empty()) {
+            (true, true) => (ensure, state),
+            (true, false) if state.is_some() => {
+                return Err(Failure::new("a source after the name and --source cannot be given together"));
+            }
+            _ => (None, ensure),
         };
         let mut control: Vec<String> = values("if").iter().map(|text| format!("if={text}")).collect();
         // A command has `unless` of its own.
@@ -49,8 +61,12 @@ impl Words {
         let headers: Result<_, Failure> = values("header").iter().map(|text| header(text)).collect();
         let has_owner = fields(kind).iter().any(|field| field.name == "group");
         let owner = values("owner").into_iter().next().filter(|_| has_owner);
+        let origin = matches.try_contains_id("password").ok().and_then(|_| matches.value_source("password"));
+        let has_password_only = origin == Some(ValueSource::EnvVariable) && values("username").is_empty();
         Ok(Self {
+            has_password_only,
             ensure,
+            source,
             url,
             control,
             headers: headers?,
@@ -69,6 +85,9 @@ impl Words {
             ("url", Some(_)) if self.url.is_some() => {
                 return Err(twice("an address after the name", "--url"));
             }
+            // A variable that is set for other downloads does not stand alone.
+            ("password", _) if self.has_password_only => None,
+            ("source", None) => self.source.as_ref().and_then(one),
             ("url", None) => self.url.as_ref().and_then(one),
             ("control", Some(_)) if !self.control.is_empty() => {
                 return Err(twice("--if or --unless", "--control"));

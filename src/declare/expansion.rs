@@ -163,6 +163,9 @@ impl<'a> Expansion<'a> {
         if property.kind == FieldKind::Data && template::keys_hold_template(value) {
             template::expand_keys(value, scope, self.source, diagnostics);
         }
+        if is_late && property.kind != FieldKind::Data && template::keys_hold_template(value) {
+            template::check_keys(value, scope, self.source, diagnostics);
+        }
         if !template::holds_template(value) {
             if is_source && management == Management::Possible {
                 diagnostics.extend(self.missing_source(value));

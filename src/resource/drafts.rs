@@ -102,8 +102,7 @@ impl Drafts {
         attributes: Attributes,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Draft, Error> {
-        let copied = self.copy(path, Attributes::own(0o600), fill)?;
-        let draft = Draft { attributes, ..copied };
+        let draft = self.copy(path, attributes, fill)?;
         self.replace(path, draft.clone());
         Ok(draft)
     }
@@ -111,6 +110,22 @@ impl Drafts {
     /// Records the new file for a path, after its copy was changed.
     pub(crate) fn replace(&self, path: &Path, draft: Draft) {
         self.by_path.borrow_mut().insert(path.to_owned(), draft);
+    }
+
+    /// Reads the copy for a path again, after a command changed it. Returns nothing if it is gone.
+    pub(crate) fn read_again(&self, path: &Path) -> Result<Option<Draft>, Error> {
+        let Some(draft) = self.find(path) else { return Ok(None) };
+        let Some((Some(mut file), entry)) = files::open_regular(&draft.copy)? else { return Ok(None) };
+        let mut hash = Sha256::new();
+        let read = files::pieces(&mut file, &mut || Ok(()), |piece| {
+            hash.update(piece);
+            Ok(())
+        });
+        read.map_err(|error| Error::new(format!("cannot read {}: {error}", draft.copy.display())))?;
+        let attributes = Attributes { mode: entry.mode, ..draft.attributes };
+        let draft = Draft { sha256: files::hex(&hash.finalize()), attributes, ..draft };
+        self.replace(path, draft.clone());
+        Ok(Some(draft))
     }
 
     /// Returns the new file for a path.

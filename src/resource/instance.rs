@@ -69,6 +69,8 @@ impl Resource {
         let errors = self.wanted.problems_beside(folder, own.as_ref().unwrap_or(of_manifest));
         let mut problems: Vec<Diagnostic> =
             errors.into_iter().map(|error| self.places.problem(error)).collect();
+        let warnings = self.wanted.warnings_beside(folder).into_iter();
+        problems.extend(warnings.map(|warning| self.places.warning(warning)));
         for problem in &mut problems {
             problem.message = format!("{self}: {}", problem.message);
         }
@@ -123,6 +125,13 @@ impl Resource {
     /// How others refer to it.
     pub(crate) fn reference(&self) -> Reference {
         Reference { kind: self.kind.name().to_owned(), name: self.name.clone() }
+    }
+
+    /// Returns the names by which others can refer to it: its own, and its alias.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Reference> {
+        let name = self.reference();
+        let alias = self.common.alias.clone().map(|alias| Reference { name: alias, ..name.clone() });
+        [name].into_iter().chain(alias)
     }
 
     /// Where an error about this resource belongs.

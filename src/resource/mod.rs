@@ -197,6 +197,10 @@ pub(crate) trait Properties: Any + Send + Sync {
     fn problems_beside(&self, _folder: &Path, _scope: &Scope) -> Vec<Error> {
         Vec::new()
     }
+    /// Probable errors in the files beside the manifest that it is made from.
+    fn warnings_beside(&self, _folder: &Path) -> Vec<Warning> {
+        Vec::new()
+    }
     /// What is allowed and was probably not meant, together with the properties that every resource has.
     fn warnings(&self, _common: &Common) -> Vec<Warning> {
         Vec::new()

@@ -103,23 +103,17 @@ pub(crate) fn misplaced_references(manifest: &Manifest) -> Vec<(usize, Diagnosti
             let references = resource.common.require.iter().chain(&resource.common.subscribe);
             let pending = references.filter(|_| !is_member).find(|reference| waiting.contains(reference));
             if let Some(reference) = pending {
-                let member = items.iter().find(|item| names(item.resource).any(|name| name == *reference));
+                let member = items.iter().find(|item| item.resource.names().any(|name| name == *reference));
                 let member = member.unwrap_or(&items[end]);
                 found.push((item.manifest, misplaced(item, reference, member, &items[end])));
             }
             if is_member {
-                waiting.extend(names(resource));
+                waiting.extend(resource.names());
                 waiting.extend(around(&items, resource));
             }
         }
     }
     found
-}
-
-fn names(resource: &Resource) -> impl Iterator<Item = Reference> {
-    let name = resource.reference();
-    let alias = resource.common.alias.clone().map(|alias| Reference { name: alias, ..name.clone() });
-    [name].into_iter().chain(alias)
 }
 
 /// Returns the names of the resources that include a resource: their results are known only after those of what is in them.
@@ -129,7 +123,7 @@ fn around(items: &[Item], resource: &Resource) -> Vec<Reference> {
             super::flattened(&included.resources).iter().any(|inner| ptr::eq(*inner, resource))
         })
     };
-    items.iter().filter(|item| holds(item.resource)).flat_map(|item| names(item.resource)).collect()
+    items.iter().filter(|item| holds(item.resource)).flat_map(|item| item.resource.names()).collect()
 }
 
 /// Says why a resource cannot refer to a member of a group that `last` completes.

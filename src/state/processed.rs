@@ -18,12 +18,24 @@ pub(crate) struct Processed {
     made_of: Checksum,
     /// SHA-256 in hex of what the commands have left.
     pub(crate) left: String,
+    /// Mode of the file before and after the commands, if they changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    modes: Option<(u32, u32)>,
 }
 
 impl Processed {
     /// Returns the record of what was made of something that a text tells from everything else.
-    pub(crate) fn new(made_of: &str, left: String) -> Self {
-        Self { made_of: fingerprint(made_of.as_bytes()), left }
+    pub(crate) fn new(made_of: &str, left: String, before: u32, after: u32) -> Self {
+        let modes = (before != after).then_some((before, after));
+        Self { made_of: fingerprint(made_of.as_bytes()), left, modes }
+    }
+
+    /// Returns the mode that the commands left; `None` if the file had another one before.
+    pub(crate) fn mode(&self, before: u32) -> Option<u32> {
+        match self.modes {
+            None => Some(before),
+            Some((known, after)) => (known == before).then_some(after),
+        }
     }
 
     /// Returns whether it was made of this.
@@ -54,7 +66,8 @@ mod tests {
 
     #[test]
     fn a_record_is_of_what_it_was_made_of_and_nothing_else() {
-        let processed = Processed::new("a file and its commands", String::new());
+        let processed = Processed::new("a file and its commands", String::new(), 0o644, 0o755);
+        assert_eq!((processed.mode(0o644), processed.mode(0o600)), (Some(0o755), None));
         assert!(processed.is_of("a file and its commands"));
         assert!(!processed.is_of("a file and other commands"));
     }

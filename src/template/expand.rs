@@ -124,6 +124,24 @@ pub(crate) fn expand_keys(node: &mut Node, scope: &Scope, source: &Source, diagn
     }
 }
 
+/// Reports errors in keys of maps that are expanded only later.
+pub(crate) fn check_keys(node: &Node, scope: &Scope, source: &Source, diagnostics: &mut Diagnostics) {
+    match &node.value {
+        Value::Scalar(_) => {}
+        Value::Seq(items) => items.iter().for_each(|item| check_keys(item, scope, source, diagnostics)),
+        Value::Map(entries) => {
+            for Entry { key, key_span, value } in entries {
+                if has_template(key) {
+                    let scalar = Scalar::new(key.clone(), Style::Joined);
+                    let name = Node { value: Value::Scalar(scalar), span: *key_span };
+                    check(&name, scope, source, diagnostics);
+                }
+                check_keys(value, scope, source, diagnostics);
+            }
+        }
+    }
+}
+
 /// Returns the error about a secret value in a name, which is shown everywhere.
 pub(crate) fn secret_name() -> Diagnostic {
     Diagnostic::error("secret-name", "a secret value cannot be part of a name or reference")

@@ -225,6 +225,7 @@ impl Scope {
             name: if is_text { "the text" } else { given },
             text: &text,
             delimiters: Delimiters::default(),
+            written: None,
         };
         let early = RefCell::new(None);
         let read = |needed: &NeededFile| {
@@ -256,7 +257,7 @@ impl Scope {
             if is_file { self.open(given).ok()? } else { (given.to_owned(), Author::Trusted) };
         let restricted = self.scope_for(author);
         let name = if self.names_a_file(given) { given } else { "the text" };
-        let template = JinjaTemplate { name, text: &text, delimiters: Delimiters::default() };
+        let template = JinjaTemplate { name, text: &text, delimiters: Delimiters::default(), written: None };
         template.check(restricted.as_ref().unwrap_or(self)).into_iter().next().map(Into::into)
     }
 

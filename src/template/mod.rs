@@ -27,12 +27,13 @@ pub(crate) use condition::Condition;
 pub(crate) use element::{Element, elements};
 pub(crate) use escape::escape;
 pub(crate) use expand::{
-    check, expand, expand_keys, expand_properties, holds_template, join, keys_hold_template,
+    check, check_keys, expand, expand_keys, expand_properties, holds_template, join, keys_hold_template,
     problem as template_problem, secret_name,
 };
+pub(crate) use foreign::foreign_in_tree;
 pub(crate) use foresight::{DOUBTS, Foreseen, doubtful, foresee};
 pub(crate) use functions::nearest_file;
-pub(crate) use jinja::{Delimiters, JinjaError, JinjaTemplate, NeededFile};
+pub(crate) use jinja::{Delimiters, JinjaError, JinjaTemplate, NeededFile, WrittenFiles};
 pub(crate) use learned::Learned;
 #[cfg(test)]
 pub(crate) use manual::GROUPS as FUNCTION_GROUPS;

@@ -11,6 +11,7 @@ mod fact;
 mod file;
 mod ownership;
 mod package;
+mod purge;
 mod restore;
 mod scaffold;
 mod service;

@@ -233,3 +233,14 @@ fn metrics_are_written_at_once_for_prometheus() {
         assert!(text.contains(&line), "{line}\n{text}");
     }
 }
+
+#[test]
+fn templates_in_keys_of_rules_are_checked_when_the_manifest_is_loaded() {
+    for (key, message) in [("tcp:{{ Dat.port }}", "Dat"), ("tcp:{{ Data.port | }}", "site.yaml:5")] {
+        let world = World::new().manifest(&format!(
+            "data: {{ port: 80 }}\nccm:\n  resources:\n    - exec:\n        - 'true': {{ health_checks: [{{ goss_rules: {{ port: {{ \"{key}\": {{ listening: true }} }} }} }}] }}\n"
+        ));
+        let outcome = world.ccm(["validate", "--strict", "site.yaml"]).run();
+        outcome.exits(2).complains(message);
+    }
+}

@@ -40,6 +40,29 @@ pub(crate) struct JinjaTemplate<'a> {
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
     pub(crate) delimiters: Delimiters<'a>,
+    /// Receives the files that it writes; `None` if it has no function `write`.
+    pub(crate) written: Option<&'a WrittenFiles>,
+}
+
+/// Files that a template writes with `write(file, text)`.
+#[derive(Clone, Default)]
+pub(crate) struct WrittenFiles(Arc<Mutex<Vec<(String, String)>>>);
+
+impl WrittenFiles {
+    /// Returns names and texts, and forgets them.
+    pub(crate) fn take(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, name: String, text: String) -> Result<&'static str, Error> {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let size: usize = files.iter().map(|(_, text)| text.len()).sum();
+        if size.saturating_add(text.len()) > LONGEST {
+            return Err(failed(format!("the template writes more than {LONGEST} bytes")));
+        }
+        files.push((name, text));
+        Ok("")
+    }
 }
 
 /// What stands around an expression.
@@ -109,6 +132,8 @@ impl JinjaTemplate<'_> {
         let answers = Answers::default();
         for _ in 0..MOST_ANSWERS {
             let engine = self.engine(scope, &answers)?;
+            // An earlier attempt lacked an answer.
+            self.written.map(WrittenFiles::take);
             let mut page = Page::default();
             let rendered = engine
                 .environment
@@ -182,6 +207,9 @@ impl JinjaTemplate<'_> {
         }
         let roots = scope.roots();
         functions::add(&mut environment, move |path| roots.of(path), answers, spellings);
+        if let Some(written) = self.written.cloned() {
+            environment.add_function("write", move |name: String, text: String| written.add(name, text));
+        }
         Meter::new(scope.memory_left(), MOST_STEPS).add(&mut environment);
         let (included, originals) = (answers.clone(), Arc::clone(originals));
         let (left, right) = (left.to_owned(), right.to_owned());

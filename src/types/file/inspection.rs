@@ -48,7 +48,7 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<FileState, Erro
 /// Whether looking at a file takes nothing but reading it and its source: no server is asked, and it does not matter what
 /// else the manifest has.
 pub(super) fn is_read_ahead(want: &Properties) -> bool {
-    want.remote().is_none() && !want.is_edited() && !want.purge
+    want.remote().is_none() && !want.is_edited() && want.purge.is_off()
 }
 
 /// What is at the path. The content is read only where it matters, no further than it takes to tell whether it has the

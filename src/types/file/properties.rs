@@ -15,6 +15,7 @@ use crate::{
     resource::{self, Common, Error, JointValidation, Managed, Preparation, ReadAhead, Warning, Watches},
     types::{
         ownership::{Ownership, missing},
+        purge::Purge,
         validation::Validate,
     },
     vocabulary::{AbsolutePath, Account, Checksum, Glob, Mode, Secret, Url, has_scheme},
@@ -106,12 +107,12 @@ pub(crate) struct Properties {
     /// If true, only the owner of a file in the directory can rename or remove the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sticky: Option<bool>,
-    /// With `ensure: directory`, remove what is in it and no resource of the manifest manages: files, archives and what is
-    /// unpacked from them, what commands create. That is so too for resources that are off by `control`. What leads to
-    /// something managed stays. Links are removed, never followed. `/`, home directories and mount points need `force:
-    /// true`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) purge: bool,
+    /// If true, with `ensure: directory`, ccm removes the files in the directory that no resource of the manifest manages:
+    /// other files, directories and links, which are never followed. Resources that `control` disables count, too, and so
+    /// do extracted archives and files that commands create. `/`, home directories and mount points need `force: true`.
+    /// If a file that would be removed belongs to a package, ccm fails unless the value is `force`.
+    #[serde(default, skip_serializing_if = "Purge::is_off")]
+    pub(crate) purge: Purge,
     /// Patterns of paths that `purge` keeps: `*.bak` matches at any depth, `local/*` below the directory, and `**`
     /// crosses directories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -250,7 +251,7 @@ impl resource::Properties for Properties {
         let source = self.copied().map(Into::into);
         Watches {
             paths: std::iter::once(self.name.as_path().to_owned()).chain(source).collect(),
-            folders: self.purge.then(|| self.name.as_path().to_owned()).into_iter().collect(),
+            folders: self.purge.is_wanted().then(|| self.name.as_path().to_owned()).into_iter().collect(),
             ..Ownership::of(self.owner.as_ref(), self.group.as_ref()).watches()
         }
     }
@@ -341,10 +342,10 @@ impl Properties {
             _ => {}
         }
         let directory = self.ensure == Ensure::Directory;
-        if self.purge && !directory {
+        if self.purge.is_wanted() && !directory {
             problems.push(Error::new("`purge` needs `ensure: directory`").on("purge"));
         }
-        if !self.ignore.is_empty() && !self.purge {
+        if !self.ignore.is_empty() && self.purge.is_off() {
             problems.push(Error::new("`ignore` needs `purge: true`").on("ignore"));
         }
         let has_content = matches!(self.ensure, Ensure::Absent | Ensure::Link) || !given.is_empty();

@@ -15,7 +15,7 @@ pub(super) fn effects(have: &ScaffoldState) -> Effects {
     let mut operation = |path: &Path, intent, sha256, content| {
         paths.push(PathEffect::Operation { path: path.to_owned(), intent, sha256, content });
     };
-    if let Some(TreeAttributes { files, folders }) = plan.attributes {
+    if let Some(TreeAttributes { folders, .. }) = plan.attributes {
         for folder in plan.folders.iter().filter(|folder| !folder.is_right) {
             let intent = match folder.have {
                 Some(_) => Intent::SetAttributes(folders),
@@ -27,7 +27,8 @@ pub(super) fn effects(have: &ScaffoldState) -> Effects {
             let text = String::from_utf8(file.bytes.clone()).ok().filter(|_| !file.is_processed);
             let sha256 = if file.is_processed { UNKNOWN.to_owned() } else { file.sha256.clone() };
             let content = text.map_or(Content::Unknown, Content::Text);
-            operation(&file.path, Intent::Write(files), Some(sha256), content);
+            let Some(attributes) = file.attributes else { continue };
+            operation(&file.path, Intent::Write(attributes), Some(sha256), content);
         }
     }
     for path in plan.remove.iter().chain(&plan.emptied) {

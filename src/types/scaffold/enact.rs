@@ -1,24 +1,26 @@
 //! Makes the directory what the tree says.
 
 use super::{
-    Ensure, Properties, post,
+    Ensure, Properties, post, staging,
     state::{Folder, ScaffoldState, TreeAttributes, Write},
 };
 use crate::{
     host::files::{self, Attributes, Batch, Parents},
-    resource::{Context, Error},
+    resource::{Context, Drafts, Error},
     types::disk::{blame, note_parent, note_parents, stop},
 };
 
 /// Writes and removes what has to be.
 pub(super) fn enact(want: &Properties, have: &ScaffoldState, cx: &Context) -> Result<(), Error> {
     let plan = &have.plan;
-    if let Some(TreeAttributes { files, folders }) = plan.attributes {
+    let own = staging::alone(want, have, cx)?;
+    let drafts = cx.validated().or(own.as_ref());
+    if let Some(TreeAttributes { folders, .. }) = plan.attributes {
         for folder in plan.folders.iter().filter(|folder| !folder.is_right) {
             make(folder, folders, cx)?;
         }
         let room = Batch::room().max(1);
-        plan.write.chunks(room).try_for_each(|group| write(want, group, files, cx))?;
+        plan.write.chunks(room).try_for_each(|group| write(want, group, drafts, cx))?;
     }
     for path in &plan.remove {
         let removed = match want.ensure {
@@ -47,13 +49,14 @@ fn make(folder: &Folder, wanted: Attributes, cx: &Context) -> Result<(), Error> 
     made.map_err(|error| blame(error, cx))
 }
 
-/// Writes files that reach the disk together, unless commands come between them.
-fn write(want: &Properties, group: &[Write], wanted: Attributes, cx: &Context) -> Result<(), Error> {
+/// Writes files that reach the disk together, except those that were prepared as drafts.
+fn write(want: &Properties, group: &[Write], drafts: Option<&Drafts>, cx: &Context) -> Result<(), Error> {
     let mut batch = Batch::default();
-    if group.len() >= Batch::WORTHWHILE && want.post.is_empty() {
-        for Write { path, bytes, sha256, .. } in
+    if group.len() >= Batch::WORTHWHILE && drafts.is_none() {
+        for Write { path, bytes, sha256, attributes, .. } in
             group.iter().filter(|file| file.bytes.len() <= Batch::LARGEST)
         {
+            let Some(wanted) = *attributes else { continue };
             note_parent(path, cx);
             if cx.tick().is_err() || batch.prepare(path, wanted, bytes, sha256.clone()).is_err() {
                 // Whoever fails again in its turn says why.
@@ -64,14 +67,32 @@ fn write(want: &Properties, group: &[Write], wanted: Attributes, cx: &Context) -
     }
     for file in group {
         cx.tick()?;
-        let Write { path, bytes, sha256, .. } = file;
+        let Write { path, bytes, sha256, attributes, .. } = file;
+        let Some(wanted) = *attributes else { continue };
         note_parent(path, cx);
+        if let Some(drafts) = drafts {
+            publish(want, file, drafts, cx)?;
+            continue;
+        }
         batch.turn(path).map_err(|error| blame(error, cx))?;
         let written = batch.publish(path, wanted, sha256);
         written
             .unwrap_or_else(|| files::replace_among_others(path, wanted, |out| out.write_all(bytes)))
             .map_err(|error| blame(error, cx))?;
-        post::run(want, file, cx)?;
     }
     Ok(())
+}
+
+/// Publishes a file that was prepared as a draft.
+fn publish(want: &Properties, file: &Write, drafts: &Drafts, cx: &Context) -> Result<(), Error> {
+    let changed = || Error::new(format!("{} was changed since it was validated", file.path.display()));
+    if drafts.find(&file.path).is_none() && cx.validated().is_none() {
+        staging::stage_file(want, file, drafts, cx)?;
+    }
+    let draft = drafts.find(&file.path).ok_or_else(changed)?;
+    let attributes =
+        Attributes { mode: want.mode_of(&file.place).unwrap_or(draft.attributes.mode), ..draft.attributes };
+    files::replace_among_others(&file.path, attributes, |out| draft.pour(out, &mut || stop(cx)))
+        .map_err(|error| blame(error, cx))?;
+    post::keep(want, file, &draft, cx)
 }

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::process::{getegid, geteuid};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -16,9 +17,11 @@ use super::{
 use crate::{
     host::files::{self, Attributes, Digested, Entry, FileError, FileKind, Problem},
     resource::{Context, Error, Managed},
+    state::Processed,
     types::{
         disk::{self, blame, stop},
         ownership::Ownership,
+        purge::refuse_files_of_packages,
         unmanaged::{Search, dearness},
     },
     vocabulary::Mode,
@@ -80,12 +83,16 @@ fn compare(
             continue;
         }
         let sha256 = files::hex(&Sha256::digest(&bytes));
-        let differs = match (&have, plan.attributes) {
+        let of_mode = want.mode_of(&place);
+        let attributes = plan
+            .attributes
+            .map(|TreeAttributes { files, .. }| Attributes { mode: of_mode.unwrap_or(files.mode), ..files });
+        let differs = match (&have, attributes) {
             (None, _) => vec!["content"],
-            (Some(have), Some(TreeAttributes { files: wanted, .. })) => {
+            (Some(have), Some(wanted)) => {
                 in_the_way(&path, &have.entry)?;
-                let is_same = is_same(&path, have, &sha256, &commands, cx);
-                differs(have, is_same, wanted)
+                let (content, mode) = compared(&path, have, &sha256, &commands, wanted.mode, cx);
+                differs(have, content, Attributes { mode: of_mode.unwrap_or(mode), ..wanted })
             }
             (Some(_), None) => Vec::new(),
         };
@@ -94,17 +101,24 @@ fn compare(
         } else {
             metadata.changed.push(shown);
             let is_processed = !commands.is_empty();
-            plan.write.push(Write { place, path, bytes, sha256, is_processed, differs });
+            plan.write.push(Write { place, path, bytes, sha256, attributes, is_processed, differs });
         }
     }
     Ok(is_there)
 }
 
-/// Whether the content of a file is what it is to be: of one that commands were run for, what they have left.
-fn is_same(path: &Path, have: &Digested, sha256: &str, commands: &[&Post], cx: &Context) -> Sameness {
+/// Compares the content of a file with the desired content, and returns the desired mode. Commands decide about both.
+fn compared(
+    path: &Path,
+    have: &Digested,
+    sha256: &str,
+    commands: &[&Post],
+    mode: u32,
+    cx: &Context,
+) -> (Sameness, u32) {
     let found = have.sha256.as_deref();
-    let is_same = if commands.is_empty() {
-        found == Some(sha256)
+    let (is_same, mode) = if commands.is_empty() {
+        (found == Some(sha256), mode)
     } else {
         let processed = cx.state.directory.processed(path).unwrap_or_else(|error| {
             cx.warn(format!("{error}; the commands of `post` are run again"));
@@ -112,11 +126,28 @@ fn is_same(path: &Path, have: &Digested, sha256: &str, commands: &[&Post], cx: &
         });
         let stored = |digest: String| cx.stored_digest(digest).unwrap_or_default();
         let fingerprint = stored(post::fingerprint(sha256, commands));
-        let found = found.map(|found| stored(found.to_owned()));
-        processed
-            .is_some_and(|processed| processed.is_of(&fingerprint) && found.as_ref() == Some(&processed.left))
+        let left = found.map(|found| stored(found.to_owned()));
+        let is_current =
+            |processed: &Processed| processed.is_of(&fingerprint) && left.as_ref() == Some(&processed.left);
+        match processed {
+            Some(processed) => match processed.mode(mode).filter(|_| is_current(&processed)) {
+                Some(left) => (true, left),
+                None => (false, mode),
+            },
+            // Without a record, execute bits are taken to be the work of a command.
+            None if found == Some(sha256) && is_with_execute_bits(have.entry.mode, mode) => {
+                (true, have.entry.mode)
+            }
+            None => (false, mode),
+        }
     };
-    if is_same && have.entry.kind == FileKind::File { Sameness::Same } else { Sameness::Different }
+    let is_same = is_same && have.entry.kind == FileKind::File;
+    (if is_same { Sameness::Same } else { Sameness::Different }, mode)
+}
+
+/// Returns whether a mode is another one with execute bits added.
+fn is_with_execute_bits(found: u32, mode: u32) -> bool {
+    found != mode && found & mode == mode && found & !mode & !0o111 == 0
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -212,7 +243,7 @@ fn strangers(
     cx: &Context,
 ) -> Result<(), Error> {
     let directory = want.name.as_path();
-    let is_purged = want.purge && want.ensure == Ensure::Present;
+    let is_purged = want.purge.is_wanted() && want.ensure == Ensure::Present;
     if is_purged && let Some(what) = dearness(directory, cx)? {
         let message = format!("{} is {what}, which is not purged", want.name);
         return Err(Error::new(message).on("purge").with_help("make a directory in it from the tree"));
@@ -220,6 +251,9 @@ fn strangers(
     let own = own.iter().map(|path| Managed::Path(path.clone()));
     let managed = cx.managed_besides(&want.managed(), own);
     let found = Search { directory, managed: &managed, ignored: &[], cx }.find()?;
+    if is_purged {
+        refuse_files_of_packages(want.purge, directory, &found, cx)?;
+    }
     for path in found.into_iter().map(|path| directory.join(path)) {
         let shown = path.display().to_string();
         if is_purged {
@@ -251,9 +285,8 @@ fn attributes(want: &Properties, cx: &Context) -> Result<Option<TreeAttributes>,
     if want.ensure == Ensure::Absent {
         return Ok(None);
     }
-    let (Some(uid), Some(gid)) = Ownership::of(want.owner.as_ref(), want.group.as_ref()).ids(cx)? else {
-        return Ok(None);
-    };
+    let (uid, gid) = Ownership::of(want.owner.as_ref(), want.group.as_ref()).ids(cx)?;
+    let (uid, gid) = (uid.unwrap_or(geteuid().as_raw()), gid.unwrap_or(getegid().as_raw()));
     let mode = want.mode.map_or(FILE_MODE, Mode::bits);
     let of_folders = want.directory_mode.or(want.mode).map_or(0o755, Mode::directory_bits);
     let files = Attributes { uid, gid, mode };

@@ -5,6 +5,7 @@ mod enact;
 mod inspection;
 mod post;
 mod properties;
+mod staging;
 mod state;
 mod tree;
 
@@ -100,7 +101,7 @@ impl ResourceType for Scaffold {
         (): &(),
         cx: &Context,
     ) -> Result<(), Error> {
-        have.plan.write.iter().try_for_each(|file| post::simulate(want, file, cx))
+        staging::simulate(want, have, cx)
     }
 
     fn effects(_: &Properties, have: &ScaffoldState, _: &Action, _: &Context) -> Effects {

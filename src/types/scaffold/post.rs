@@ -7,13 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Properties, state::Write};
 use crate::{
-    host::{files, process::Exit},
-    resource::{Context, Error},
+    host::process::Exit,
+    resource::{Context, Draft, Drafts, Error},
     state::Processed,
-    types::{
-        command_line::{CommandLine, Readiness, Role, Settings, Through, words_of},
-        disk::{blame, stop},
-    },
+    types::command_line::{CommandLine, Readiness, Role, Settings, Through, words_of},
     vocabulary::Glob,
 };
 
@@ -82,30 +79,41 @@ pub(super) fn fingerprint(sha256: &str, commands: &[&Post]) -> String {
     sha256.to_owned() + &commands.collect::<String>()
 }
 
-/// Runs the commands for a file that was written, and keeps what they left: what a command does to a file is told by
-/// nothing else.
-pub(super) fn run(want: &Properties, file: &Write, cx: &Context) -> Result<(), Error> {
+/// Runs the commands for the copy of a file before the file appears. They can change its content and mode.
+pub(super) fn process(want: &Properties, file: &Write, drafts: &Drafts, cx: &Context) -> Result<(), Error> {
+    let Some(draft) = drafts.find(&file.path) else { return Ok(()) };
+    for post in commands(want, &file.place) {
+        let text = post.line(&draft.copy)?;
+        let line = line(&text);
+        let finished = line.run(cx).map_err(|error| at_target(error, &draft, file))?;
+        if finished.exit != Exit::Code(0) {
+            return Err(at_target(line.failed(&finished, &[], cx), &draft, file));
+        }
+    }
+    if drafts.read_again(&file.path)?.is_none() {
+        let message = format!("{} is gone after its commands have run", file.path.display());
+        return Err(Error::new(message).on("post"));
+    }
+    Ok(())
+}
+
+/// Shows the path of the file instead of that of its copy.
+fn at_target(error: Error, draft: &Draft, file: &Write) -> Error {
+    let (copy, path) = (draft.copy.display().to_string(), file.path.display().to_string());
+    Error { message: error.message.replace(&copy, &path), ..error }
+}
+
+/// Records the result of the commands for a file that was published: nothing else shows what a command does to a file.
+pub(super) fn keep(want: &Properties, file: &Write, draft: &Draft, cx: &Context) -> Result<(), Error> {
     let commands = commands(want, &file.place);
     if commands.is_empty() {
         return Ok(());
     }
-    for post in &commands {
-        let text = post.line(&file.path)?;
-        let line = line(&text);
-        let finished = line.run(cx)?;
-        if finished.exit != Exit::Code(0) {
-            return Err(line.failed(&finished, &[], cx));
-        }
-    }
-    let left =
-        files::digest(&file.path, None, cx.digests(), &mut || stop(cx)).map_err(|error| blame(error, cx))?;
-    let Some(left) = left.and_then(|digested| digested.sha256) else {
-        let message = format!("{} is gone after its commands have run", file.path.display());
-        return Err(Error::new(message).on("post"));
-    };
+    let before = file.attributes.map_or(draft.attributes.mode, |attributes| attributes.mode);
     let keep = || {
         let made_of = cx.stored_digest(fingerprint(&file.sha256, &commands))?;
-        let processed = Processed::new(&made_of, cx.stored_digest(left)?);
+        let left = cx.stored_digest(draft.sha256.clone())?;
+        let processed = Processed::new(&made_of, left, before, draft.attributes.mode);
         cx.state.directory.keep_processed(&file.path, &processed)
     };
     keep().map_err(|error| Error::new(format!("cannot record that the commands have run: {error}")))

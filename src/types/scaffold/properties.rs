@@ -1,17 +1,21 @@
 //! What may be asked of a scaffold.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value};
 
 use super::{post::Post, tree};
 use crate::{
-    resource::{self, Coverage, Error, Managed, Watches},
+    resource::{self, Coverage, Error, JointValidation, Managed, Warning, Watches},
     template::Scope,
-    types::ownership::{Ownership, missing},
-    vocabulary::{AbsolutePath, Account, Mode},
+    types::{
+        ownership::{Ownership, missing},
+        purge::Purge,
+        validation::Validate,
+    },
+    vocabulary::{AbsolutePath, Account, Glob, Mode, has_scheme},
 };
 
 /// A directory that is made from a tree of templates.
@@ -51,26 +55,37 @@ pub(crate) struct Properties {
     /// Leave out files that come out empty, or with nothing but white space.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) skip_empty: bool,
-    /// Remove what is in the directory and neither the tree nor another resource of the manifest has. Links are removed,
-    /// never followed. Not for `/`, home directories and mount points.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) purge: bool,
-    /// Commands for files that were written: maps of a pattern of names below the directory, such as `*.go` or `bin/*`, and
-    /// a command without a shell, in which `{}` stands for the path of the file; without it the path is the last
-    /// argument. A command that failed, or was interrupted, is run again next time with its file written anew. It may
-    /// change its file: that is what the file is then to hold.
+    /// A command, a list of commands, or `{format: json}`, `yaml` or `toml`. ccm publishes new content only if all of
+    /// them accept it. With `%s`, which is the path of a complete file, they validate each file alone. Without `%s`, a
+    /// command such as `nginx -t` validates all changes of the run with the same `validate` together, in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) validate: Option<Validate>,
+    /// If true, ccm removes the files in the directory that are neither in the tree nor managed by another resource of the
+    /// manifest. ccm never follows links, and rejects `/`, home directories and mount points. If a file that would be
+    /// removed belongs to a package, ccm fails unless the value is `force`.
+    #[serde(default, skip_serializing_if = "Purge::is_off")]
+    pub(crate) purge: Purge,
+    /// Commands that process a file before it appears: maps of a pattern of file names such as `*.go`, or of paths in the
+    /// directory such as `bin/*`, and a command without a shell. In the command, `{}` is the path of a copy of the file;
+    /// without `{}`, the path is the last argument. The command can change the content and the mode of the file, which
+    /// are then the desired ones. If it fails, the file is not written, and the next run executes it again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-argument" = true))]
     pub(crate) post: Vec<Post>,
-    /// The user that owns the files, by name or number. Required unless `ensure` is `absent`.
+    /// User that owns the files, by name or UID. Default: the user that runs ccm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<Account>,
-    /// The group that owns the files, by name or number. Required unless `ensure` is `absent`.
+    /// Group that owns the files, by name or GID. Default: the group that runs ccm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,
     /// The permissions of the files in octal (default `"0644"`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<Mode>,
+    /// Permissions of some files, by patterns like those of `post`: `{"*.sh": "0755"}`. If several patterns match, the
+    /// longest one applies. They override `mode` and the mode that a command of `post` sets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub(crate) modes: BTreeMap<String, Mode>,
     /// The permissions of the folders in octal: those of the tree and the directory itself, with their owner and group. When
     /// it is not given, folders that are missing are made with those of the files, and may be searched by whoever may read
     /// or write these: `0644` makes `0755`.
@@ -91,7 +106,7 @@ pub(crate) enum Ensure {
 }
 
 /// What makes files out of the tree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Engine {
@@ -124,6 +139,30 @@ impl resource::Pinning for Properties {
     }
 }
 
+/// The name of an engine, also of one that ccm does not have.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum EngineName {
+    Jinja,
+    None,
+    Go,
+    Jet,
+}
+
+impl<'de> Deserialize<'de> for Engine {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let language = match EngineName::deserialize(deserializer)? {
+            EngineName::Jinja => return Ok(Self::Jinja),
+            EngineName::None => return Ok(Self::None),
+            EngineName::Go => "Go templates",
+            EngineName::Jet => "Jet templates",
+        };
+        Err(D::Error::custom(format!(
+            "{language} are not supported: convert the tree to `jinja`; docs/guide/coming-from-go.md shows both languages"
+        )))
+    }
+}
+
 impl resource::Properties for Properties {
     fn pinning(&self) -> Option<&dyn resource::Pinning> {
         Some(self)
@@ -138,14 +177,7 @@ impl resource::Properties for Properties {
     }
 
     fn problems(&self) -> Vec<Error> {
-        let source = ("source", self.source.is_some());
-        let mut problems = match self.ensure {
-            Ensure::Present => {
-                let accounts = [("owner", self.owner.is_some()), ("group", self.group.is_some())];
-                missing("a scaffold", &[[source].as_slice(), &accounts].concat())
-            }
-            Ensure::Absent => missing("a scaffold", &[source]),
-        };
+        let mut problems = missing("a scaffold", &[("source", self.source.is_some())]);
         if self.name.as_path().parent().is_none() {
             problems.push(Error::new("the root directory cannot be made from templates").on("name"));
         }
@@ -162,6 +194,13 @@ impl resource::Properties for Properties {
             let help = "name the folder with the templates";
             problems.push(Error::new("`source` is empty").on("source").with_help(help));
         }
+        if self.source.as_deref().is_some_and(|source| has_scheme(source) && !source.starts_with("file://")) {
+            let help = "download it with an `archive`, and use the directory that this extracts";
+            problems
+                .push(Error::new("`source` is not a directory on this machine").on("source").with_help(help));
+        }
+        let bad = self.modes.keys().filter_map(|pattern| Glob::try_from(pattern.clone()).err());
+        problems.extend(bad.map(|error| Error::new(error.to_string()).on("modes")));
         for (property, _) in self.delimiters().into_iter().filter(|(_, text)| text.trim().is_empty()) {
             problems.push(Error::new(format!("`{property}` is empty")).on(property));
         }
@@ -170,6 +209,14 @@ impl resource::Properties for Properties {
 
     fn problems_beside(&self, folder: &Path, scope: &Scope) -> Vec<Error> {
         tree::check(self, folder, scope)
+    }
+
+    fn warnings_beside(&self, folder: &Path) -> Vec<Warning> {
+        tree::foreign(self, folder)
+    }
+
+    fn joint_validation(&self) -> Option<&dyn JointValidation> {
+        Some(self)
     }
 
     fn watches(&self) -> Watches {
@@ -193,6 +240,14 @@ impl Properties {
     fn delimiters(&self) -> Vec<(&'static str, &str)> {
         let both = [("left_delimiter", &self.left_delimiter), ("right_delimiter", &self.right_delimiter)];
         both.into_iter().filter_map(|(property, text)| Some((property, text.as_deref()?))).collect()
+    }
+
+    /// Returns the mode of a file that `modes` sets, by its path in the directory.
+    pub(super) fn mode_of(&self, place: &Path) -> Option<u32> {
+        let matches =
+            |pattern: &str| Glob::try_from(pattern.to_owned()).is_ok_and(|pattern| pattern.matches(place));
+        let found = self.modes.iter().filter(|(pattern, _)| matches(pattern));
+        found.max_by_key(|(pattern, _)| pattern.len()).map(|(_, mode)| mode.bits())
     }
 
     /// All that lies in the directory is nobody else's to remove.

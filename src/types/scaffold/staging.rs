@@ -1,6 +1,11 @@
 //! Files that are processed and validated before they appear.
 
-use super::{Action, Properties, effects::effects, post, state::ScaffoldState};
+use super::{
+    Action, Properties,
+    effects::effects,
+    post,
+    state::{ScaffoldState, Write},
+};
 use crate::{
     resource::{
         AnyState, Content, Context, Draft, Drafts, Effects, Error, JointValidation, PathEffect,
@@ -42,17 +47,7 @@ fn joint(want: &Properties) -> &[ValidateCommand] {
 
 /// Prepares the files that differ, and validates those that are validated alone.
 fn stage(want: &Properties, have: &ScaffoldState, drafts: &Drafts, cx: &Context) -> Result<Effects, Error> {
-    for file in &have.plan.write {
-        cx.tick()?;
-        let Some(attributes) = file.attributes else { continue };
-        drafts.add(&file.path, attributes, |out| out.write_all(&file.bytes))?;
-        post::process(want, file, drafts, cx)?;
-        if let (Some(validate), Some(draft)) = (&want.validate, drafts.find(&file.path))
-            && validate.joint().is_empty()
-        {
-            validate_draft(validate, &file.path, &draft, drafts, cx)?;
-        }
-    }
+    have.plan.write.iter().try_for_each(|file| stage_file(want, file, drafts, cx))?;
     let mut effects = effects(have);
     effects.unknown = Unknown::Nothing;
     for path in &mut effects.paths {
@@ -65,20 +60,39 @@ fn stage(want: &Properties, have: &ScaffoldState, drafts: &Drafts, cx: &Context)
     Ok(effects)
 }
 
+/// Prepares a file: commands process it, and it is validated if it is validated alone.
+pub(super) fn stage_file(
+    want: &Properties,
+    file: &Write,
+    drafts: &Drafts,
+    cx: &Context,
+) -> Result<(), Error> {
+    cx.tick()?;
+    let Some(attributes) = file.attributes else { return Ok(()) };
+    drafts.add(&file.path, attributes, |out| out.write_all(&file.bytes))?;
+    post::process(want, file, drafts, cx)?;
+    match (&want.validate, drafts.find(&file.path)) {
+        (Some(validate), Some(draft)) if validate.joint().is_empty() => {
+            validate_draft(validate, &file.path, &draft, drafts, cx)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Prepares and validates the files of a scaffold that no other resource is validated with; nothing if it has neither
 /// commands nor a validation.
-pub(super) fn alone(
-    want: &Properties,
-    have: &ScaffoldState,
-    cx: &Context,
-) -> Result<Option<Drafts>, Error> {
-    let is_processed = have.plan.write.iter().any(|file| file.is_processed);
-    if cx.validated().is_some() || want.validate.is_none() && !is_processed {
+pub(super) fn alone(want: &Properties, have: &ScaffoldState, cx: &Context) -> Result<Option<Drafts>, Error> {
+    let plan = &have.plan;
+    let is_processed = plan.write.iter().any(|file| file.is_processed);
+    let is_needed = want.validate.is_some() || is_processed;
+    if cx.validated().is_some() || !is_needed {
         return Ok(None);
     }
     let drafts = Drafts::new(&cx.state.directory)?;
-    let effects = stage(want, have, &drafts, cx)?;
-    if !joint(want).is_empty() && !(have.plan.write.is_empty() && have.plan.remove.is_empty()) {
+    // Files that are not validated together are prepared one by one.
+    let is_changed = !plan.write.is_empty() || !plan.remove.is_empty();
+    if is_changed && !joint(want).is_empty() {
+        let effects = stage(want, have, &drafts, cx)?;
         validate_effects(joint(want), effects, &drafts, cx)?;
     }
     Ok(Some(drafts))

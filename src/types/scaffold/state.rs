@@ -66,7 +66,9 @@ pub(super) struct Write {
     pub(super) path: PathBuf,
     pub(super) bytes: Vec<u8>,
     pub(super) sha256: String,
-    /// Whether commands may change it once it is written.
+    /// Owner, group and mode, before the commands.
+    pub(super) attributes: Option<Attributes>,
+    /// Whether commands process it.
     pub(super) is_processed: bool,
     /// What differs, of content, owner, group and mode.
     pub(super) differs: Vec<&'static str>,

@@ -12,8 +12,10 @@ use ccm_expr::Text;
 use super::properties::{Engine, Properties};
 use crate::{
     host::files::{self, FileKind},
-    resource::Error,
-    template::{Author, Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope, jet},
+    resource::{Error, Warning},
+    template::{
+        Author, Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope, WrittenFiles, foreign_in_tree, jet,
+    },
 };
 
 /// The folder whose files are only included.
@@ -27,6 +29,9 @@ const MOST: usize = 100_000;
 
 /// The files that a tree comes to, by their places below the directory.
 pub(super) type Rendered = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Files that one file of a tree comes to.
+type Files = Vec<(PathBuf, Vec<u8>)>;
 
 /// Returns the path that a source names.
 pub(super) fn path(source: &str) -> PathBuf {
@@ -43,6 +48,8 @@ struct Tree<'w> {
     partials: Vec<PathBuf>,
     /// Who can write to the tree: an untrusted user that can write to a part of it can change what the rest includes.
     author: Author,
+    /// The files that the last template wrote.
+    written: WrittenFiles,
 }
 
 /// Returns what is wrong with the templates of a tree that is there already.
@@ -80,6 +87,29 @@ pub(super) fn check(want: &Properties, beside: &Path, scope: &Scope) -> Vec<Erro
     problems
 }
 
+/// Returns a warning for each file of a tree with a sign of another template language.
+pub(super) fn foreign(want: &Properties, beside: &Path) -> Vec<Warning> {
+    let root = root(want, beside);
+    let is_rendered = want.engine == Engine::Jinja && files::names(&root).is_ok();
+    let Some(tree) = is_rendered.then(|| Tree::read(want, root).ok()).flatten() else { return Vec::new() };
+    let mut warnings = Vec::new();
+    for place in tree.places.iter().chain(&tree.partials) {
+        tree.with_text(place, |template| {
+            let found = foreign_in_tree(&place.to_string_lossy(), template.text, template.delimiters);
+            warnings.extend(found.map(|(place, sign, language)| Warning {
+                id: "foreign-template",
+                message: format!("{place}: `{sign}` belongs to {language} and stays as it is"),
+                property: Some("source"),
+                help: Some(FOREIGN.to_owned()),
+            }));
+        });
+    }
+    warnings
+}
+
+const FOREIGN: &str = "a scaffold reads Jinja templates: convert the file (docs/guide/coming-from-go.md), set \
+                       `left_delimiter` and `right_delimiter`, or copy the tree with `engine: none`";
+
 /// Returns the files that the tree comes to, and whether a secret value is in one of them.
 pub(super) fn render(want: &Properties, beside: &Path, scope: &Scope) -> Result<(Rendered, bool), Error> {
     let tree = Tree::read(want, root(want, beside))?;
@@ -87,17 +117,19 @@ pub(super) fn render(want: &Properties, beside: &Path, scope: &Scope) -> Result<
     let scope = own.as_ref().unwrap_or(scope);
     let (mut rendered, mut size, mut is_secret) = (Rendered::new(), 0, false);
     for place in &tree.places {
-        let (target, bytes, has_secret) = tree.file(place, scope)?;
+        let (files, has_secret) = tree.files(place, scope)?;
         is_secret |= has_secret;
-        if want.skip_empty && bytes.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        size += bytes.len();
-        if size > LARGEST_TREE {
-            return Err(failed(format!("the tree comes to more than {} MiB", LARGEST_TREE >> 20)));
-        }
-        if rendered.insert(target.clone(), bytes).is_some() {
-            return Err(failed(format!("two files of the tree come to {}", target.display())));
+        for (target, bytes) in files {
+            if want.skip_empty && bytes.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            size += bytes.len();
+            if size > LARGEST_TREE {
+                return Err(failed(format!("the tree comes to more than {} MiB", LARGEST_TREE >> 20)));
+            }
+            if rendered.insert(target.clone(), bytes).is_some() {
+                return Err(failed(format!("two files of the tree come to {}", target.display())));
+            }
         }
     }
     let is_folder_too = |(one, next): &(&PathBuf, &PathBuf)| next.starts_with(one);
@@ -113,7 +145,14 @@ impl<'w> Tree<'w> {
     fn read(want: &'w Properties, root: PathBuf) -> Result<Self, Error> {
         let top = files::inspect(&root).map_err(|error| Error::from(error).on("source"))?;
         let author = top.map_or(Author::Trusted, |entry| Author::of(&entry));
-        let mut tree = Self { want, root, places: Vec::new(), partials: Vec::new(), author };
+        let mut tree = Self {
+            want,
+            root,
+            places: Vec::new(),
+            partials: Vec::new(),
+            author,
+            written: WrittenFiles::default(),
+        };
         tree.list(Path::new(""))?;
         if tree.places.is_empty() {
             return Err(failed(format!("source {} holds no file", tree.root.display())));
@@ -156,12 +195,13 @@ impl<'w> Tree<'w> {
         }
     }
 
-    /// Returns where a file of the tree goes, what it comes to, and whether a secret value is in it.
-    fn file(&self, place: &Path, scope: &Scope) -> Result<(PathBuf, Vec<u8>, bool), Error> {
+    /// Returns the file that a file of the tree comes to, and those that it writes: the place of each and its content. Also
+    /// returns whether a secret value is in one of them.
+    fn files(&self, place: &Path, scope: &Scope) -> Result<(Files, bool), Error> {
         let path = self.root.join(place);
         let bytes = read(&path)?;
         if self.want.engine == Engine::None {
-            return Ok((target(place)?, bytes, false));
+            return Ok((vec![(target(place)?, bytes)], false));
         }
         let Some(written) = place.to_str() else {
             return Err(failed(format!("the name {} is not UTF-8 text", place.display())));
@@ -181,7 +221,15 @@ impl<'w> Tree<'w> {
         if name.is_secret {
             return Err(failed(format!("the name {written} contains a secret value")));
         }
-        Ok((target(Path::new(&name.text))?, bytes, is_secret))
+        let mut files = vec![(target(Path::new(&name.text))?, bytes)];
+        for (name, text) in self.written.take() {
+            let place = target(Path::new(&name)).map_err(|error| Error {
+                message: format!("{shown}: `write`: {}", error.message),
+                ..error
+            })?;
+            files.push((place, text.into_bytes()));
+        }
+        Ok((files, is_secret))
     }
 
     /// Returns the text of a file that a template includes, from the partials or else from the tree, or reads.
@@ -217,7 +265,7 @@ impl<'w> Tree<'w> {
             left: self.want.left_delimiter.as_deref().unwrap_or(standard.left),
             right: self.want.right_delimiter.as_deref().unwrap_or(standard.right),
         };
-        JinjaTemplate { name, text, delimiters }
+        JinjaTemplate { name, text, delimiters, written: Some(&self.written) }
     }
 }
 
