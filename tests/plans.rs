@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Item, Outcome, World};
+use crate::support::{Item, Outcome, Syscall, Trace, World, fits_strace, side_by_side, tampered_command};
 
 /// Everything in the managed part of a world but inodes.
 fn contents(world: &World) -> BTreeMap<PathBuf, Item> {
@@ -263,4 +263,236 @@ fn undo_is_planned_and_applied() {
     world.ccm(["apply", "undo.plan"]).run().exits(0);
     assert_eq!(names(&contents(&world)), names(&before));
     assert!(contents(&world) == before);
+}
+
+#[test]
+fn difference_that_an_earlier_step_makes_stops_the_run() {
+    let world = World::new().manifest(
+        "\
+- exec:
+    - meddle: { command: \"sh -c 'echo odd > $W/b'\" }
+- file:
+    - $W/b: { content: b, $OWN, mode: '0644' }
+    - $W/c: { content: c, $OWN, mode: '0644' }
+",
+    );
+    plan(&world, &["--allow-opaque"]).exits(0);
+    let outcome = apply_plan(&world, &[]);
+    outcome.exits(1).says("the machine differs from the plan").says("1 resource was not attempted");
+    assert_eq!(world.read("b"), "odd\n");
+    assert!(!world.path("c").exists());
+}
+
+#[test]
+fn refresh_that_became_pending_after_the_plan_stays_pending() {
+    let manifest = |content: &str| {
+        format!(
+            "\
+- file:
+    - $W/conf: {{ content: '{content}', $OWN, mode: '0644' }}
+- exec:
+    - \"false\": {{ refresh_only: true, subscribe: \"file#$W/conf\" }}
+"
+        )
+    };
+    let world = World::new().manifest(&manifest("a"));
+    world.apply().exits(1);
+    let world = world.manifest("- file:\n    - $W/other: { content: x, $OWN, mode: '0644' }\n");
+    plan(&world, &[]).exits(0);
+    apply_plan(&world, &[]).exits(0);
+    let world = world.manifest(&manifest("a"));
+    world.apply_with(&["--noop"]).exits(0).says("Would have executed via subscribe");
+}
+
+#[test]
+fn facts_that_were_read_are_compared_unless_they_were_given() {
+    let facts = |value: &str| format!("role: {value}\nunread: {value}\n");
+    let world = World::new()
+        .beside("home/.config/choria/ccm/facts.yaml", facts("a"))
+        .manifest("- file:\n    - $W/x: { content: \"${ Facts.role } ${ Facts.memory.virtual.free }\", $OWN, mode: '0644' }\n");
+    plan(&world, &[]).exits(0);
+    let world = world.beside("home/.config/choria/ccm/facts.yaml", facts("b"));
+    let (reason, fields) = refused(&apply_plan(&world, &["--json"]));
+    assert_eq!((reason.as_str(), fields), ("stale", vec![("Facts.role".to_owned(), "fact".to_owned())]));
+    plan(&world, &["--fact", "role=c"]).exits(0);
+    let world = world.beside("home/.config/choria/ccm/facts.yaml", facts("d"));
+    apply_plan(&world, &[]).exits(0);
+    assert!(world.read("x").starts_with("c "));
+}
+
+#[test]
+fn included_manifests_and_selections_are_part_of_a_plan() {
+    let world = World::new();
+    let inner = world.fill("- file:\n    - $W/in: { content: \"${ Data.word }\", $OWN, mode: '0644' }\n    - $W/off: { content: x, $OWN, mode: '0644', control: { if: 'false' } }\n");
+    let world = world.beside("inner.yaml", inner).dir("dir").file("dir/mine", "x").manifest(
+        "\
+- file:
+    - $W/dir: { ensure: directory, $OWN, mode: '0755', purge: true }
+    - $W/dir/mine: { content: y, $OWN, mode: '0644' }
+- apply:
+    - inner.yaml: { data: { word: inner } }
+",
+    );
+    plan(&world, &["--skip", "file#$W/dir/mine"]).exits(0);
+    fs::remove_file(world.base().join("inner.yaml")).unwrap();
+    apply_plan(&world, &[]).exits(0);
+    assert_eq!(
+        [world.read("in"), world.read("dir/mine")],
+        ["inner", "x"],
+        "skipped resources are not purged"
+    );
+    assert!(!world.path("off").exists());
+}
+
+/// Occurs only in secrets.
+const CANARY: &str = "c4n4ry-5e7-of-a-plan";
+
+#[test]
+fn secrets_are_in_no_part_of_a_plan() {
+    let world = World::new().beside("secret-source", CANARY).manifest(&format!(
+        "\
+- file:
+    - $W/content: {{ content: '{CANARY}', $OWN, mode: '0600', sensitive: true }}
+    - $W/copied: {{ source: secret-source, $OWN, mode: '0600', sensitive: true }}
+    - $W/unchanged: {{ content: '{CANARY}', $OWN, mode: '0600', sensitive: true }}
+- exec:
+    - with-environment: {{ command: \"sh -c 'printf %s $VALUE > $W/written'\", environment: ['VALUE={CANARY}'] }}
+- file:
+    - $W/last: {{ content: done, $OWN, mode: '0644', health_checks: [ {{ command: 'true', environment: ['VALUE={CANARY}'] }} ] }}
+"
+    ));
+    let world = world
+        .file("unchanged", CANARY)
+        .mode("unchanged", 0o600)
+        .file("content", "old")
+        .mode("content", 0o600);
+    let shown = [
+        plan(&world, &["--allow-opaque"]),
+        world.ccm(["plan", "show", "site.plan"]).run(),
+        world.ccm(["plan", "show", "site.plan", "--json"]).run(),
+    ];
+    let mut texts: Vec<String> = shown.iter().map(|outcome| outcome.exits(0).to_string()).collect();
+    let file = fs::read(world.base().join("site.plan")).unwrap();
+    let header = file.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let mut plain = String::new();
+    let mut frame = ruzstd::decoding::StreamingDecoder::new(&file[header..]).unwrap();
+    std::io::Read::read_to_string(&mut frame, &mut plain).unwrap();
+    assert!(plain.contains("$encrypted"));
+    texts.extend([plain, String::from_utf8_lossy(&file).into_owned()]);
+    let digest = crate::support::sh(&format!("printf %s {CANARY} | sha256sum | cut -d' ' -f1"), world.base());
+    for text in &texts {
+        assert!(!text.contains(CANARY) && !text.contains(digest.trim()), "{text}");
+    }
+    fs::remove_file(world.base().join("secret-source")).unwrap();
+    fs::write(world.path("content"), "odd").unwrap();
+    let refused = apply_plan(&world, &[]);
+    refused.exits(2).never_says(CANARY);
+    fs::write(world.path("content"), "old").unwrap();
+    apply_plan(&world, &["--json"]).exits(0).never_says(CANARY);
+    for name in ["content", "copied", "unchanged", "written"] {
+        assert_eq!(world.read(name), CANARY, "{name}");
+    }
+}
+
+#[test]
+fn signature_is_required_if_signers_are_named() {
+    if !crate::support::has("ssh-keygen") {
+        return;
+    }
+    let world = World::new().files("- $W/a: { content: a }\n");
+    crate::support::sh(
+        "ssh-keygen -q -t ed25519 -N '' -f key; ssh-keygen -q -t ed25519 -N '' -f other",
+        world.base(),
+    );
+    let public = |name: &str| fs::read_to_string(world.base().join(name)).unwrap();
+    fs::write(world.base().join("signers"), format!("ops {}", public("key.pub"))).unwrap();
+    fs::write(world.base().join("strangers"), format!("ops {}", public("other.pub"))).unwrap();
+    plan(&world, &[]).exits(0);
+    assert_eq!(refused(&apply_plan(&world, &["--json", "--allowed-signers", "signers"])).0, "signature");
+    plan(&world, &["--sign", "key"]).exits(0);
+    assert_eq!(refused(&apply_plan(&world, &["--json", "--allowed-signers", "strangers"])).0, "signature");
+    apply_plan(&world, &["--allowed-signers", "signers"]).exits(0);
+}
+
+#[test]
+fn plan_that_was_killed_is_completed_by_the_next_run() {
+    if !fits_strace() {
+        return;
+    }
+    let made = || {
+        let world = with_all_kinds(furnished());
+        plan(&world, &[]).exits(0);
+        world
+    };
+    let arguments = ["apply", "site.plan"];
+    let trace = Trace::of_command(&made(), &arguments);
+    let is_point = |call: &&Syscall| call.succeeded() && (call.changes_files() || call.syncs());
+    let points: Vec<&Syscall> = trace.calls.iter().filter(is_point).collect();
+    assert!(points.len() > 10);
+    let expected = made();
+    apply_plan(&expected, &[]).exits(0);
+    let expected = contents(&expected);
+    side_by_side(points, |call| {
+        let world = made();
+        tampered_command(&world, &arguments, call, "signal=KILL");
+        let again = apply_plan(&world, &[]);
+        assert_eq!(again.code, 0, "killed at {call:?}\n{again}");
+        // The next run sweeps temporary files.
+        let world = world.manifest("[]\n");
+        world.apply();
+        assert_eq!(names(&contents(&world)), names(&expected), "killed at {call:?}");
+        assert!(contents(&world) == expected, "killed at {call:?}\n{again}");
+    });
+}
+
+#[test]
+fn plan_of_many_small_files_is_small() {
+    let line = |file: usize, line: usize| {
+        format!("setting-{line} = value {} of file {file}\n", (file * 31 + line * 17) % 97)
+    };
+    let items: String = (0..1000)
+        .map(|file| {
+            let content: String = (0..14).map(|number| line(file, number)).collect();
+            format!("- $W/f{file}: {{ content: {:?} }}\n", &content[..400])
+        })
+        .collect();
+    let world = World::new().files(&items);
+    plan(&world, &["--quiet"]).exits(0);
+    let size = fs::metadata(world.base().join("site.plan")).unwrap().len();
+    assert!(size <= 300 << 10, "{size} bytes");
+}
+
+#[test]
+fn account_that_changed_since_is_refused() {
+    let Some(machine) = crate::accounts::Machine::new() else { return };
+    let prepare = "useradd -M -s /bin/sh -c old app && usermod -p '$5$salt$old' app && groupadd team";
+    machine.run(prepare).exits(0);
+    let manifest = machine.world.fill(
+        "\
+- user:
+    - app: { shell: /bin/bash, comment: new, password: '$5$salt$new', groups: [team] }
+- group:
+    - team: { gid: 4711 }
+",
+    );
+    let machine = crate::accounts::Machine { world: machine.world.beside("site.yaml", manifest) };
+    let base = machine.world.base().to_owned();
+    let command = |words: &str| format!("cd {} && {words}", base.display());
+    machine.run(&command("ccm plan site.yaml -o site.plan -q")).exits(0);
+    for (change, resource, field) in [
+        ("usermod -s /bin/false app", "user#app", "shell"),
+        ("usermod -c odd app", "user#app", "comment"),
+        ("usermod -p '$5$salt$odd' app", "user#app", "password"),
+        ("usermod -L app", "user#app", "locked"),
+        ("groupmod -g 4812 team", "group#team", "gid"),
+    ] {
+        let copy = machine.copy();
+        let base = copy.world.base().display().to_string();
+        let script = format!("{change} && cd {base} && ccm apply site.plan --json");
+        let (reason, fields) = refused(&copy.run(&script));
+        assert_eq!(reason, "stale");
+        assert!(fields.contains(&(resource.to_owned(), field.to_owned())), "{change}: {fields:?}");
+    }
+    machine.run(&command("ccm apply site.plan -q && ccm apply site.plan -q")).exits(0);
+    machine.run(&command("getent passwd app")).says(":new:").says("/bin/bash");
 }

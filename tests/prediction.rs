@@ -10,7 +10,7 @@ use proptest::{
     test_runner::{TestCaseError, TestRunner},
 };
 
-use crate::support::{NOBODY, World, random};
+use crate::support::{Item, NOBODY, What, World, random};
 
 /// What is at a path before the run.
 #[derive(Clone, Debug)]
@@ -244,6 +244,41 @@ fn holds(case: &Case) -> Result<(), TestCaseError> {
 fn a_dry_run_foretells_exactly_what_a_real_run_does() {
     let config = random(100, "tests/failed_cases/prediction.txt");
     TestRunner::new(config).run(&case(), |case| holds(&case)).unwrap();
+}
+
+/// The managed part without inodes, and with links as they would be in any world.
+fn comparable(world: &World) -> std::collections::BTreeMap<std::path::PathBuf, Item> {
+    let mut items = world.tree().0;
+    let base = world.fill("$W");
+    for item in items.values_mut() {
+        item.inode = 0;
+        if let What::Link(target) = &mut item.what {
+            *target = target.to_string_lossy().replace(&base, "$W").into();
+        }
+    }
+    items
+}
+
+/// A plan that could be made leaves exactly the tree that an ordinary run leaves.
+fn is_planned(case: &Case) -> Result<(), TestCaseError> {
+    let (planned, applied) = (case.world(), case.world());
+    let before = planned.tree();
+    let made = planned.ccm(["plan", "site.yaml", "-o", "site.plan", "--allow-opaque"]).run();
+    proptest::prop_assert_eq!(&planned.tree(), &before, "a plan changes nothing");
+    if made.code != 0 {
+        return Ok(());
+    }
+    let outcome = planned.ccm(["apply", "site.plan"]).run();
+    proptest::prop_assert_eq!(outcome.code, 0, "{}", outcome);
+    applied.apply().exits(0);
+    proptest::prop_assert!(comparable(&planned) == comparable(&applied), "{:?}", planned.tree());
+    Ok(())
+}
+
+#[test]
+fn plan_leaves_exactly_the_tree_of_an_ordinary_run() {
+    let config = random(60, "tests/failed_cases/plans.txt");
+    TestRunner::new(config).run(&case(), |case| is_planned(&case)).unwrap();
 }
 
 #[test]

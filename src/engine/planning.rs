@@ -31,11 +31,13 @@ pub(crate) struct Planning {
     touched: Vec<PathBuf>,
     /// Whether the effects of an earlier resource are not known.
     has_opaque: bool,
+    /// Whether an earlier resource installs or removes a package, which brings files, accounts and units.
+    has_packages: bool,
 }
 
 impl Planning {
     pub(crate) fn new(measure: Arc<Measure>) -> Self {
-        Self { measure, touched: Vec::new(), has_opaque: false }
+        Self { measure, touched: Vec::new(), has_opaque: false, has_packages: false }
     }
 
     fn is_touched(&self, path: &Path) -> bool {
@@ -95,7 +97,8 @@ impl Attempts<'_> {
         properties.extend(pinned.properties);
         properties.retain(|_, value| !value.is_null());
         let common = self.common(cx)?;
-        let is_secret = common.sensitive || !self.wanted.secrets().is_empty();
+        let has_secret_checks = common.health_checks.iter().any(|check| !check.secrets().is_empty());
+        let is_secret = common.sensitive || has_secret_checks || !self.wanted.secrets().is_empty();
         let effects = decided.map(|(_, effects)| effects);
         let class = self.class(planning, have, effects, &properties, cx);
         let paths = effects.map(|effects| paths(planning, effects, is_secret, cx)).unwrap_or_default();
@@ -103,10 +106,15 @@ impl Attempts<'_> {
         let (observed, predicted) = if cx.prediction.borrow().is_empty() {
             (Some(predicted.clone()), Some(predicted))
         } else {
-            let is_known = !cx.prediction.borrow().may_differ();
-            (self.observed(is_secret, &planning.measure, cx), is_known.then_some(predicted))
+            let observed = self.observed(is_secret, &planning.measure, cx);
+            // A state that earlier resources change is checked only after them.
+            let is_independent =
+                !cx.has_assumed() && observed.as_ref() == Some(&(predicted.clone(), change.is_some()));
+            let is_known = !planning.has_packages && !cx.has_assumed();
+            (is_independent.then(|| predicted.clone()), is_known.then_some(predicted))
         };
         planning.has_opaque |= class == Class::Opaque;
+        planning.has_packages |= effects.is_some_and(|effects| !effects.packages.is_empty());
         planning.touched.extend(effects.iter().flat_map(|effects| effects.paths.iter()).map(touched));
         Ok(Some(Box::new(Captured {
             provider: self.provider.name,
@@ -153,8 +161,8 @@ impl Attempts<'_> {
         observation.fingerprint(&|text| measure.keyed(text))
     }
 
-    /// Inspects the resource without the effects of earlier resources.
-    fn observed(&self, is_secret: bool, measure: &Measure, cx: &Context) -> Option<Fingerprint> {
+    /// Inspects the resource without the effects of earlier resources. Returns its state, and whether it would change.
+    fn observed(&self, is_secret: bool, measure: &Measure, cx: &Context) -> Option<(Fingerprint, bool)> {
         let (prediction, history) = (RefCell::<Prediction>::default(), History::default());
         let mut silent = |_: &str| {};
         let directory = &self.place.manifest.working_directory;
@@ -169,7 +177,8 @@ impl Attempts<'_> {
         }
         let have = self.wanted.inspect(self.provider, &pristine).ok()?;
         let change = self.wanted.compare(&have, cx.trigger()).ok()?;
-        Some(self.observation(&have, change.as_ref(), is_secret, measure))
+        let is_changed = change.is_some();
+        Some((self.observation(&have, change.as_ref(), is_secret, measure), is_changed))
     }
 
     fn class(

@@ -129,8 +129,7 @@ impl<'o> Draft<'o> {
     }
 
     fn complete(&mut self, step: &mut Step, captured: &Captured) -> Result<(), StateError> {
-        let checks = captured.common.health_checks.iter().any(|check| !check.secrets().is_empty());
-        step.secret = captured.is_secret || checks;
+        step.secret = captured.is_secret;
         step.class = captured.class;
         step.observed.clone_from(&captured.observed);
         step.predicted = match (&captured.predicted, &captured.observed) {

@@ -33,6 +33,8 @@ pub(super) struct Expectation {
     pub(super) is_secret: bool,
     /// Whether the history records that this plan has run the command.
     pub(super) is_done: bool,
+    /// Whether the history records that this plan began the step and did not complete it.
+    pub(super) is_begun: bool,
     pub(super) measure: Arc<Measure>,
     /// The original `source` of a content that the plan contains.
     pub(super) source: Option<Value>,
@@ -48,7 +50,8 @@ pub(super) struct Planned {
 
 impl Planned {
     pub(super) fn new(inner: Box<dyn AnyProperties>, expected: Expectation) -> Self {
-        Self { inner, expected, is_begun: AtomicBool::new(false) }
+        let is_begun = AtomicBool::new(expected.is_begun);
+        Self { inner, expected, is_begun }
     }
 
     /// Returns the state that the step relies on when its turn comes; `None` if it depends on an earlier step.
@@ -278,7 +281,9 @@ impl AnyProperties for Planned {
     }
 
     fn check_precondition(&self, on: &Provider, cx: &Context) -> Result<(), Error> {
-        let Some(observed) = &self.expected.observed else { return Ok(()) };
+        let Some(observed) = self.expected.observed.as_ref().filter(|_| !self.expected.is_begun) else {
+            return Ok(());
+        };
         match self.inner.inspect(on, cx) {
             Ok(have) => stale(self.compare_with(observed, &have, cx)),
             Err(error) => stale(vec![unreadable(&error)]),

@@ -150,17 +150,16 @@ impl Step {
 
     /// Completes "would have ..." for a reader.
     pub(crate) fn described(&self) -> String {
-        match (&self.summary, self.differences.as_slice()) {
-            (Some(summary), []) => summary.clone(),
-            (Some(summary), differences) => {
-                let texts = differences.iter().map(|difference| match (&difference.have, &difference.want) {
-                    (Some(have), Some(want)) => format!("{} {have} → {want}", difference.property),
-                    _ => difference.property.clone(),
-                });
-                format!("{summary} ({})", texts.collect::<Vec<_>>().join(", "))
-            }
-            (None, _) => "unchanged".to_owned(),
-        }
+        let Some(summary) = &self.summary else { return "unchanged".to_owned() };
+        let difference = |difference: &PropertyChange| match (&difference.have, &difference.want) {
+            (Some(have), Some(want)) => format!("{} {have} → {want}", difference.property),
+            _ => difference.property.clone(),
+        };
+        let mut details: Vec<String> = self.differences.iter().map(difference).collect();
+        // The version that a package manager chose is in no property.
+        let packages = self.effects.iter().filter_map(|line| line.strip_prefix("package "));
+        details.extend(packages.filter_map(|line| Some(format!("version {}", line.split_once(" installed ")?.1))));
+        if details.is_empty() { summary.clone() } else { format!("{summary} ({})", details.join(", ")) }
     }
 
     pub(crate) fn is_conditional(&self) -> bool {

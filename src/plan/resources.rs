@@ -43,24 +43,33 @@ pub(crate) struct Applicable<'p> {
     pub(crate) measure: Arc<Measure>,
     /// Commands that an earlier run of the plan completed.
     done: BTreeSet<String>,
+    /// Steps that an earlier run of the plan began and did not complete.
+    begun: BTreeSet<String>,
 }
 
 impl<'p> Applicable<'p> {
     pub(crate) fn new(plan: &'p PlanFile, state: &'p LocalState, measure: Measure) -> Self {
-        let mut applicable = Self { plan, state, measure: Arc::new(measure), done: BTreeSet::new() };
-        applicable.done = applicable.completed_commands();
+        let (done, begun) = (BTreeSet::new(), BTreeSet::new());
+        let mut applicable = Self { plan, state, measure: Arc::new(measure), done, begun };
+        applicable.read_history();
         applicable
     }
 
-    /// Returns the commands that the history records as completed by this plan.
-    fn completed_commands(&self) -> BTreeSet<String> {
-        let Ok(Some(store)) = self.state.directory.history() else { return BTreeSet::new() };
-        let Ok(log) = store.read() else { return BTreeSet::new() };
+    /// Finds the steps that the history records of this plan.
+    fn read_history(&mut self) {
+        let Ok(Some(store)) = self.state.directory.history() else { return };
+        let Ok(log) = store.read() else { return };
         let of_plan = log.runs.into_iter().filter(|run| run.start.plan.as_ref() == Some(&self.plan.digest));
-        let changes = of_plan.flat_map(|run| run.changes).filter(|(change, done)| {
-            matches!(change.undo, Undo::Command(_)) && done.as_ref().is_some_and(|done| !done.failed)
-        });
-        changes.map(|(change, _)| change.resource).collect()
+        for (change, done) in of_plan.flat_map(|run| run.changes) {
+            if done.is_none_or(|done| done.failed) {
+                self.begun.insert(change.resource);
+                continue;
+            }
+            self.begun.remove(&change.resource);
+            if matches!(change.undo, Undo::Command(_)) {
+                self.done.insert(change.resource);
+            }
+        }
     }
 
     /// Returns the manifests of the plan, and the contents that its resources copy.
@@ -152,6 +161,7 @@ impl Builder<'_> {
             effects: step.effects.clone(),
             is_secret: step.secret,
             is_done: step.action != ActionKind::None && self.applicable.done.contains(&step.resource),
+            is_begun: self.applicable.begun.contains(&step.resource),
             measure: Arc::clone(&self.applicable.measure),
             source,
         }

@@ -20,7 +20,7 @@ pub(crate) use outcome::Outcome;
 pub(crate) use random::random;
 pub(crate) use skip::skip;
 pub(crate) use strace::{Syscall, Trace, fits_strace, injection, paused, tampered, tampered_command};
-pub(crate) use tree::{Item, Tree};
+pub(crate) use tree::{Item, Tree, What};
 pub(crate) use waiting::{PATIENCE, listens, pause, side_by_side, wait_until, with_time_enough};
 pub(crate) use world::{Call, World, finish};
 
