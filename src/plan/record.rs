@@ -158,7 +158,9 @@ impl Step {
         let mut details: Vec<String> = self.differences.iter().map(difference).collect();
         // The version that a package manager chose is in no property.
         let packages = self.effects.iter().filter_map(|line| line.strip_prefix("package "));
-        details.extend(packages.filter_map(|line| Some(format!("version {}", line.split_once(" installed ")?.1))));
+        details.extend(
+            packages.filter_map(|line| Some(format!("version {}", line.split_once(" installed ")?.1))),
+        );
         if details.is_empty() { summary.clone() } else { format!("{summary} ({})", details.join(", ")) }
     }
 

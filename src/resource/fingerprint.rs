@@ -21,7 +21,7 @@ pub(crate) struct Discrepancy {
 }
 
 /// Fields that no decision depends on, or that differ between two inspections of the same state.
-const IRRELEVANT: [&str; 16] = [
+const IRRELEVANT: [&str; 17] = [
     "protocol",
     "type",
     "name",
@@ -29,6 +29,7 @@ const IRRELEVANT: [&str; 16] = [
     "mtime",
     "size",
     "foreign",
+    "members",
     "candidate",
     "hold",
     "active_state",
