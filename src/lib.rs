@@ -27,6 +27,7 @@ mod metrics;
 mod nats;
 mod outbox;
 mod plan;
+mod push;
 mod redaction;
 mod registration;
 mod resource;

@@ -86,6 +86,7 @@ mod plans;
 mod prediction;
 mod progress;
 mod purge;
+mod push;
 mod readme;
 mod registration;
 mod remembered_files;

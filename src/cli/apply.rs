@@ -13,6 +13,7 @@ use super::{
     machine::StreamFlag,
     output::Output,
     plan,
+    remote::Pushed,
     report::{Format, Unchanged, Verbosity},
     run::{RunFlags, to_text},
     switch,
@@ -152,11 +153,22 @@ pub(super) struct ManifestArguments {
     /// A YAML or JSON file, a folder or bundle (.tar.gz, .zip, ...) that holds manifest.yaml, the address of one, or - for standard input
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
     pub(super) manifest: Vec<String>,
+    #[arg(skip)]
+    pushed: Option<Vec<Location>>,
 }
 
 impl ManifestArguments {
     pub(super) fn locations(&self) -> Result<Vec<Location>, Failure> {
-        load_inputs::locations(&self.manifest)
+        self.pushed.clone().map_or_else(|| load_inputs::locations(&self.manifest), Ok)
+    }
+}
+
+impl Arguments {
+    /// Takes what a controller sent.
+    pub(super) fn accept(&mut self, pushed: Pushed) {
+        self.manifests.named.pushed = Some(pushed.manifests);
+        self.manifests.inputs.accept(pushed.hiera, pushed.facts);
+        self.run.accept(pushed.recorded);
     }
 }
 

@@ -15,12 +15,14 @@ use super::{
     failure::Failure,
     machine::{NatsFlags, machine},
     output::Output,
+    remote::Pushed,
 };
 use crate::{
     checks::{self, HealthCheck, Rules},
     document::{Diagnostic, Diagnostics, NodeError, Source, Value, from_node, parse},
     health::{self, IncludeError, Occasion, Surroundings},
     host::{Host, input, process::close_inherited},
+    manifest::Location,
     redaction::Redactor,
     run::{Environment, Machine},
     state::{LocalState, StateDirectory},
@@ -45,12 +47,22 @@ pub(super) struct Arguments {
         value_parser = PossibleValuesParser::new(CheckFormat::WORDS).map(|word| CheckFormat::of(&word)),
     )]
     format: CheckFormat,
+    /// The file that a controller sent.
+    #[arg(skip)]
+    pushed: Option<Location>,
+}
+
+impl Arguments {
+    /// Takes what a controller sent.
+    pub(super) fn accept(&mut self, pushed: Pushed) {
+        self.pushed = pushed.manifests.into_iter().next();
+    }
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let (environment, state) = (Environment::of_process(), LocalState::at(StateDirectory::none()));
     let Machine { host, .. } = machine(&output.progress, environment, state, &NatsFlags::default())?;
-    let (checks, folder) = match read(&arguments.file, &host) {
+    let (checks, folder) = match read(arguments, &host) {
         Ok(read) => read,
         Err(failure) if arguments.format == CheckFormat::Nagios => {
             failure.report();
@@ -73,11 +85,14 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
 }
 
 /// Reads checks, and says where relative paths in them start.
-fn read(file: &str, host: &Host) -> Result<(Vec<HealthCheck>, PathBuf), Failure> {
+fn read(arguments: &Arguments, host: &Host) -> Result<(Vec<HealthCheck>, PathBuf), Failure> {
+    let file = arguments.file.as_str();
     let current = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
     let path = current.join(file);
-    let (bytes, name, folder) = if file == "-" {
+    let (bytes, name, folder) = if let Some(Location::Open { name, folder, bytes }) = &arguments.pushed {
+        (Ok(bytes.clone()), name.as_str(), folder.clone())
+    } else if file == "-" {
         (input::read_stdin(LARGEST, &host.interrupt), "standard input", current)
     } else {
         let folder = path.parent().unwrap_or(Path::new("/")).to_owned();

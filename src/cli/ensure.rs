@@ -15,6 +15,8 @@ use super::{
     machine::StreamFlag,
     or_variable,
     output::Output,
+    push::RollFlags,
+    remote::Pushed,
     report::{Format, Unchanged},
     run::RunFlags,
     session::SessionFolder,
@@ -46,15 +48,25 @@ Examples:
   ccm session report --remove";
 
 /// Arguments of `ccm ensure`. The flags of a type are made from its properties, so they are not read before the type is known.
-pub(super) struct Arguments(ArgMatches);
+pub(super) struct Arguments {
+    matches: ArgMatches,
+    pushed: Option<Pushed>,
+}
+
+impl Arguments {
+    /// Takes what a controller sent.
+    pub(super) fn accept(&mut self, pushed: Pushed) {
+        self.pushed = Some(pushed);
+    }
+}
 
 impl FromArgMatches for Arguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self(matches.clone()))
+        Ok(Self { matches: matches.clone(), pushed: None })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0 = matches.clone();
+        self.matches = matches.clone();
         Ok(())
     }
 }
@@ -79,7 +91,9 @@ impl Args for Arguments {
 
 /// Adds the flags that all types have.
 fn with_run_flags(command: Command) -> Command {
-    SessionFolder::augment_args(InputFlags::augment_args(RunFlags::augment_args(command)))
+    RollFlags::augment_args(SessionFolder::augment_args(InputFlags::augment_args(RunFlags::augment_args(
+        command,
+    ))))
 }
 
 /// Returns the flags that can also precede the type. Help lists them after the type.
@@ -159,10 +173,10 @@ fn state_or_address(text: &str, states: &[String]) -> Result<String, String> {
     Err(format!("it is neither an address nor one of {}", states.join(", ")))
 }
 
-pub(super) fn run(Arguments(matches): Arguments, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(Arguments { matches, pushed }: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     match matches.subcommand() {
         Some(("api", matches)) => api::run(parsed(matches)?, output),
-        Some((kind, matches)) => ensure(flags::known_type(kind)?, matches, output),
+        Some((kind, matches)) => ensure(flags::known_type(kind)?, matches, pushed, output),
         None => Err(Failure::new("no type was given; see `ccm ensure --help`")),
     }
 }
@@ -181,10 +195,19 @@ fn refuse_bad_rules(resource: &Resource, source: &Source, folder: &Path) -> Resu
     if problems.is_empty() { Ok(()) } else { Err(Failure::problems(source.clone(), problems)) }
 }
 
-fn ensure(kind: &'static dyn AnyType, matches: &ArgMatches, output: &mut Output) -> Result<Exit, Failure> {
-    let (flags, dotenv): (RunFlags, DotenvFlags) = (parsed(matches)?, parsed(matches)?);
+fn ensure(
+    kind: &'static dyn AnyType,
+    matches: &ArgMatches,
+    pushed: Option<Pushed>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let (mut flags, dotenv): (RunFlags, DotenvFlags) = (parsed(matches)?, parsed(matches)?);
     let (mut inputs, session): (InputFlags, SessionFolder) = (parsed(matches)?, parsed(matches)?);
     inputs.nats.select(parsed(matches)?);
+    if let Some(pushed) = pushed {
+        inputs.accept(pushed.hiera, pushed.facts);
+        flags.accept(pushed.recorded);
+    }
     let resource = ResourceFlags::from_matches(kind, matches)?;
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;

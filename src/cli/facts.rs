@@ -11,6 +11,7 @@ use super::{
     interrupt,
     load_inputs::FactFlags,
     output::Output,
+    remote::Pushed,
 };
 use crate::{
     facts::{self, FactsError},
@@ -34,8 +35,18 @@ pub(super) struct Arguments {
     /// Print YAML instead of JSON
     #[arg(long)]
     yaml: bool,
+    /// Print JSON, which is the default
+    #[arg(long, conflicts_with = "yaml")]
+    json: bool,
     #[command(flatten)]
     facts: FactFlags,
+}
+
+impl Arguments {
+    /// Takes what a controller sent.
+    pub(super) fn accept(&mut self, pushed: Pushed) {
+        self.facts.accept(pushed.facts);
+    }
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
@@ -48,7 +59,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         None => all,
         Some(path) => path.require(&all).map_err(|error| Failure::new(described(&error)))?,
     };
-    let text = if arguments.yaml {
+    let text = if arguments.yaml && !arguments.json {
         serde_saphyr::to_string(&shown).map_err(|error| error.to_string())
     } else {
         serde_json::to_string_pretty(&shown).map_err(|error| error.to_string())

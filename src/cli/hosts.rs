@@ -30,7 +30,7 @@ Examples:
   ccm hosts 'ssh:web*'";
 
 /// Beginning of a pattern that selects hosts from the ssh configuration.
-const SSH: &str = "ssh:";
+pub(super) const SSH: &str = "ssh:";
 
 /// Arguments of `ccm hosts`.
 #[derive(Args)]
@@ -71,6 +71,25 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
         }
     }
     Ok(Exit::Success)
+}
+
+/// Returns the hosts that a pattern selects for a run. A part of it that matches nothing is an error: a misspelled exclusion must
+/// not run on the excluded host.
+pub(super) fn select(
+    pattern: &str,
+    inventories: &[PathBuf],
+    limits: &[String],
+) -> Result<Vec<Machine>, Failure> {
+    let (pattern, inventories, limits) = (pattern.to_owned(), inventories.to_vec(), limits.to_vec());
+    let (machines, unmatched) = machines(&Arguments {
+        pattern,
+        selection: HostFlags { inventory: inventories, limit: limits },
+        json: false,
+    })?;
+    match unmatched.first() {
+        Some(part) => Err(Failure::new(format!("pattern `{part}` matches no host and no group"))),
+        None => Ok(machines),
+    }
 }
 
 fn machines(arguments: &Arguments) -> Result<(Vec<Machine>, Vec<String>), Failure> {

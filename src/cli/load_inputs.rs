@@ -65,6 +65,9 @@ pub(super) struct InputFlags {
     pub(super) identities: IdentityFlags,
     #[arg(skip)]
     without_key: WithoutKey,
+    /// Data that a controller sent.
+    #[arg(skip)]
+    pushed: Option<Vec<Location>>,
 }
 
 /// Private keys that open encrypted data.
@@ -88,6 +91,22 @@ impl InputFlags {
         Self { without_key: WithoutKey::Placeholders, ..self }
     }
 
+    /// Takes data and facts that a controller sent.
+    pub(super) fn accept(&mut self, hiera: Vec<Location>, facts: Vec<Map>) {
+        self.pushed = Some(hiera);
+        self.facts.accept(facts);
+    }
+
+    /// Returns where data is that overrides the data of manifests.
+    pub(super) fn hiera(&self) -> Result<Vec<Location>, Failure> {
+        self.pushed.clone().map_or_else(|| locations(&self.hiera), Ok)
+    }
+
+    /// Returns the values that `--data` sets.
+    pub(super) fn data(&self) -> Result<Vec<Pair>, Failure> {
+        pairs(&self.data, "--data")
+    }
+
     /// Returns the machine with the state that the flags select.
     pub(super) fn machine(&self, recall: Recall, output: &Output) -> Result<Machine, Failure> {
         machine::open(&self.state, &self.nats, recall, output)
@@ -100,8 +119,8 @@ impl InputFlags {
     /// Reads the facts and data that the flags name.
     pub(super) fn read(self, machine: &Machine) -> Result<LoadInputs, Failure> {
         let limits = self.facts.limits();
+        let (hiera, data) = (self.hiera()?, self.data()?);
         let facts = self.facts.given(&machine.host.interrupt)?;
-        let (hiera, data) = (locations(&self.hiera)?, pairs(&self.data, "--data")?);
         let keyring = self.identities.keyring(machine).without_key(self.without_key);
         let load_inputs = machine.load_inputs(facts, hiera, data, limits).map_err(Failure::new)?;
         Ok(LoadInputs { keyring: Arc::new(keyring), ..load_inputs })
@@ -146,7 +165,7 @@ pub(super) struct FactFlags {
     #[arg(long = "fact", value_name = "KEY=VALUE")]
     facts: Vec<String>,
     #[arg(skip)]
-    below: Option<Map>,
+    below: Vec<Map>,
 }
 
 impl FactFlags {
@@ -157,7 +176,7 @@ impl FactFlags {
 
     /// Adds facts that all other given facts override.
     pub(super) fn put_below(&mut self, facts: &Value) {
-        self.below = facts.as_map().cloned();
+        self.below = facts.as_map().cloned().into_iter().collect();
     }
 
     /// Adds facts that override all others.
@@ -165,13 +184,22 @@ impl FactFlags {
         self.facts.extend(facts);
     }
 
-    /// Returns the facts that the flags add; later facts override earlier facts.
-    pub(super) fn given(self, interrupt: &Interrupt) -> Result<Vec<Map>, Failure> {
+    /// Takes facts that a controller sent.
+    pub(super) fn accept(&mut self, facts: Vec<Map>) {
+        self.below.extend(facts);
+    }
+
+    /// Returns the facts in the files that the flags name.
+    pub(super) fn documents(&self, interrupt: &Interrupt) -> Result<Vec<Map>, Failure> {
         let limit = self.limits().document;
-        let mut given: Vec<Map> = self.below.into_iter().collect();
-        for path in &self.files {
-            given.push(facts::in_file(path, limit, interrupt)?);
-        }
+        let read = |path: &PathBuf| facts::in_file(path, limit, interrupt).map_err(Failure::from);
+        self.files.iter().map(read).collect()
+    }
+
+    /// Returns the facts that the flags add; later facts override earlier facts.
+    pub(super) fn given(&self, interrupt: &Interrupt) -> Result<Vec<Map>, Failure> {
+        let mut given = self.below.clone();
+        given.extend(self.documents(interrupt)?);
         let facts = pairs(&self.facts, "fact")?;
         given.extend(facts.into_iter().filter_map(|pair| pair.nested().as_map().cloned()));
         Ok(given)

@@ -58,7 +58,7 @@ pub(crate) fn host_to_fuzz() -> Option<crate::host::Host> {
 }
 
 /// The directory that the flag selects.
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(mut_arg("state_dir", |flag| or_variable(flag, "CCM_STATE_DIR")))]
 pub(super) struct StateFolder {
     /// Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]
@@ -67,6 +67,12 @@ pub(super) struct StateFolder {
 }
 
 impl StateFolder {
+    /// Returns the directory that the environment or the user selects.
+    pub(super) fn default_or_variable() -> Self {
+        let given = std::env::var_os("CCM_STATE_DIR").filter(|path| !path.is_empty());
+        Self { state_dir: given.map(PathBuf::from) }
+    }
+
     /// Returns the state in the directory that the flag, the environment or the user selects.
     pub(super) fn open(&self, environment: &Environment) -> Result<LocalState, Failure> {
         self.directory(environment).map(LocalState::at)

@@ -32,7 +32,9 @@ mod output;
 mod plan;
 mod progress;
 mod prompt;
+mod push;
 mod registration;
+mod remote;
 mod report;
 mod run;
 mod sarif;
@@ -57,27 +59,44 @@ use self::{
     aliases::with_aliases,
     failure::Failure,
     output::{Loss, Output},
+    push::{WithHosts, WithRoll},
 };
 use crate::{checks::CheckState, host::interrupt::Interrupt};
 
 /// Runs the program with the process's own arguments and environment.
 #[must_use]
 pub fn main() -> ExitCode {
+    // `ssh` runs the program of the controller to ask.
+    if let Some(answer) = push::answer_askpass() {
+        let mut output = Output::stdout();
+        let exit = answer.map_or_else(Failure::report, |answer| {
+            output.line(&answer);
+            Exit::Success
+        });
+        return if exit == Exit::Success { exit.into() } else { Exit::Failed.into() };
+    }
     match complete::answer() {
         Ok(false) => {}
         Ok(true) => return ExitCode::SUCCESS,
         Err(error) => return failure::usage(error),
     }
     let parsed = command().try_get_matches();
-    let parsed = parsed.and_then(|mut matches| CommandLine::from_arg_matches_mut(&mut matches));
-    let CommandLine { color, invocation } = match parsed {
-        Ok(command_line) => command_line,
+    let parsed = parsed.and_then(|mut matches| {
+        let push = push::Arguments::from_matches(&matches);
+        CommandLine::from_arg_matches_mut(&mut matches).map(|command_line| (command_line, push))
+    });
+    let (CommandLine { color, invocation }, push) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return failure::usage(error),
     };
     use_colors(color.as_deref());
     let mut output = Output::stdout();
     let unprinted = invocation.unprinted();
-    let result = invocation.run(&mut output);
+    let result = match push {
+        Ok(Some(push)) => push::run(&push, &mut output),
+        Ok(None) => invocation.run(&mut output),
+        Err(failure) => Err(failure),
+    };
     let loss = output.loss();
     let exit = result.unwrap_or_else(Failure::report);
     match loss {
@@ -106,11 +125,11 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Invocation {
     /// Brings the machine to the state that a manifest declares
-    Apply(Deferred<apply::Arguments>),
+    Apply(Deferred<WithRoll<apply::Arguments>>),
     /// Show the changes of a manifest, and write a plan of them
     Plan(Deferred<plan::Arguments>),
     /// Checks how well the machine is
-    Check(Deferred<check::Arguments>),
+    Check(Deferred<WithHosts<check::Arguments>>),
     /// Finds everything that is wrong with manifests without touching the machine
     Validate(Deferred<validate::Arguments>),
     /// Brings one resource to a state
@@ -120,7 +139,7 @@ enum Invocation {
     /// Makes, signs and checks bundles
     Bundle(Deferred<bundle::Arguments>),
     /// Shows the state of one resource
-    Status(Deferred<status::Arguments>),
+    Status(Deferred<WithHosts<status::Arguments>>),
     /// Prints the value of an expression as JSON, for trying things out
     Eval(Deferred<eval::Arguments>),
     /// Explain the id of an error or warning
@@ -130,18 +149,18 @@ enum Invocation {
     /// List the hosts that a pattern selects
     Hosts(Deferred<hosts::Arguments>),
     /// List runs and their changes
-    History(Deferred<history::Arguments>),
+    History(Deferred<WithHosts<history::Arguments>>),
     /// Show who changed a path or resource last
     Blame(Deferred<blame::Arguments>),
     /// Undo the changes of a run
-    Undo(Deferred<undo::Arguments>),
+    Undo(Deferred<WithRoll<undo::Arguments>>),
     /// Keeps the events of a script together
     Session(Deferred<session::Arguments>),
     /// Shows and changes which services there are in a fleet
     #[command(aliases = ["reg", "r"])]
     Registration(Deferred<registration::Arguments>),
     /// Shows what ccm knows about this machine
-    Facts(Deferred<facts::Arguments>),
+    Facts(Deferred<WithHosts<facts::Arguments>>),
     /// Prints the JSON Schema of what ccm reads or writes
     Schema(Deferred<schema::Arguments>),
     /// Prints a completion script for a shell
@@ -149,6 +168,9 @@ enum Invocation {
     /// Writes the manual pages into a folder
     #[command(name = "man")]
     Manual(Deferred<manual::Arguments>),
+    /// Serves a push
+    #[command(hide = true)]
+    Remote(remote::Arguments),
 }
 
 /// Arguments that clap builds only if their command is used, because most of the start-up time is spent on them.
@@ -185,27 +207,40 @@ impl<A: FromArgMatches> FromArgMatches for Deferred<A> {
 impl Invocation {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self {
-            Self::Apply(Deferred(arguments)) => apply::run(arguments, output),
+            Self::Apply(Deferred(WithRoll(arguments))) => apply::run(arguments, output),
             Self::Plan(Deferred(arguments)) => plan::run(arguments, output),
-            Self::Check(Deferred(arguments)) => check::run(&arguments, output),
+            Self::Check(Deferred(WithHosts(arguments))) => check::run(&arguments, output),
             Self::Validate(Deferred(arguments)) => validate::run(arguments, output),
             Self::Ensure(Deferred(arguments)) => ensure::run(arguments, output),
             Self::Agent(Deferred(arguments)) => agent::run(arguments, output),
             Self::Bundle(Deferred(arguments)) => bundle::run(arguments, output),
-            Self::Status(Deferred(arguments)) => status::run(&arguments, output),
+            Self::Status(Deferred(WithHosts(arguments))) => status::run(&arguments, output),
             Self::Eval(Deferred(arguments)) => eval::run(arguments, output),
             Self::Explain(Deferred(arguments)) => explain::run(&arguments, output),
             Self::Hiera(Deferred(arguments)) => hiera::run(arguments, output),
             Self::Hosts(Deferred(arguments)) => hosts::run(&arguments, output),
-            Self::History(Deferred(arguments)) => history::run(&arguments, output),
-            Self::Undo(Deferred(arguments)) => undo::run(arguments, output),
+            Self::History(Deferred(WithHosts(arguments))) => history::run(&arguments, output),
+            Self::Undo(Deferred(WithRoll(arguments))) => undo::run(arguments, output),
             Self::Blame(Deferred(arguments)) => blame::run(&arguments, output),
             Self::Session(Deferred(arguments)) => session::run(arguments, output),
             Self::Registration(Deferred(arguments)) => registration::run(arguments, output),
-            Self::Facts(Deferred(arguments)) => facts::run(arguments, output),
+            Self::Facts(Deferred(WithHosts(arguments))) => facts::run(arguments, output),
             Self::Schema(Deferred(arguments)) => schema::run(&arguments, output),
             Self::Completions(Deferred(arguments)) => Ok(completions::run(&arguments, output)),
             Self::Manual(Deferred(arguments)) => manual::run(&arguments),
+            Self::Remote(arguments) => remote::run(&arguments, output),
+        }
+    }
+
+    /// Takes what a controller sent instead of reading it on this machine.
+    fn accept(&mut self, pushed: remote::Pushed) {
+        match self {
+            Self::Apply(Deferred(WithRoll(arguments))) => arguments.accept(pushed),
+            Self::Ensure(Deferred(arguments)) => arguments.accept(pushed),
+            Self::Undo(Deferred(WithRoll(arguments))) => arguments.accept(pushed),
+            Self::Facts(Deferred(WithHosts(arguments))) => arguments.accept(pushed),
+            Self::Check(Deferred(WithHosts(arguments))) => arguments.accept(pushed),
+            _ => {}
         }
     }
 
@@ -259,6 +294,8 @@ enum Exit {
     NotAttempted,
     /// Something changed or would change, and the user asked to be told.
     Changed,
+    /// A host could not be reached.
+    Unreachable,
     /// How well something is, as a plugin of Nagios tells it.
     Plugin(CheckState),
 }
@@ -271,6 +308,7 @@ impl Exit {
             Self::Failed => 1,
             Self::NotAttempted => 2,
             Self::Changed => 3,
+            Self::Unreachable => 4,
             Self::Plugin(state) => state.number(),
         }
     }

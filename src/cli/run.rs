@@ -79,6 +79,9 @@ pub(super) struct RunFlags {
     detailed_exitcode: bool,
     #[arg(skip = Task::Apply)]
     pub(super) task: Task,
+    /// Command line of the controller, for a run that was pushed.
+    #[arg(skip)]
+    pushed: Option<Vec<String>>,
 }
 
 /// Flags of a command that never changes anything.
@@ -114,6 +117,7 @@ impl From<DryRunFlags> for RunFlags {
             reason: None,
             detailed_exitcode,
             task: Task::Apply,
+            pushed: None,
         }
     }
 }
@@ -137,14 +141,22 @@ impl RunFlags {
         !self.no_history && !Environment::of_process().turns_history_off()
     }
 
+    /// Takes the command line of a controller.
+    pub(super) fn accept(&mut self, command: Vec<String>) {
+        self.pushed = Some(command);
+    }
+
     /// Returns the origin of a run, for the history.
     pub(super) fn origin(&self, name: &str, kind: RunKind) -> Result<Origin, Failure> {
         let (is_on, keep, limits) = (self.records_history(), self.keep_large, self.history_limits.limits()?);
         Ok(Origin {
-            command: command_line::without_secrets(std::env::args().collect()),
+            command: match &self.pushed {
+                Some(command) => command.clone(),
+                None => command_line::without_secrets(std::env::args().collect()),
+            },
             reason: self.reason.clone(),
             history: HistorySettings { is_on, limits, keep },
-            ..Origin::new(name, kind)
+            ..Origin::new(name, if self.pushed.is_some() { RunKind::Push } else { kind })
         })
     }
 
@@ -220,7 +232,13 @@ impl RunFlags {
         unchanged: Unchanged,
         output: &'o mut Output,
     ) -> Printer<'o> {
-        let manner = Manner { format: self.format, verbosity: self.verbosity(), unchanged, mode: self.mode };
+        let manner = Manner {
+            format: self.format,
+            verbosity: self.verbosity(),
+            unchanged,
+            mode: self.mode,
+            is_pushed: self.pushed.is_some(),
+        };
         let total = manifests.iter().map(|(manifest, _)| flattened(&manifest.resources).len()).sum();
         Printer::new(output, manner, total)
     }

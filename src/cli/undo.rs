@@ -12,6 +12,7 @@ use super::{
     machine::{NatsFlags, StateFolder, machine},
     output::Output,
     plan::{self, Destination, DestinationFlags},
+    remote::Pushed,
     report::{Format, Printer, Unchanged},
     run::RunFlags,
 };
@@ -51,6 +52,13 @@ pub(super) struct Arguments {
     destination: DestinationFlags,
     #[command(flatten)]
     state: StateFolder,
+}
+
+impl Arguments {
+    /// Takes what a controller sent.
+    pub(super) fn accept(&mut self, pushed: Pushed) {
+        self.run.accept(pushed.recorded);
+    }
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {

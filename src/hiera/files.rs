@@ -29,7 +29,7 @@ pub(super) struct Directory {
 const DEEPEST: usize = 5;
 
 /// Endings of data files.
-const ENDINGS: [&str; 4] = ["yaml", "json", "env", "ini"];
+pub(crate) const ENDINGS: [&str; 4] = ["yaml", "json", "env", "ini"];
 
 /// A file that an entry of the order led to.
 pub(crate) struct LayerFile {

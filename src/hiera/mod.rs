@@ -6,6 +6,6 @@ mod layers;
 mod merge;
 mod rules;
 
-pub(crate) use files::LayerFile;
+pub(crate) use files::{ENDINGS, LayerFile};
 pub(crate) use layers::{Origin, Resolved, check, resolve};
 pub(crate) use merge::{ADVICE as MERGE_ADVICE, deep, set};

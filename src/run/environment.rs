@@ -124,6 +124,16 @@ impl Environment {
         size.map(|size| Memory::new(size.bytes())).map_err(|error| format!("{MEMORY_LIMIT}: {error}"))
     }
 
+    /// Returns the command that prints the password for sudo.
+    pub(crate) fn sudo_password_command(&self) -> Option<String> {
+        self.text("CCM_SUDO_PASSWORD_COMMAND").filter(|command| !command.is_empty())
+    }
+
+    /// Returns the home directory of the user.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.directory("HOME")
+    }
+
     /// Returns the state directory of a user other than root.
     pub(crate) fn state_directory(&self) -> Option<PathBuf> {
         let state = self.directory("XDG_STATE_HOME");

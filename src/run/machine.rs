@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct Machine {
     pub(crate) host: Host,
     /// Bundles, data and registrations of a fleet; connected when it is first used.
-    nats: Arc<Nats>,
+    pub(crate) nats: Arc<Nats>,
     pub(crate) environment: Environment,
     pub(crate) state: Arc<LocalState>,
     pub(crate) notices: Arc<dyn Notices>,

@@ -25,6 +25,7 @@
 #![warn(missing_docs)]
 
 mod cgroup;
+mod companion;
 mod ending;
 mod environment;
 mod error;
@@ -33,6 +34,7 @@ mod inherited;
 pub mod interrupt;
 mod launch;
 mod output;
+mod presses;
 mod process_tree;
 mod program;
 mod recovery;
@@ -61,9 +63,11 @@ use rustix::process::{
     waitid, waitpid,
 };
 
+pub use self::companion::{Companion, CompanionCommand};
 pub use self::error::{Cause, Process, ProcessError, Remains, Stopped};
 pub use self::inherited::close_inherited;
 pub use self::output::{Filter, Keep, Output, Stream};
+pub use self::presses::Presses;
 pub use self::runner::{Head, Journal, Runner};
 pub use self::table::{Running, is_run_by, run_by_user, running_now};
 pub use self::view::{Shown, View};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     agent,
-    cli::{Exit, failure::Failure, machine::StateFolder, output::Output},
+    cli::{Exit, failure::Failure, machine::StateFolder, output::Output, push::WithHosts},
     run::Environment,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 pub(super) enum Request {
     /// Shows how the running agent is doing
     #[command(after_help = "Example:\n  ccm agent status --json")]
-    Status(Arguments),
+    Status(WithHosts<Arguments>),
     /// Has the running agent apply everything now, and waits for the end
     #[command(after_help = "Example:\n  ccm agent run")]
     Run(Arguments),
@@ -34,7 +34,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(request: &Request, output: &mut Output) -> Result<Exit, Failure> {
     let (command, arguments) = match request {
-        Request::Status(arguments) => (agent::Command::Status, arguments),
+        Request::Status(WithHosts(arguments)) => (agent::Command::Status, arguments),
         Request::Run(arguments) => (agent::Command::Run, arguments),
     };
     let directory = arguments.state.directory(&Environment::of_process())?;

@@ -3,7 +3,7 @@
 use super::super::{Exit, complete};
 
 /// Every exit code with what it means.
-pub(super) const EXIT_CODES: [(Exit, &str); 4] = [
+pub(super) const EXIT_CODES: [(Exit, &str); 5] = [
     (Exit::Success, "Everything is as asked, whether or not something had to be changed for it."),
     (
         Exit::Failed,
@@ -17,6 +17,7 @@ pub(super) const EXIT_CODES: [(Exit, &str); 4] = [
         Exit::Changed,
         "With `--detailed-exitcode`, instead of 0: something was changed, or in a dry run would have been.",
     ),
+    (Exit::Unreachable, "With `--on`: a host is unreachable, and no host failed."),
 ];
 
 /// How a command ends instead that was asked to be a plugin of Nagios.
@@ -24,7 +25,7 @@ pub(super) const PLUGIN: &str =
     "With `--format nagios`, as a plugin of Nagios: 0 OK, 1 warning, 2 critical, 3 unknown.";
 
 /// Every variable that ccm reads, with what it does.
-pub(super) const VARIABLES: [(&str, &str); 29] = [
+pub(super) const VARIABLES: [(&str, &str); 31] = [
     ("CCM_HIERA_DATA", "A file or address with data, as `--hiera`."),
     ("CCM_HISTORY", "Turns the history off if it is `off`, as `--no-history`."),
     ("CCM_HISTORY_SIZE", "Maximum size of all kept copies, as `--history-size`."),
@@ -39,6 +40,8 @@ pub(super) const VARIABLES: [(&str, &str); 29] = [
         "Has every resource looked at in its turn, instead of files ahead on all processors, if it is `1`.",
     ),
     ("CCM_SESSION_STORE", "The folder of the session that commands of a script record in, as `--session`."),
+    ("CCM_SUDO_PASSWORD_COMMAND", "Command that prints the password for sudo on other machines."),
+    ("XDG_RUNTIME_DIR", "Where a push by a user other than root keeps its input, in memory."),
     ("CCM_STATE_DIR", "Where ccm keeps its memory, as `--state-dir`."),
     (complete::VARIABLE, "The shell that asks for completions; set by the scripts of `ccm completions`."),
     ("NATS_CONTEXT", "The context of the `nats` program to connect with, as `--context`."),
@@ -66,12 +69,15 @@ pub(super) const VARIABLES: [(&str, &str); 29] = [
 ];
 
 /// Every file that ccm reads or keeps besides those that it is told to.
-pub(super) const FILES: [(&str, &str); 11] = [
+pub(super) const FILES: [(&str, &str); 14] = [
     (
         "/var/lib/ccm",
         "The memory of root's runs: the run lock, refreshes that are owed, what was unpacked from archives. Mode 0700. Deleting it loses memory, never correctness.",
     ),
     ("$XDG_STATE_HOME/ccm", "The same of other users."),
+    ("/var/lib/ccm/bin, ~/.cache/ccm/bin", "Programs that pushes stored, the two that were used last."),
+    ("/var/lib/ccm/push", "Events of pushed runs until the controller has them."),
+    ("/usr/lib/ccm/targets/ARCH/ccm", "Programs that a push sends to machines of an architecture."),
     ("/etc/choria/ccm/facts.json, facts.yaml", "Facts about this machine that people wrote down."),
     ("/etc/choria/ccm/facts.d/*.json, *.yaml", "More of them, in the order of their names; later ones win."),
     ("/etc/choria/ccm/facts.d/*", "Programs that print facts, where only root can change them."),

@@ -101,6 +101,11 @@ impl Line {
         Self { details: report.differences.iter().map(detail).collect(), ..line }
     }
 
+    /// Returns what happened, with the differences.
+    pub(super) fn message(&self) -> String {
+        format!("{}{}", self.what, listed(self.details.iter().map(|(shown, _)| shown.as_str())))
+    }
+
     /// Adds a fact behind the line, unless there is nothing to say.
     pub(super) fn with_fact(mut self, key: &str, value: &str) -> Self {
         if !value.is_empty() {

@@ -116,6 +116,8 @@ pub(super) struct Manner {
     pub(super) verbosity: Verbosity,
     pub(super) unchanged: Unchanged,
     pub(super) mode: RunMode,
+    /// Whether a controller prints the events: it needs to know what happened.
+    pub(super) is_pushed: bool,
 }
 
 /// Prints a run as it happens.
@@ -253,13 +255,7 @@ impl<'a> Printer<'a> {
             }
         }
         for line in report.event.diff.as_deref().unwrap_or_default().split_terminator('\n') {
-            let style = match line.as_bytes().first() {
-                Some(b'+') => ADDED,
-                Some(b'-') => REMOVED,
-                Some(b'@') => HUNK,
-                _ => PLAIN,
-            };
-            self.output.styled(&format!("{style}{}{style:#}", visible_line(line)));
+            self.output.styled(&diff_line(line));
         }
     }
 }
@@ -294,7 +290,12 @@ impl Observer for Printer<'_> {
     fn finished(&mut self, report: &Report) {
         if self.how.format == Format::Json {
             Aside(&self.output.progress).warnings(report);
-            return json(&report.event, self.output);
+            if self.how.is_pushed {
+                pushed(report, self.output);
+            } else {
+                json(&report.event, self.output);
+            }
+            return;
         }
         let event = &report.event;
         let own = event.health_check.iter().map(|check| (report.resource.to_string(), check.clone()));
@@ -330,6 +331,24 @@ fn ensure(event: &Event) -> &str {
     let is_beside_the_point =
         !event.failed && event.final_ensure == "absent" && event.requested_ensure != "absent";
     if is_beside_the_point { "" } else { &event.final_ensure }
+}
+
+/// Prints an event with the words that its line would have.
+fn pushed(report: &Report, output: &mut Output) {
+    let mut event = serde_json::to_value(&report.event).unwrap_or_default();
+    event["message"] = Line::of(report).message().into();
+    json(&event, output);
+}
+
+/// Returns a line of a diff with its color.
+pub(super) fn diff_line(line: &str) -> String {
+    let style = match line.as_bytes().first() {
+        Some(b'+') => ADDED,
+        Some(b'-') => REMOVED,
+        Some(b'@') => HUNK,
+        _ => PLAIN,
+    };
+    format!("{style}{}{style:#}", visible_line(line))
 }
 
 fn json(value: &impl serde::Serialize, output: &mut Output) {

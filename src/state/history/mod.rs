@@ -23,8 +23,8 @@ pub(crate) use self::{
     objects::Objects,
     reading::{Log, RunRecord},
     record::{
-        Change, Done, End, ManifestDigest, PathBefore, PropertyChange, RunKind, Start, Undo, Who, from_text,
-        to_text,
+        Change, Done, End, HostRun, ManifestDigest, PathBefore, PropertyChange, RunKind, Start, Undo, Who,
+        from_text, to_text,
     },
     recorder::Recorder,
     snapshot::{Camera, Depth, Keeping, Kept, LARGEST, RestoreError, Snapshot, SnapshotKind},

@@ -111,6 +111,21 @@ pub(crate) struct End {
     pub(crate) total: usize,
     pub(crate) changed: usize,
     pub(crate) failed: usize,
+    /// The hosts of a push.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hosts: Vec<HostRun>,
+}
+
+/// A host of a push.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostRun {
+    pub(crate) host: String,
+    pub(crate) result: String,
+    /// Id of the run in the history of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
 }
 
 /// One change, as recorded before it is made.

@@ -1,0 +1,241 @@
+//! Input that the controller reads for all hosts, and the request for each host.
+
+use std::sync::Arc;
+
+use clap::{ArgMatches, FromArgMatches};
+use flate2::{Compression, GzBuilder};
+
+use super::super::{
+    apply::ManifestArguments,
+    command_line,
+    failure::Failure,
+    load_inputs::{self, InputFlags},
+    machine::{NatsFlags, machine},
+    output::Output,
+};
+use crate::{
+    document::Severity,
+    host::{Host, input},
+    manifest::{self, LoadError, LoadInputs, Location, Packaged, Parcel},
+    push::{Archive, Destination, Document, Origin, Request, Target},
+    run::{Environment, Machine},
+    secrets::{NoPrompt, WithoutKey},
+    state::{LocalState, Recall, StateDirectory},
+    template::escape,
+};
+
+/// Larger files are not sent.
+const LARGEST: u64 = 256 << 20;
+
+/// Documents that the command line names.
+pub(super) struct Inputs {
+    manifests: Vec<Location>,
+    /// Absent for commands that load neither manifests nor data.
+    flags: Option<InputFlags>,
+}
+
+fn parsed(error: &clap::Error) -> Failure {
+    Failure::new(error.to_string())
+}
+
+fn manifests(matches: &ArgMatches) -> Result<Vec<Location>, Failure> {
+    ManifestArguments::from_arg_matches(matches).map_err(|error| parsed(&error))?.locations()
+}
+
+/// Input that is ready to be sent.
+pub(super) struct Packed {
+    pub(super) archive: Archive,
+    parcel: Parcel,
+    manifests: Vec<Document>,
+    hiera: Vec<Document>,
+    facts: Vec<serde_json::Value>,
+    recorded: Vec<String>,
+}
+
+impl Inputs {
+    pub(super) fn from_matches(names: &[String], matches: &ArgMatches) -> Result<Self, Failure> {
+        let is_loading = matches!(names[0].as_str(), "apply" | "ensure");
+        let takes_manifests = names[0] == "apply";
+        let file = matches.try_get_one::<String>("file").ok().flatten().filter(|_| names[0] == "check");
+        let file = file.map(|file| load_inputs::location(file)).transpose()?;
+        Ok(Self {
+            manifests: if takes_manifests { manifests(matches)? } else { file.into_iter().collect() },
+            flags: is_loading
+                .then(|| InputFlags::from_arg_matches(matches))
+                .transpose()
+                .map_err(|error| parsed(&error))?,
+        })
+    }
+
+    /// Reads everything once, and finds the errors that do not depend on a host.
+    pub(super) fn pack(&self, hosts: &[Destination], output: &Output) -> Result<Packed, Failure> {
+        let mut parcel = Parcel::default();
+        let mut facts = Vec::new();
+        let mut hiera = 0;
+        if let Some(flags) = &self.flags {
+            let machine = flags.machine(Recall::Used, output)?;
+            facts = flags.facts.documents(&machine.host.interrupt)?;
+            let limits = flags.facts.limits();
+            let failed = |error: manifest::Unreadable| Failure::new(error.to_string());
+            for location in &self.manifests {
+                parcel
+                    .add(location, &machine.host, &machine.state, &machine.nats, limits.document)
+                    .map_err(failed)?;
+            }
+            for location in &flags.hiera()? {
+                parcel
+                    .add(location, &machine.host, &machine.state, &machine.nats, limits.data)
+                    .map_err(failed)?;
+                hiera += 1;
+            }
+            self.check(&parcel, flags, hosts, &machine)?;
+        } else if let Some(location) = self.manifests.first() {
+            let state = LocalState::at(StateDirectory::none());
+            let machine = machine(&output.progress, Environment::of_process(), state, &NatsFlags::default())?;
+            let added = parcel.add(location, &machine.host, &machine.state, &machine.nats, LARGEST);
+            added.map_err(|error| Failure::new(error.to_string()))?;
+        }
+        let mut documents = parcel.documents.iter().map(|packed| Document {
+            name: packed.name.clone(),
+            path: packed.path.clone(),
+            origin: match (packed.is_remote, packed.stands_alone) {
+                (false, _) => Origin::Local,
+                (true, false) => Origin::Bundle,
+                (true, true) => Origin::Alone,
+            },
+        });
+        let manifests: Vec<Document> = documents.by_ref().take(self.manifests.len()).collect();
+        let hiera: Vec<Document> = documents.take(hiera).collect();
+        Ok(Packed {
+            archive: Archive::new(archive(&parcel)?),
+            manifests,
+            hiera,
+            facts: facts
+                .iter()
+                .filter_map(|facts| serde_json::to_value(ccm_expr::Value::from(facts.clone())).ok())
+                .collect(),
+            recorded: command_line::without_secrets(std::env::args().collect()),
+            parcel,
+        })
+    }
+
+    /// Loads the manifests for the first host with the facts of this machine, and fails with the errors in places that have
+    /// no template: these are errors on every host.
+    fn check(
+        &self,
+        parcel: &Parcel,
+        flags: &InputFlags,
+        hosts: &[Destination],
+        machine: &Machine,
+    ) -> Result<(), Failure> {
+        let mut given = flags.facts.given(&machine.host.interrupt)?;
+        let Some(host) = hosts.first() else { return Ok(()) };
+        given.splice(0..0, host.facts().as_map().cloned());
+        let data = layer(host).map(|text| Location::Open {
+            name: "inventory".to_owned(),
+            folder: "/".into(),
+            bytes: text.into_bytes(),
+        });
+        let hiera = data.into_iter().chain(flags.hiera()?).collect();
+        let inputs =
+            machine.load_inputs(given, hiera, flags.data()?, flags.facts.limits()).map_err(Failure::new)?;
+        // Hosts open encrypted data with identities of their own.
+        let keyring = machine.keyring(Vec::new(), Arc::new(NoPrompt)).without_key(WithoutKey::Placeholders);
+        let inputs = LoadInputs { keyring: Arc::new(keyring), ..inputs };
+        for (location, packed) in self.manifests.iter().zip(&parcel.documents) {
+            // Standard input was read.
+            let location = match location {
+                Location::Stdin => Location::Open {
+                    name: packed.name.clone(),
+                    folder: ".".into(),
+                    bytes: packed.text.clone().into_bytes(),
+                },
+                other => other.clone(),
+            };
+            check(&location, &inputs, &machine.host, machine)?;
+        }
+        Ok(())
+    }
+}
+
+fn check(location: &Location, inputs: &LoadInputs, host: &Host, machine: &Machine) -> Result<(), Failure> {
+    let Err(LoadError::Invalid(mut reviews)) = manifest::load(location, inputs, host, &machine.state) else {
+        return Ok(());
+    };
+    for review in &mut reviews {
+        let source = &review.source;
+        review.diagnostics.retain(|problem| {
+            let text = problem.span.and_then(|span| source.text.get(span.start as usize..span.end as usize));
+            problem.severity == Severity::Error
+                && text.is_some_and(|text| !text.contains("{{") && !text.contains("${"))
+        });
+    }
+    reviews.retain(|review| review.diagnostics.has_errors());
+    if reviews.is_empty() { Ok(()) } else { Err(LoadError::Invalid(reviews).into()) }
+}
+
+/// Returns the variables of a host as a document with data. They are not templates of ccm.
+fn layer(host: &Destination) -> Option<String> {
+    let data = host.data();
+    if data.is_empty() {
+        return None;
+    }
+    let mut data = serde_json::to_value(ccm_expr::Value::from(data)).ok()?;
+    escape(&mut data);
+    Some(serde_json::json!({ "data": data }).to_string())
+}
+
+impl Packed {
+    /// Returns names and texts of the manifests.
+    pub(super) fn texts(&self) -> Vec<(String, String)> {
+        let manifests = self.parcel.documents.iter().take(self.manifests.len());
+        manifests.map(|packed| (packed.name.clone(), packed.text.clone())).collect()
+    }
+
+    /// Returns a host with its request.
+    pub(super) fn target(&self, destination: Destination, words: Vec<String>) -> Result<Target, Failure> {
+        let mut files = self.parcel.selected(&destination.facts()).map_err(Failure::new)?;
+        let mut data = Vec::new();
+        if let Some(text) = layer(&destination) {
+            let path = "inventory/data.json".to_owned();
+            files.push((path.clone(), text));
+            data.push(Document { name: "inventory".to_owned(), path, origin: Origin::Local });
+        }
+        data.extend(self.hiera.iter().cloned());
+        let inventory = serde_json::to_value(destination.facts()).unwrap_or_default();
+        let request = Request {
+            arguments: words,
+            recorded: self.recorded.clone(),
+            manifests: self.manifests.clone(),
+            data,
+            facts: std::iter::once(inventory).chain(self.facts.iter().cloned()).collect(),
+            files,
+        };
+        Ok(Target { destination, request })
+    }
+}
+
+/// Packs the files of a parcel into a compressed tar archive.
+fn archive(parcel: &Parcel) -> Result<Vec<u8>, Failure> {
+    let packed = GzBuilder::new().mtime(0).write(Vec::new(), Compression::fast());
+    let mut archive = tar::Builder::new(packed);
+    for (path, content) in &parcel.files {
+        let (bytes, mode) = match content {
+            Packaged::Text(text) => (text.clone().into_bytes(), 0o644),
+            Packaged::File(file) => {
+                let failed = |error: &dyn std::fmt::Display| {
+                    Failure::new(format!("cannot read {}: {error}", file.display()))
+                };
+                let bytes = input::read_file(file, LARGEST).map_err(|error| failed(&error))?;
+                (bytes, if crate::host::look::is_executable(file) { 0o755 } else { 0o644 })
+            }
+        };
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(mode);
+        header.set_size(bytes.len() as u64);
+        let added = archive.append_data(&mut header, path, bytes.as_slice());
+        added.map_err(|error| Failure::new(format!("cannot pack {path}: {error}")))?;
+    }
+    let finished = archive.into_inner().and_then(flate2::write::GzEncoder::finish);
+    finished.map_err(|error| Failure::new(format!("cannot pack the manifests: {error}")))
+}
