@@ -445,6 +445,7 @@ fn batches_stop_at_the_limit_and_can_be_resumed() {
 }
 
 #[test]
+#[ignore = "hosts with faults: `make test-push`"]
 fn undo_and_other_commands_run_on_hosts() {
     let Some(lab) = Lab::start(2) else { return };
     lab.write("site.yaml", MOTD);
