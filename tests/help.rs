@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::support::{Agent, Outcome, World, finish, has, nats::NatsServer, sh, wait_until};
 
 /// Examples that need systemd, or an earlier run; other tests run them.
-const ELSEWHERE: [&str; 4] =
-    ["ccm ensure service nginx running", "ccm blame", "ccm history show", "ccm undo"];
+const ELSEWHERE: [&str; 5] =
+    ["ccm ensure service nginx running", "ccm blame", "ccm history show", "ccm undo", "ccm secret"];
 
 /// Commands that talk to an agent or a server, which tests of their own start.
 const TO_OTHERS: [&str; 3] = ["agent status", "agent run", "registration"];

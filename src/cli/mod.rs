@@ -39,6 +39,7 @@ mod report;
 mod run;
 mod sarif;
 mod schema;
+mod secret;
 mod session;
 mod status;
 #[cfg(test)]
@@ -161,6 +162,8 @@ enum Invocation {
     Registration(Deferred<registration::Arguments>),
     /// Shows what ccm knows about this machine
     Facts(Deferred<WithHosts<facts::Arguments>>),
+    /// Create, edit and check encrypted data
+    Secret(Deferred<secret::Arguments>),
     /// Prints the JSON Schema of what ccm reads or writes
     Schema(Deferred<schema::Arguments>),
     /// Prints a completion script for a shell
@@ -225,6 +228,7 @@ impl Invocation {
             Self::Session(Deferred(arguments)) => session::run(arguments, output),
             Self::Registration(Deferred(arguments)) => registration::run(arguments, output),
             Self::Facts(Deferred(WithHosts(arguments))) => facts::run(arguments, output),
+            Self::Secret(Deferred(arguments)) => secret::run(arguments, output),
             Self::Schema(Deferred(arguments)) => schema::run(&arguments, output),
             Self::Completions(Deferred(arguments)) => Ok(completions::run(&arguments, output)),
             Self::Manual(Deferred(arguments)) => manual::run(&arguments),

@@ -118,6 +118,13 @@ impl Output {
         self.check(written);
     }
 
+    /// Data, as it is.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.progress.hide();
+        let written = self.stream.write_all(bytes);
+        self.check(written);
+    }
+
     /// A line for people, whose colours are left out where they cannot be shown. What in it is not ours has to be made
     /// visible before.
     pub(super) fn styled(&mut self, text: &str) {

@@ -35,6 +35,18 @@ pub(super) fn ask(question: &str) -> io::Result<Option<Zeroizing<String>>> {
     Ok(Some(answer).filter(|_| read.is_ok_and(|count| count > 0)))
 }
 
+/// Asks a question whose answer is yes or no. An empty answer is the one in capitals.
+pub(super) fn confirm(question: &str) -> io::Result<bool> {
+    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    (&terminal).write_all(question.as_bytes())?;
+    let mut answer = String::new();
+    BufReader::with_capacity(1, &terminal).read_line(&mut answer)?;
+    Ok(match answer.trim().to_lowercase().as_str() {
+        "" => question.contains("[Y/"),
+        answer => answer == "y" || answer == "yes",
+    })
+}
+
 /// Turns the echo of the terminal on again when it is dropped.
 struct Quiet<'t> {
     terminal: &'t File,

@@ -13,6 +13,7 @@ use crate::{
     document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Severity, Source, Style, Value, from_node},
     host::look,
     resource::{AnyType, FieldKind, IF_IS_FALSE, Makes, UNLESS_IS_TRUE, schema, text_as_boolean},
+    secrets::quoted,
     template::{self, Foreseen, Scope, template_problem},
     vocabulary::has_scheme,
 };
@@ -42,6 +43,27 @@ pub(crate) enum Management {
     Unlikely,
     /// Off in this run, with the reason.
     Off(&'static str),
+}
+
+/// The ending of encrypted files.
+const ENCRYPTED: &str = ".age";
+
+/// Turns a `source` in age format into `content`, which is decrypted when templates are expanded.
+fn decrypt_source(declaration: &mut Declaration) {
+    let keeps = |entry: &Entry| entry.key == "decrypt" && matches!(from_node(&entry.value), Ok(false));
+    if declaration.kind.name() != "file" || declaration.properties.iter().any(keeps) {
+        return;
+    }
+    let source = declaration.properties.iter_mut().find(|entry| entry.key == "source");
+    if let Some(entry) = source
+        && let Value::Scalar(scalar) = &mut entry.value.value
+        && scalar.text.ends_with(ENCRYPTED)
+        && !has_scheme(&scalar.text)
+        && !ccm_expr::has_template(&scalar.text)
+    {
+        *scalar = Scalar::new(format!("{{{{ age({}) }}}}", quoted(&scalar.text)), Style::Plain);
+        "content".clone_into(&mut entry.key);
+    }
 }
 
 /// The values that a condition depends on.
@@ -93,6 +115,7 @@ impl<'a> Expansion<'a> {
         self.name(declaration, scope, &mut of_name);
         let completeness = if of_name.has_errors() { Completeness::Nameless } else { Completeness::Whole };
         let kind = declaration.kind;
+        decrypt_source(declaration);
         let control = declaration.properties.iter().position(|entry| entry.key == "control");
         let (management, of_control) = self.conditions(declaration, scope);
         let mut of_properties: Vec<_> = control.map(|at| (at, of_control)).into_iter().collect();

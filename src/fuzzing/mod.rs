@@ -104,3 +104,8 @@ fn with_host(run: impl FnOnce(&Host, &LocalState)) {
     let state = LocalState::at(StateDirectory::none());
     HOST.with(|host| host.as_ref().map(|host| run(host, &state)));
 }
+
+/// Encrypted documents, files and identities, opened with a key that every fuzzer knows.
+pub fn encrypted(bytes: &[u8]) {
+    crate::secrets::fuzz(bytes);
+}

@@ -95,7 +95,8 @@ impl Directory {
             diagnostics.push(problem.with_help("keep one of them"));
             return None;
         }
-        let below = files.pop()?;
+        // Without a file, the reason can be that the directory is not accessible.
+        let below = files.pop().or_else(|| files_of(entry).into_iter().next())?;
         let path = self.path.join(&below);
         let failed = |reason: String| {
             Diagnostic::error("invalid-hierarchy", format!("cannot read {}: {reason}", path.display()))

@@ -46,7 +46,8 @@ impl Check<'_> {
             let name = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
             let is_known =
                 |problem: &Diagnostic| problem.span.is_some_and(|span| entry.value.span.contains(span));
-            let rules = if self.diagnostics.iter().any(is_known) {
+            let is_placeholder = self.scope.has_placeholders() && value.is_some_and(Value::is_secret);
+            let rules = if is_placeholder || self.diagnostics.iter().any(is_known) {
                 // It could not be expanded, and is not yet what the rules are about.
                 Vec::new()
             } else {

@@ -48,6 +48,7 @@ impl LoadInputs {
         )
         .with_memory(self.expression_memory.clone())
         .with_nats(Arc::clone(&self.nats))
+        .with_keyring(Arc::clone(&self.keyring))
     }
 
     /// Returns the scope of expressions outside of a manifest.

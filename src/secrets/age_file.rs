@@ -23,15 +23,48 @@ pub(crate) enum AgeError {
     WrongPassphrase,
     #[error("its passphrase needs a work factor of {required} (maximum {most})")]
     TooMuchWork { required: u8, most: u8 },
+    /// An identity that was named cannot be used.
+    #[error("{0}")]
+    Refused(String),
     #[error("it is damaged: {0}")]
     Damaged(String),
 }
 
-/// Returns the recipients in the header of a file: kind and arguments of each. Everything after a damaged part is missing.
-pub(crate) fn stanzas(bytes: &[u8]) -> Vec<Vec<String>> {
+/// Length of a full line in the body of a recipient.
+const FULL_LINE: usize = 64;
+
+/// Returns the beginning of a file without its armor, up to a damaged part.
+fn header(bytes: &[u8]) -> Vec<u8> {
     let mut header = Vec::new();
     // The part before the damage is enough here.
     let _damaged = ArmoredReader::new(bytes).take(LONGEST_HEADER).read_to_end(&mut header);
+    header
+}
+
+/// Returns whether the body of each recipient ends with a short line, as the format demands. The library accepts others.
+pub(crate) fn has_complete_stanzas(bytes: &[u8]) -> bool {
+    let header = header(bytes);
+    let mut is_complete = true;
+    for line in header.split(|byte| *byte == b'\n').skip(1) {
+        let is_end = line.starts_with(b"---");
+        if is_end || line.starts_with(b"-> ") {
+            if !is_complete {
+                return false;
+            }
+            is_complete = false;
+        } else {
+            is_complete = line.len() < FULL_LINE;
+        }
+        if is_end {
+            break;
+        }
+    }
+    true
+}
+
+/// Returns the recipients in the header of a file: kind and arguments of each. Everything after a damaged part is missing.
+pub(crate) fn stanzas(bytes: &[u8]) -> Vec<Vec<String>> {
+    let header = header(bytes);
     let lines = header.split(|byte| *byte == b'\n').take_while(|line| !line.starts_with(b"---"));
     let stanzas = lines.filter_map(|line| str::from_utf8(line.strip_prefix(b"-> ")?).ok());
     stanzas.map(|line| line.split(' ').map(str::to_owned).collect()).collect()

@@ -1,6 +1,9 @@
 //! The identities of a run, looked for when the first of them is needed.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use base64::{
     Engine,
@@ -35,6 +38,7 @@ pub(crate) struct Keyring {
     interrupt: Option<Interrupt>,
     pub(crate) without_key: WithoutKey,
     loaded: OnceLock<Loaded>,
+    placeholders: AtomicBool,
     /// Identities that a passphrase opened; `None` for one whose passphrase was not given.
     unlocked: Mutex<Vec<(usize, Arc<Vec<Identity>>)>>,
 }
@@ -73,8 +77,19 @@ impl Keyring {
             interrupt: None,
             without_key: WithoutKey::NeverDecrypt,
             loaded: OnceLock::new(),
+            placeholders: AtomicBool::new(false),
             unlocked: Mutex::default(),
         }
+    }
+
+    /// Returns whether placeholders stand for some values.
+    pub(crate) fn has_placeholders(&self) -> bool {
+        self.placeholders.load(Ordering::Relaxed)
+    }
+
+    /// Records that placeholders stand for some values.
+    pub(super) fn use_placeholders(&self) {
+        self.placeholders.store(true, Ordering::Relaxed);
     }
 
     /// Sets how ccm treats encrypted data that no identity opens.
@@ -107,7 +122,7 @@ impl Keyring {
     }
 
     /// Returns the places of identities with their recipients, for messages.
-    fn tried(&self) -> Vec<String> {
+    pub(crate) fn tried(&self) -> Vec<String> {
         let loaded = self.loaded();
         let shown = |identity: &Identity| match identity.recipients.first() {
             Some(recipient) if identity.is_locked() => {
@@ -127,6 +142,9 @@ impl Keyring {
     /// Decrypts a file in age format.
     pub(crate) fn decrypt(&self, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
         let loaded = self.loaded();
+        if let Some(reason) = &loaded.refusal {
+            return Err(AgeError::Refused(reason.clone()));
+        }
         let mut keys = loaded.identities.iter().flat_map(Identity::open_keys);
         match decrypt(bytes, &mut keys) {
             Err(AgeError::NoMatch) => {}
@@ -144,6 +162,23 @@ impl Keyring {
             }
         }
         Err(no_match(&stanzas))
+    }
+
+    /// Decrypts a file in age format that a manifest names; `None` if a placeholder stands for it.
+    pub(crate) fn open_file(&self, bytes: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, String> {
+        if self.without_key == WithoutKey::NeverDecrypt {
+            return Ok(None);
+        }
+        match self.decrypt(bytes) {
+            Ok(plain) => Ok(Some(plain)),
+            Err(AgeError::NoMatch) if self.without_key == WithoutKey::Placeholders => Ok(None),
+            Err(AgeError::NoMatch) => {
+                let tried = self.tried();
+                let tried = if tried.is_empty() { "none was found".to_owned() } else { tried.join(", ") };
+                Err(format!("{} (identities tried: {tried})", AgeError::NoMatch))
+            }
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// Opens an identity with its passphrase, for which the user is asked once.

@@ -15,12 +15,27 @@ mod bech32;
 mod format;
 mod identity;
 mod keyring;
+mod recipients;
+mod rules;
+mod scan;
 mod sops;
 pub(crate) mod ssh_wire;
+#[cfg(test)]
+mod tests;
+mod vault;
 
+pub(crate) use age_file::AgeError;
 pub(crate) use format::Format;
-pub(crate) use identity::{NoPrompt, Place, Prompt};
+pub(crate) use identity::{Found, NoPrompt, Place, Prompt, generate, is_age_file, with_passphrase};
 pub(crate) use keyring::{Keyring, WithoutKey};
+pub(crate) use recipients::encrypt;
+pub(crate) use rules::{FILE as RULES_FILE, Rule, Rules, normal, with_new_keys};
+pub(crate) use scan::{find as find_plain, form as secret_form};
+pub(crate) use sops::{
+    DataKey, Metadata, NewValue, Reuse, Revealed, document, new_data_key, placeholders, quoted, reveal, seal,
+    set,
+};
+pub(crate) use vault::decrypt as decrypt_vault;
 
 use keyring::NoKey;
 use sops::{Document, Opened};
@@ -50,18 +65,20 @@ pub(crate) fn read(source: &Source, format: Format, keyring: &Keyring) -> Result
 fn open(document: Document, source: &Source, keyring: &Keyring) -> Result<Opened, Diagnostics> {
     let span = document.metadata_span;
     if keyring.without_key == WithoutKey::NeverDecrypt {
+        keyring.use_placeholders();
         return sops::placeholders(document, source);
     }
     match keyring.data_key(&document.metadata) {
         Ok(key) => sops::open(document, &key, source),
         Err(NoKey::NoIdentity { .. }) if keyring.without_key == WithoutKey::Placeholders => {
+            keyring.use_placeholders();
             sops::placeholders(document, source)
         }
         Err(error) => Err(no_key(error, span).into()),
     }
 }
 
-fn no_key(error: NoKey, span: Span) -> Diagnostic {
+pub(crate) fn no_key(error: NoKey, span: Span) -> Diagnostic {
     match error {
         NoKey::NoIdentity { recipients, tried } => {
             let tried = if tried.is_empty() { "none was found".to_owned() } else { tried.join(", ") };
@@ -75,4 +92,20 @@ fn no_key(error: NoKey, span: Span) -> Diagnostic {
         }
         NoKey::Parts => sops::invalid("the parts of the data key do not belong together", span),
     }
+}
+
+/// Reads bytes as every kind of encrypted data.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let keyring = Keyring::none();
+    let key = zeroize::Zeroizing::new([7; 32]);
+    // Only panics matter here.
+    let _opened = keyring.decrypt(bytes);
+    let Ok(source) = Source::read("fuzz", bytes.to_vec()) else { return };
+    for format in [Format::Yaml, Format::Dotenv, Format::Ini] {
+        let _read = read(&source, format, &keyring);
+        let _revealed = reveal(&source, format, &key);
+    }
+    let _identities = identity::parse(&source.text, "fuzz");
+    let _vault = decrypt_vault(&source.text, b"fuzz");
 }

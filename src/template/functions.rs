@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use ccm_expr::{Arguments, CallError, ErrorKind, Template, Value};
+use ccm_expr::{Arguments, CallError, ErrorKind, MASK, Template, Value};
 
 use super::{
     Author, Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope,
@@ -23,6 +23,7 @@ use crate::{
         files::{self, Problem},
         input,
     },
+    secrets::{AgeError, is_age_file},
     vocabulary::Duration,
 };
 
@@ -84,9 +85,39 @@ impl Scope {
         self.open(path).map(|(text, _)| text)
     }
 
+    /// `age(path)`: the text of a file in age format.
+    pub(super) fn age(&self, arguments: &[Value]) -> Result<Value, CallError> {
+        let path = text(arguments, "age takes the path of a file in age format")?;
+        let (bytes, _) = self.open_bytes(path)?;
+        let shown = self.working_directory.join(path);
+        let failed =
+            |reason: String| CallError::at(0, format!("cannot decrypt {}: {reason}", shown.display()));
+        if !is_age_file(&bytes) {
+            return Err(failed("it is not in age format".to_owned()));
+        }
+        let Some(keyring) = &self.keyring else { return Err(failed(AgeError::NoMatch.to_string())) };
+        match keyring.open_file(&bytes) {
+            Ok(Some(plain)) => match str::from_utf8(&plain) {
+                Ok(text) => Ok(Value::secret(text)),
+                Err(_) => Err(failed("its content is not UTF-8 text".to_owned())),
+            },
+            Ok(None) => Ok(Value::secret(MASK)),
+            Err(reason) => Err(failed(reason)),
+        }
+    }
+
+    /// Reads a text file; see [`Scope::open_bytes`].
+    fn open(&self, path: &str) -> Result<(String, Author), CallError> {
+        let (bytes, author) = self.open_bytes(path)?;
+        let path = self.working_directory.join(path);
+        let text = String::from_utf8(bytes)
+            .map_err(|_| CallError::at(0, format!("cannot read {}: it is not UTF-8 text", path.display())))?;
+        Ok((text, author))
+    }
+
     /// Reads a file by the rules of `source`: through no link that an untrusted user could have placed. Returns who can write
     /// to the file, too.
-    fn open(&self, path: &str) -> Result<(String, Author), CallError> {
+    fn open_bytes(&self, path: &str) -> Result<(Vec<u8>, Author), CallError> {
         let is_reached = self.reaches(path);
         let mut path = self.working_directory.join(path);
         let failed = |path: &Path, reason: String| {
@@ -98,7 +129,7 @@ impl Scope {
         }
         self.has_read.set(true);
         match self.predicted(&path) {
-            Some(PredictedText::Text(text)) => return Ok((text, Author::Trusted)),
+            Some(PredictedText::Text(text)) => return Ok((text.into_bytes(), Author::Trusted)),
             Some(PredictedText::Nothing) => return Err(failed(&path, "it would not exist".to_owned())),
             Some(PredictedText::Unknown) => {
                 return Err(failed(&path, "what it would hold is not known before a real run".to_owned()));
@@ -117,8 +148,7 @@ impl Scope {
         let Some((file, entry)) = opened else { return Err(missing_file(&path)) };
         let bytes =
             input::read_to_end(file, LARGEST_FILE).map_err(|error| failed(&path, error.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|_| failed(&path, "it is not UTF-8 text".to_owned()))?;
-        Ok((text, Author::of(&entry)))
+        Ok((bytes, Author::of(&entry)))
     }
 
     /// Returns the text of a template that another template includes.

@@ -13,6 +13,7 @@ pub(crate) const GROUPS: &[Group] = &[
             ("lookup(path[, default])", "What a GJSON path leads to in `facts`, `data` and `environ`."),
             ("file(path)", "The text of a file; in properties of resources only."),
             ("readFile(path)", "The same."),
+            ("age(path)", "The text of a file in age format, decrypted; in properties only."),
             ("template(file-or-text)", "A file or text with its expressions expanded; in properties only."),
             ("jinja(file-or-text)", "A file or text in the language of Jinja, rendered; in properties only."),
             ("versionCompare(a, b)", "-1, 0 or 1: which version is the older one."),

@@ -14,7 +14,7 @@ use super::{
     Element, Learned, author::without_secrets, fleet, foreign::Suspect, functions, jet,
     version::version_compare,
 };
-use crate::nats::Nats;
+use crate::{nats::Nats, secrets::Keyring};
 
 /// What expressions can see.
 pub(crate) struct Scope {
@@ -37,6 +37,8 @@ pub(crate) struct Scope {
     pub(super) element: Option<Element>,
     /// What the functions ask that look beyond this machine.
     pub(super) nats: Option<Arc<Nats>>,
+    /// Opens encrypted files.
+    pub(super) keyring: Option<Arc<Keyring>>,
     /// What files would hold in a dry run.
     prediction: Option<Rc<dyn TextPrediction>>,
     /// Paths that were looked up, read once.
@@ -112,6 +114,7 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "lookup",
     "file",
     "readFile",
+    "age",
     "template",
     "jinja",
     "versionCompare",
@@ -136,6 +139,7 @@ impl Scope {
             subject: None,
             element: None,
             nats: None,
+            keyring: None,
             prediction: None,
             paths: RefCell::default(),
             templates: RefCell::default(),
@@ -182,6 +186,16 @@ impl Scope {
         Self { nats: Some(nats), ..self }
     }
 
+    /// The same scope with identities for encrypted files.
+    pub(crate) fn with_keyring(self, keyring: Arc<Keyring>) -> Self {
+        Self { keyring: Some(keyring), ..self }
+    }
+
+    /// Returns whether placeholders stand for secrets that no identity opened.
+    pub(crate) fn has_placeholders(&self) -> bool {
+        self.keyring.as_ref().is_some_and(|keyring| keyring.has_placeholders())
+    }
+
     /// The same scope for templates whose values are gone after the turn of their resource.
     pub(crate) fn for_turns(self) -> Self {
         Self { lifetime: Lifetime::Turn, ..self }
@@ -221,7 +235,16 @@ impl Scope {
         let element = self.element.clone();
         let element = element.map(|element| Element { each: without_secrets(element.each), ..element });
         let facts = without_secrets(self.facts.clone());
-        Self { reach: Reach::Nothing, environ: None, nats: None, data, element, facts, ..self.like() }
+        Self {
+            reach: Reach::Nothing,
+            environ: None,
+            nats: None,
+            keyring: None,
+            data,
+            element,
+            facts,
+            ..self.like()
+        }
     }
 
     fn like(&self) -> Self {
@@ -236,6 +259,7 @@ impl Scope {
             subject: self.subject.clone(),
             element: self.element.clone(),
             nats: self.nats.clone(),
+            keyring: self.keyring.clone(),
             prediction: self.prediction.clone(),
             templates: self.templates.clone(),
             calls: self.calls.clone(),
@@ -405,6 +429,7 @@ impl Environment for Scope {
         match name {
             "lookup" => self.lookup(arguments),
             "file" | "readFile" => self.file(arguments),
+            "age" => self.age(arguments),
             "template" => self.template(arguments),
             "jinja" => self.jinja(arguments),
             "versionCompare" => version_compare(arguments),

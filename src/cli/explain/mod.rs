@@ -127,13 +127,16 @@ mod tests {
     use super::*;
 
     /// Ids that no short example can produce.
-    const WITHOUT_EXAMPLE: [&str; 6] = [
+    const WITHOUT_EXAMPLE: [&str; 9] = [
         "document-too-large",
         "facts-ignored",
         "identity-not-used",
+        "invalid-rules",
         "no-data",
+        "plain-text-secret",
         "secret-argument",
         "secret-name",
+        "wrong-recipients",
     ];
 
     #[test]

@@ -7,10 +7,14 @@ pub(crate) use place::{Found, Place};
 
 use std::{io::Read, iter};
 
-use age::{DecryptError, Decryptor, armor::ArmoredReader, secrecy::SecretString};
+use age::{
+    DecryptError, Decryptor,
+    armor::ArmoredReader,
+    secrecy::{ExposeSecret, SecretString},
+};
 use zeroize::Zeroizing;
 
-use super::age_file::AgeError;
+use super::age_file::{AgeError, has_complete_stanzas};
 
 /// A private key, and where it was found.
 pub(crate) struct Identity {
@@ -229,6 +233,9 @@ pub(crate) fn decrypt(
     bytes: &[u8],
     keys: &mut dyn Iterator<Item = &dyn age::Identity>,
 ) -> Result<Zeroizing<Vec<u8>>, AgeError> {
+    if !has_complete_stanzas(bytes) {
+        return Err(AgeError::Damaged("its header is not valid".to_owned()));
+    }
     let mut plain = Zeroizing::new(Vec::with_capacity(bytes.len()));
     let decryptor = Decryptor::new(ArmoredReader::new(bytes)).map_err(error_of)?;
     let mut reader = decryptor.decrypt(keys).map_err(error_of)?;
@@ -248,4 +255,10 @@ fn error_of(error: DecryptError) -> AgeError {
         DecryptError::DecryptionFailed => AgeError::Damaged("it does not decrypt".to_owned()),
         other => AgeError::Damaged(other.to_string()),
     }
+}
+
+/// Returns a new private key of age as text, and its recipient.
+pub(crate) fn generate() -> (Zeroizing<String>, String) {
+    let identity = age::x25519::Identity::generate();
+    (Zeroizing::new(identity.to_string().expose_secret().to_owned()), identity.to_public().to_string())
 }

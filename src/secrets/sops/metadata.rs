@@ -26,6 +26,7 @@ pub(crate) struct Metadata {
     pub(crate) threshold: usize,
     /// When the document was written; authenticated with the MAC.
     pub(crate) last_modified: String,
+    pub(crate) last_modified_span: Span,
     /// The encrypted MAC.
     pub(crate) mac: String,
     pub(crate) mac_span: Span,
@@ -83,6 +84,7 @@ impl Metadata {
             threshold: if threshold == 0 { groups.len() } else { threshold },
             groups,
             last_modified: last_modified.to_owned(),
+            last_modified_span: at,
             mac: mac.to_owned(),
             mac_span,
             selection: selection(section)?.unwrap_or_default(),

@@ -4,18 +4,27 @@
 //! The path of keys is authenticated with each value; indices of lists are not part of it.
 
 mod comments;
+mod edits;
 mod flat;
 mod metadata;
 mod plain;
+mod section;
 mod selection;
+mod set;
 mod shamir;
+mod spelling;
 mod value;
 mod walk;
+mod write;
 
 pub(crate) use metadata::{AgeKey, Group, Metadata, invalid};
-pub(crate) use shamir::{Part, combine};
-pub(crate) use value::{Cipher, DataKey, PREFIX};
+pub(crate) use selection::{RULES, Selection};
+pub(crate) use set::{NewValue, set};
+pub(crate) use shamir::{Part, combine, split};
+pub(crate) use spelling::quoted;
+pub(crate) use value::{Cipher, DataKey, PREFIX, new_data_key};
 pub(crate) use walk::{Opened, open, placeholders};
+pub(crate) use write::{Reuse, Revealed, reveal, seal};
 
 use metadata::SECTION;
 
@@ -106,7 +115,7 @@ fn unflattened<'e>(names: impl Iterator<Item = (&'e str, &'e Entry)>) -> Result<
     for (name, entry) in names {
         place.get_or_insert(entry.key_span);
         if let Value::Scalar(scalar) = &entry.value.value {
-            flat.push((name.to_owned(), scalar.clone(), entry.key_span));
+            flat.push((name.to_owned(), scalar.clone(), entry.value.span));
         }
     }
     let Some(key_span) = place else { return Ok(None) };

@@ -9,7 +9,6 @@ use super::value::{DataKey, KEY_LENGTH, RandomError, random};
 /// A share of a data key.
 pub(crate) type Part = Zeroizing<Vec<u8>>;
 
-#[cfg_attr(not(test), expect(dead_code, reason = "`ccm secret` writes documents"))]
 /// Splits a data key into parts, any `threshold` of which give it back.
 pub(crate) fn split(key: &DataKey, parts: u8, threshold: u8) -> Result<Vec<Part>, RandomError> {
     let mut shares: Vec<Part> =

@@ -157,7 +157,6 @@ impl Cipher {
         Ok(Zeroizing::new(text.to_owned()))
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "`ccm secret` writes documents"))]
     /// Encrypts the text of a value with a new nonce.
     pub(crate) fn seal(&self, text: &str, kind: Kind, path: &str) -> Result<Sealed, RandomError> {
         let mut data = text.as_bytes().to_vec();
@@ -182,7 +181,6 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], RandomError> {
     Ok(bytes)
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "`ccm secret` writes documents"))]
 /// Returns a new data key.
 pub(crate) fn new_data_key() -> Result<DataKey, RandomError> {
     random().map(Zeroizing::new)

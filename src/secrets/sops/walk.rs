@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// SHA-256 of `sops`: a MAC of encrypted values only differs from a MAC of all values.
-const ONLY_ENCRYPTED: [u8; 32] = [
+pub(super) const ONLY_ENCRYPTED: [u8; 32] = [
     0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b,
     0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
 ];
@@ -36,7 +36,8 @@ pub(crate) fn open(document: Document, key: &DataKey, source: &Source) -> Result
     let selection = &metadata.selection;
     let is_only_encrypted = metadata.is_mac_only_encrypted;
     let mut problems = Vec::new();
-    visit(&mut root, selection, source, &mut |scalar, path, is_encrypted, span| {
+    visit(&mut root, selection, source, &mut |leaf| {
+        let Leaf { scalar, path, is_encrypted, span, .. } = leaf;
         let opened = if is_encrypted { Some(opened(scalar, &cipher, path)) } else { None };
         match opened {
             None if scalar.text.starts_with(PREFIX) => {
@@ -71,7 +72,8 @@ pub(crate) fn open(document: Document, key: &DataKey, source: &Source) -> Result
 pub(crate) fn placeholders(document: Document, source: &Source) -> Result<Opened, Diagnostics> {
     let Document { mut root, metadata, .. } = document;
     let mut problems = Vec::new();
-    visit(&mut root, &metadata.selection, source, &mut |scalar, _, is_encrypted, span| {
+    visit(&mut root, &metadata.selection, source, &mut |leaf| {
+        let Leaf { scalar, is_encrypted, span, .. } = leaf;
         if is_encrypted && !is_empty(scalar) {
             match Sealed::parse(&scalar.text) {
                 Ok(sealed) => *scalar = placeholder(sealed.kind),
@@ -142,35 +144,45 @@ fn opened(scalar: &Scalar, cipher: &Cipher, path: &str) -> Result<Option<Plain>,
     Ok(Some(Plain { text, kind: sealed.kind }))
 }
 
-/// Calls a function for each value with its path and whether the document encrypts it, in document order.
-fn visit(
-    root: &mut Node,
-    selection: &Selection,
-    source: &Source,
-    each: &mut dyn FnMut(&mut Scalar, &str, bool, Span),
-) {
+/// A value of a document.
+pub(crate) struct Leaf<'l> {
+    pub(crate) scalar: &'l mut Scalar,
+    /// The keys that lead to it, each followed by `:`.
+    pub(crate) path: &'l str,
+    /// Whether the document encrypts it.
+    pub(crate) is_encrypted: bool,
+    pub(crate) span: Span,
+    /// Whether it is in brackets, where some letters need quotes.
+    pub(crate) is_flow: bool,
+}
+
+/// Calls a function for each value, in document order.
+pub(crate) fn visit(root: &mut Node, selection: &Selection, source: &Source, each: &mut dyn FnMut(Leaf)) {
     let mut walk = Walk { selection, text: &source.text, path: String::new(), each };
     let from = root.span.start;
-    walk.node(root, false, from);
+    walk.node(root, false, from, false);
 }
 
 struct Walk<'w> {
     selection: &'w Selection,
     text: &'w str,
-    /// The keys of the current value, each followed by `:`.
     path: String,
-    each: &'w mut dyn FnMut(&mut Scalar, &str, bool, Span),
+    each: &'w mut dyn FnMut(Leaf),
 }
 
 impl Walk<'_> {
-    fn node(&mut self, node: &mut Node, is_matched: bool, mut from: u32) {
+    fn node(&mut self, node: &mut Node, is_matched: bool, mut from: u32, is_flow: bool) {
+        let span = node.span;
+        let is_flow =
+            is_flow || self.text.get(span.start as usize..).is_some_and(|rest| rest.starts_with(['{', '[']));
         match &mut node.value {
             Value::Scalar(scalar) => {
-                (self.each)(scalar, &self.path, self.selection.encrypts(is_matched), node.span);
+                let is_encrypted = self.selection.encrypts(is_matched);
+                (self.each)(Leaf { scalar, path: &self.path, is_encrypted, span, is_flow });
             }
             Value::Seq(items) => {
                 for item in items {
-                    self.node(item, is_matched, from);
+                    self.node(item, is_matched, from, is_flow);
                     from = item.span.end;
                 }
             }
@@ -185,7 +197,7 @@ impl Walk<'_> {
                     let length = self.path.len();
                     self.path.push_str(&entry.key);
                     self.path.push(':');
-                    self.node(&mut entry.value, is_matched, entry.key_span.end);
+                    self.node(&mut entry.value, is_matched, entry.key_span.end, is_flow);
                     self.path.truncate(length);
                     from = entry.value.span.end;
                 }

@@ -50,6 +50,9 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-late" = true, "x-source" = true))]
     pub(crate) source: Option<String>,
+    /// If false, ccm copies a `source` that ends in `.age` as it is. Otherwise the content is the decrypted text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) decrypt: Option<bool>,
     /// Expected checksum of a download: a SHA-256 in hex, or `sha512:` and a SHA-512 in hex. ccm downloads an existing
     /// file again if its checksum differs. Without `checksum`, ccm accepts any content, and compares `ETag` or
     /// `Last-Modified` to decide whether to download again.
