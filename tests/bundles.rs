@@ -190,3 +190,64 @@ fn an_address_is_one_in_whatever_case_and_its_password_is_never_shown() {
         }
     }
 }
+
+/// Returns the names of the files in a bundle that `build` made.
+fn members(world: &World, flags: &[&str]) -> Vec<String> {
+    let build = ["bundle", "build", "app", "-o", "b.tar.gz"];
+    world.ccm(build.iter().chain(flags)).run().exits(0);
+    let listing = sh("tar -tzf b.tar.gz", world.base());
+    listing.lines().filter(|name| !name.ends_with('/')).map(str::to_owned).collect()
+}
+
+#[test]
+fn bundle_leaves_out_what_ccmignore_names() {
+    let world = world()
+        .beside("app/.ccmignore", "# comment\n*.bak\n/private/\n!keep.bak\n")
+        .beside("app/files/x.bak", "")
+        .beside("app/files/keep.bak", "")
+        .beside("app/private/x", "")
+        .beside("app/files/private/x", "");
+    let names = ["ccm-bundle.json", "files/keep.bak", "files/private/x", "files/x", "manifest.yaml"];
+    assert_eq!(members(&world, &[]), names);
+}
+
+#[test]
+fn bundle_with_a_secret_in_plain_text_is_refused() {
+    let key = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
+    for (name, content, what) in
+        [(".env", "TOKEN=x\n", "a file of secret variables"), ("files/tls.yaml", key, "a private key")]
+    {
+        let world = world().beside(&format!("app/{name}"), content);
+        let build = || world.ccm(["bundle", "build", "app", "-o", "b.tar.gz"]).run();
+        build().exits(2).complains(&format!("{name} looks like {what}")).complains("--allow-secrets");
+        assert!(!world.base().join("b.tar.gz").exists());
+        assert!(members(&world, &["--allow-secrets", name]).contains(&name.to_owned()));
+    }
+}
+
+#[test]
+fn bundle_for_a_host_has_only_the_layers_that_it_reads() {
+    const HIERARCHY: &str = "\
+hierarchy:
+  order: ['host:${ Facts.hostname }', 'role:${ Facts.role ?? \"none\" }', default]
+  merge: deep
+  directory: data
+ccm: { resources: [] }
+";
+    let world = ["host/web1", "host/db1", "role/web", "role/db", "default", "unused"]
+        .iter()
+        .fold(world(), |world, name| world.beside(&format!("app/data/{name}.yaml"), "a: 1\n"))
+        .beside("app/manifest.yaml", HIERARCHY);
+    let data = |flags: &[&str]| -> Vec<String> {
+        let names = members(&world, flags).into_iter();
+        names.filter_map(|name| Some(name.strip_prefix("data/")?.strip_suffix(".yaml")?.to_owned())).collect()
+    };
+    assert_eq!(data(&[]), ["default", "host/db1", "host/web1", "role/db", "role/web", "unused"]);
+    assert_eq!(data(&["--for", "web1", "--fact", "role=web"]), ["default", "host/web1", "role/web"]);
+    assert_eq!(data(&["--for", "db1.example.net", "--fact", "role=db"]), ["default", "host/db1", "role/db"]);
+    let build =
+        |flags: &[&str]| world.ccm(["bundle", "build", "app", "-o", "c.tar.gz"].iter().chain(flags)).run();
+    build(&["--for", "web1"]).exits(2).complains("needs the fact `role`").complains("--fact role=VALUE");
+    build(&["--fact", "role=web"]).exits(2).complains("add `--for HOST`");
+    assert!(!world.base().join("c.tar.gz").exists());
+}

@@ -2,13 +2,14 @@
 
 use std::{
     fs,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sha2::{Digest, Sha256};
 
-use crate::support::{Outcome, World, encrypted::Author};
+use crate::support::{Outcome, World, encrypted::Author, skip};
 
 /// Decrypted values, which occur nowhere but in files that contain them.
 const PASSWORD: &str = "c4n4ry-pa55word";
@@ -343,4 +344,27 @@ fn untrusted_template_does_not_see_decrypted_values() {
     std::os::unix::fs::chown(&theirs, Some(crate::support::NOBODY), None).unwrap();
     secrets.apply(&[]).exits(0);
     assert_eq!(secrets.world.read("x"), "nothing");
+}
+
+/// Returns whether the kernel dumps the memory of the program when a child aborts it.
+fn dumps_core(secrets: &Secrets) -> bool {
+    let call = secrets.world.ccm(["apply", "site.yaml"]);
+    let call = call.env("SOPS_AGE_KEY_FILE", secrets.identity.to_str().unwrap());
+    let mut child = call.under(["sh", "-c", "ulimit -c unlimited; exec \"$@\"", "sh"]).start();
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), Some(6), "{status}");
+    status.core_dumped()
+}
+
+#[test]
+fn memory_with_decrypted_values_is_not_dumped() {
+    const ABORT: &str = "- exec: [{ abort: { command: \"sh -c 'kill -ABRT $PPID'\" } }]";
+    let plain = Secrets::new(ABORT);
+    fs::remove_dir_all(plain.world.base().join("layers")).unwrap();
+    fs::create_dir(plain.world.base().join("layers")).unwrap();
+    if dumps_core(&plain) {
+        assert!(!dumps_core(&Secrets::new(ABORT)));
+    } else {
+        skip("needs core dumps");
+    }
 }

@@ -8,7 +8,10 @@ use std::{
 use flate2::{Compression, GzBuilder};
 use tar::{EntryType, Header};
 
-use super::{LABEL_FILE, Label};
+use super::{
+    LABEL_FILE, Label,
+    contents::{Contents, Rules},
+};
 use crate::{
     host::{
         files::{self, Attributes, FileError, FileKind},
@@ -27,6 +30,13 @@ pub(crate) enum BuildError {
     Special(PathBuf),
     #[error("the name {} is not UTF-8 text", .0.display())]
     NotText(PathBuf),
+    #[error("{}: {error}", path.display())]
+    Ignore { path: PathBuf, error: ignore::Error },
+    #[error(
+        "{} looks like {what}, and a bundle is not encrypted: encrypt it, name it in .ccmignore, or pass \
+         `--allow-secrets {}`", path.display(), path.display()
+    )]
+    Secret { path: PathBuf, what: &'static str },
     #[error(transparent)]
     Files(#[from] FileError),
     #[error(transparent)]
@@ -34,50 +44,24 @@ pub(crate) enum BuildError {
 }
 
 /// What goes into a bundle.
-struct Member {
+pub(super) struct Member {
     /// Its name in the bundle; a folder's ends with a slash.
-    name: String,
-    path: PathBuf,
-    mode: u32,
-    kind: FileKind,
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) mode: u32,
+    pub(super) kind: FileKind,
 }
 
 /// Packs a folder into a bundle, the label first and everything else in the order of its name. Owners and dates are left
 /// out, and of modes only whether a file can be executed stays. `.git` is not packed.
-pub(crate) fn build(folder: &Path, label: &Label, to: &Path) -> Result<(), BuildError> {
+pub(crate) fn build(folder: &Path, label: &Label, to: &Path, rules: &Rules) -> Result<(), BuildError> {
     if !look::is_file(&folder.join(IN_A_FOLDER)) {
         return Err(BuildError::NoManifest(folder.to_owned()));
     }
     let mut members = Vec::new();
-    collect(folder, "", to, &mut members)?;
+    Contents::new(folder, to, rules)?.collect(folder, "", &mut members)?;
     members.sort_by(|one, other| one.name.cmp(&other.name));
     files::replace(to, Attributes::own(0o644), |out| pack(&members, label, out))?;
-    Ok(())
-}
-
-fn collect(folder: &Path, prefix: &str, to: &Path, members: &mut Vec<Member>) -> Result<(), BuildError> {
-    for name in files::names(folder)? {
-        let path = folder.join(&name);
-        let text = name.into_string().map_err(|_| BuildError::NotText(path.clone()))?;
-        let is_left_out = prefix.is_empty() && [".git", LABEL_FILE].contains(&text.as_str());
-        if is_left_out || path == to || files::is_temporary_name(text.as_ref()) {
-            continue;
-        }
-        let Some(entry) = files::inspect(&path)? else { continue };
-        let name = format!("{prefix}{text}");
-        match entry.kind {
-            FileKind::Directory => {
-                let name = format!("{name}/");
-                collect(&path, &name, to, members)?;
-                members.push(Member { name, path, mode: 0o755, kind: FileKind::Directory });
-            }
-            FileKind::File => {
-                let mode = if entry.mode & 0o111 == 0 { 0o644 } else { 0o755 };
-                members.push(Member { name, path, mode, kind: FileKind::File });
-            }
-            _ => return Err(BuildError::Special(path)),
-        }
-    }
     Ok(())
 }
 

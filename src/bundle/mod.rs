@@ -6,15 +6,19 @@
 //! file ([`signers`]).
 
 mod building;
+mod contents;
 mod key;
 mod label;
+mod layers;
 mod signers;
 mod signing;
 mod sshsig;
 
 pub(crate) use self::{
     building::build,
+    contents::Rules,
     label::Label,
+    layers::{facts_of_host, unread_layers},
     signers::AllowedSigners,
     signing::SigningKey,
     sshsig::{Signature, VerifyError},

@@ -8,9 +8,9 @@ use std::{
 use clap::{Args, Subcommand, ValueHint};
 use jiff::Timestamp;
 
-use super::{Exit, failure::Failure, output::Output};
+use super::{Exit, failure::Failure, interrupt, load_inputs::FactFlags, output::Output};
 use crate::{
-    bundle::{self, AllowedSigners, LARGEST_SIGNATURE, Label, Signature, SigningKey},
+    bundle::{self, AllowedSigners, LARGEST_SIGNATURE, Label, Rules, Signature, SigningKey},
     host::{
         files::{self, Attributes},
         input::{self, UnreadableInput},
@@ -33,7 +33,7 @@ enum Action {
         after_help = "Example:\n  ccm bundle build site -o site.tar.gz --version 1.2.0",
         disable_version_flag = true
     )]
-    Build(BuildArguments),
+    Build(Box<BuildArguments>),
     /// Signs a bundle: writes BUNDLE.sig, as `ssh-keygen -Y sign -n ccm` does
     #[command(after_help = "Example:\n  ccm bundle sign site.tar.gz --key ~/.ssh/id_ed25519")]
     Sign {
@@ -77,11 +77,20 @@ struct BuildArguments {
     /// When agents that require signatures stop to take it, as 2027-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
+    /// Leave out files of hierarchies that this host does not read
+    #[arg(long = "for", value_name = "HOST")]
+    host: Option<String>,
+    /// Pack this file although it looks like a secret
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    allow_secrets: Vec<PathBuf>,
+    #[command(flatten)]
+    facts: FactFlags,
 }
 
 impl BuildArguments {
-    fn build(self) -> Result<Exit, Failure> {
+    fn build(mut self) -> Result<Exit, Failure> {
         let (folder, to) = (absolute(&self.folder), absolute(&self.output));
+        let rules = self.rules(&folder)?;
         let label = self.label(&folder)?;
         if ArchiveFormat::of(&to.to_string_lossy()) != ArchiveFormat::of("x.tar.gz") {
             return Err(Failure::new(format!(
@@ -89,8 +98,23 @@ impl BuildArguments {
                 to.display()
             )));
         }
-        bundle::build(&folder, &label, &to).map_err(|error| Failure::new(error.to_string()))?;
+        bundle::build(&folder, &label, &to, &rules).map_err(|error| Failure::new(error.to_string()))?;
         Ok(Exit::Success)
+    }
+
+    fn rules(&mut self, folder: &Path) -> Result<Rules, Failure> {
+        let facts = std::mem::take(&mut self.facts).given(&interrupt()?)?;
+        let allowed = std::mem::take(&mut self.allow_secrets);
+        let allowed = allowed.iter().map(|path| path.components().collect()).collect();
+        let Some(host) = &self.host else {
+            if !facts.is_empty() {
+                return Err(Failure::new("facts are for a bundle for one host: add `--for HOST`"));
+            }
+            return Ok(Rules { allowed, ..Rules::default() });
+        };
+        let facts = bundle::facts_of_host(host, facts).map_err(Failure::new)?;
+        let unread = bundle::unread_layers(folder, &facts);
+        Ok(Rules { allowed, unread: unread.map_err(|error| Failure::new(error.to_string()))? })
     }
 
     fn label(self, folder: &Path) -> Result<Label, Failure> {

@@ -148,7 +148,7 @@ impl InputFlags {
 }
 
 /// The facts that flags add, and the maximum size of documents.
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(mut_arg("max_input_size", |flag| or_variable(flag, "CCM_MAX_INPUT_SIZE")))]
 pub(super) struct FactFlags {
     /// How large each document may be [default: 64MiB for manifests and facts, 256MiB for data]

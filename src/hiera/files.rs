@@ -73,6 +73,17 @@ impl Directory {
         look::files_below(&self.path, &ENDINGS, DEEPEST)
     }
 
+    /// Returns the paths of all data files in it.
+    pub(super) fn all(&self) -> Vec<PathBuf> {
+        self.files().into_iter().map(|below| self.path.join(below)).collect()
+    }
+
+    /// Returns the paths of the files of an entry that exist.
+    pub(super) fn files_of(&self, entry: &str) -> Vec<PathBuf> {
+        let files = files_of(entry).into_iter().map(|below| self.path.join(below));
+        files.filter(|path| look::exists(path)).collect()
+    }
+
     /// Returns a file in it as it is written in messages.
     pub(super) fn shown(&self, below: &Path) -> String {
         Path::new(&self.shown).join(below).display().to_string()

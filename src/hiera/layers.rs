@@ -1,6 +1,6 @@
 //! The layers of a document: `data`, and the `overrides` and files that its `hierarchy` selects on this machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ccm_expr::{Doubt, DoubtKind, ErrorKind, Map, Template, Value};
 
@@ -140,6 +140,37 @@ pub(crate) fn resolve(
         }
     };
     Resolved { data, files }
+}
+
+/// The files of `hierarchy.directory`.
+pub(crate) struct Selection {
+    pub(crate) all: Vec<PathBuf>,
+    /// The files that this machine reads.
+    pub(crate) read: Vec<PathBuf>,
+}
+
+/// Returns the files of the hierarchy of a document, if it has a directory. Reads none of them.
+pub(crate) fn selection(
+    root: &[Entry],
+    scope: &Scope,
+    origin: &Origin,
+    diagnostics: &mut Diagnostics,
+) -> Option<Selection> {
+    let section = |name: &str| root.iter().find(|entry| entry.key == name);
+    let Hierarchy { order, mode, directory } =
+        hierarchy_of(section("hierarchy")?, scope, origin, diagnostics);
+    let directory = directory?;
+    let overrides = section("overrides").and_then(|entry| entry.value.as_map()).unwrap_or_default();
+    let mut read = Vec::new();
+    for name in &order {
+        let files = directory.files_of(name);
+        let is_found = !files.is_empty() || overrides.iter().any(|entry| entry.key == *name);
+        read.extend(files);
+        if mode == Mode::First && is_found {
+            break;
+        }
+    }
+    Some(Selection { all: directory.all(), read })
 }
 
 /// Reports values of different kinds that cannot be merged, with both of their places.

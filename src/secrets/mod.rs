@@ -40,7 +40,10 @@ pub(crate) use vault::decrypt as decrypt_vault;
 use keyring::NoKey;
 use sops::{Document, Opened};
 
-use crate::document::{Diagnostic, Diagnostics, Parsed, Source, Span};
+use crate::{
+    document::{Diagnostic, Diagnostics, Parsed, Source, Span},
+    host::memory,
+};
 
 /// The id of errors about documents that cannot be decrypted here.
 pub(crate) const NO_IDENTITY: &str = "no-identity";
@@ -69,7 +72,10 @@ fn open(document: Document, source: &Source, keyring: &Keyring) -> Result<Opened
         return sops::placeholders(document, source);
     }
     match keyring.data_key(&document.metadata) {
-        Ok(key) => sops::open(document, &key, source),
+        Ok(key) => {
+            memory::protect();
+            sops::open(document, &key, source)
+        }
         Err(NoKey::NoIdentity { .. }) if keyring.without_key == WithoutKey::Placeholders => {
             keyring.use_placeholders();
             sops::placeholders(document, source)
