@@ -56,6 +56,8 @@ fn check(machine: &Machine) {
     let unit =
         ["/usr/lib/systemd/system", "/lib/systemd/system"].map(|folder| format!("{folder}/ccm-apply.timer"));
     assert!(unit.iter().any(|unit| machine.exists(unit)), "no timer");
+    let wants = machine.read("/usr/lib/systemd/system/multi-user.target.d/ccm-confirm.conf");
+    assert!(wants.contains("Wants=ccm-confirm.service"), "{wants}");
     assert!(
         !machine.exists("/etc/systemd/system/timers.target.wants/ccm-apply.timer"),
         "the timer is enabled"

@@ -9,7 +9,12 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Item, Outcome, Syscall, Trace, World, fits_strace, side_by_side, tampered};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{
+    Item, Outcome, Syscall, Trace, World, finish, fits_strace, side_by_side, tampered, tampered_command,
+    wait_until,
+};
 
 /// Everything in the managed part of a world but inodes, which a restored file does not have again.
 fn contents(world: &World) -> BTreeMap<PathBuf, Item> {
@@ -132,6 +137,33 @@ fn commands_stay_unless_another_command_undoes_them() {
 }
 
 #[test]
+fn commands_that_undo_have_the_environment_and_input_of_the_run() {
+    let world = with_manifest(
+        furnished(),
+        "\
+- file:
+    - $W/file: { content: \"new\\n\", $OWN, mode: '0644' }
+- exec:
+    - make: { command: \"sh -c 'echo $X > $W/made'\", environment: [\"X=canary-1\"], undo: \"sh -c 'echo $X > $W/undone'\" }
+    - load:
+        command: \"sh -c 'cat >> $W/loaded; echo $Y >> $W/loaded'\"
+        environment: [\"Y=canary-2\"]
+        stdin: \"canary-3\\n\"
+        refresh_only: true
+        subscribe: [\"file#$W/file\"]
+",
+    );
+    world.apply().exits(0);
+    undo(&world, &[]).exits(0);
+    assert_eq!(world.read("undone"), "canary-1\n");
+    assert_eq!(world.read("loaded"), "canary-3\ncanary-2\n".repeat(2));
+    for entry in fs::read_dir(world.state().join("history")).unwrap().flatten() {
+        let text = fs::read(entry.path()).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&text).contains("canary"), "{}", entry.path().display());
+    }
+}
+
+#[test]
 fn subscriber_is_refreshed_once_after_its_last_cause() {
     let world = furnished().file("other", "old\n");
     let world = with_manifest(
@@ -181,6 +213,28 @@ ccm:
 }
 
 #[test]
+fn signal_that_stops_a_transaction_does_not_stop_its_undo() {
+    let world = with_manifest(
+        furnished(),
+        "\
+ccm:
+  on_failure: undo
+  resources:
+    - file:
+        - $W/file: { content: \"new\\n\", $OWN, mode: '0644' }
+    - exec:
+        - \"sh -c 'touch $W/../runs; sleep 1000'\": {}
+",
+    );
+    let run = world.ccm(["apply", "site.yaml"]).start();
+    let runs = world.base().join("runs");
+    wait_until("the command runs", || runs.exists());
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    finish(run, "ccm apply".to_owned()).exits(1);
+    assert_eq!(world.read("file"), "old\n");
+}
+
+#[test]
 fn failure_in_an_included_manifest_undoes_only_that_manifest() {
     let world = furnished();
     let inner = world
@@ -220,6 +274,39 @@ fn killed_run_is_undone() {
         if undone.code != 2 {
             undone.exits(0);
         }
+        // The next run sweeps temporary files.
+        let world = with_manifest(world, "[]\n");
+        world.apply();
+        assert!(contents(&world) == before, "killed at {call:?}\n{undone}");
+    });
+}
+
+#[test]
+fn killed_undo_is_completed_by_the_next() {
+    if !fits_strace() {
+        return;
+    }
+    let applied = || {
+        let world = with_manifest(furnished(), ALL_KINDS);
+        world.apply().exits(0);
+        let run = world.ccm(["history", "--json"]).run().exits(0).json_lines()[0]["run"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        (world, run)
+    };
+    let before = contents(&furnished());
+    let (world, run) = applied();
+    let trace = Trace::of_command(&world, &["undo", &run]);
+    trace.outcome.exits(0);
+    let is_point = |call: &&Syscall| call.succeeded() && (call.changes_files() || call.syncs());
+    let points: Vec<&Syscall> = trace.calls.iter().filter(is_point).collect();
+    assert!(points.len() > 10);
+    side_by_side(points, |call| {
+        let (world, run) = applied();
+        tampered_command(&world, &["undo", &run], call, "signal=KILL");
+        let undone = world.ccm(["undo", &run]).run();
+        undone.exits(0);
         // The next run sweeps temporary files.
         let world = with_manifest(world, "[]\n");
         world.apply();

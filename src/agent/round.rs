@@ -2,12 +2,14 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    fmt,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use super::{
+    due::Cause,
     fleet::Fleet,
     intake::{Intake, Judge},
     log::{Log, LogLevel},
@@ -24,10 +26,10 @@ use crate::{
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
     metrics::Metrics,
     resource::{Resource, Watches, flattened},
-    run::{Machine, Origin, Run},
+    run::{ConfirmSettings, Ending, Machine, Origin, Refused, Run},
     session::{Session, Summary},
-    state::{Patience, history::RunKind},
-    vocabulary::Reference,
+    state::{AgentRuns, Patience, history::RunKind},
+    vocabulary::{Reference, TimeLimit},
 };
 
 /// How much of a manifest is applied.
@@ -74,7 +76,8 @@ pub(super) struct Ready {
 }
 
 impl Round<'_> {
-    /// Applies manifests, one after the other. Those that were loaded to validate them are not loaded again.
+    /// Applies manifests, one after the other. Those that were loaded to validate them are not loaded again. Returns the
+    /// run that awaits confirmation, if it does.
     pub(crate) fn run(
         &self,
         intake: &Intake,
@@ -82,41 +85,90 @@ impl Round<'_> {
         loaded: BTreeMap<usize, Manifest>,
         mut watching: Option<&mut Watching>,
         own: &mut OwnWrites,
-    ) -> Vec<Outcome> {
+    ) -> (Vec<Outcome>, Option<Awaiting>) {
         let mut outcomes = Vec::new();
         let known = watching.as_deref().map(Watching::names);
-        let ready = match self.load(intake, extents, loaded, known, &mut outcomes) {
+        let mut ready = match self.load(intake, extents, loaded, known, &mut outcomes) {
             Ok(ready) => ready,
             Err(error) => {
                 self.log.error("nothing is applied", &[("cause", &self.cause), ("error", &error)]);
                 let failed = |(number, _): &(usize, Extent)| Outcome::not_applied(*number, error.clone());
-                return extents.iter().map(failed).collect();
+                return (extents.iter().map(failed).collect(), None);
             }
         };
+        let mut runs = AgentRuns::load(&self.machine.state.directory);
+        ready.retain(|ready| self.is_allowed(ready, intake, &runs, &mut outcomes));
         if let Some(watching) = watching.as_deref_mut() {
             ready.iter().filter(|ready| ready.is_whole).for_each(|ready| watch(watching, ready));
         }
         let mut engine = self.engine(self.settings(Task::Apply));
         let history = self.machine.environment.history().unwrap_or_default();
-        let origin = Origin { history, ..Origin::new("ccm agent", RunKind::Agent) };
+        let confirm =
+            ready.iter().filter_map(|ready| ready.manifest.settings.confirm).map(TimeLimit::as_std).max();
+        let confirm = confirm.filter(|_| self.mode == RunMode::Real);
+        if confirm.is_some() && !history.is_on {
+            let error = "a confirmation needs the history, which is off".to_owned();
+            self.log.error("nothing is applied", &[("cause", &self.cause), ("error", &error)]);
+            outcomes.extend(ready.iter().map(|ready| Outcome::not_applied(ready.number, error.clone())));
+            return (outcomes, None);
+        }
+        // The agent confirms the run at the end of the time. The guard waits longer.
+        let settings = confirm.map(|time| ConfirmSettings { timeout: time + MARGIN, after_boot: false });
+        let origin = Origin { history, confirm: settings, ..Origin::new("ccm agent", RunKind::Agent) };
         let mut run = match Run::begin(self.machine, &mut engine, &origin) {
             Ok(run) => run,
             Err(refused) => {
                 let error = refused.to_string();
-                self.log.error("nothing is applied", &[("cause", &self.cause), ("error", &error)]);
+                let level = match refused {
+                    Refused::AwaitsConfirmation { .. } => LogLevel::Info,
+                    _ => LogLevel::Error,
+                };
+                self.log.tell(level, "nothing is applied", &[("cause", &self.cause), ("error", &error)]);
                 outcomes.extend(ready.iter().map(|ready| Outcome::not_applied(ready.number, error.clone())));
-                return outcomes;
+                return (outcomes, None);
             }
         };
+        // A run that was just waited for can have undone the last run of a manifest.
+        let before = ready.len();
+        ready.retain(|ready| self.is_allowed(ready, intake, &runs, &mut outcomes));
+        if ready.is_empty() && before > 0 {
+            return (outcomes, None);
+        }
         for ready in &ready {
             if self.machine.host.interrupt.requested().is_some() {
                 break;
             }
-            outcomes.push(self.apply(&mut run, ready, intake, watching.as_deref_mut(), own));
+            outcomes.push(self.apply(&mut run, ready, intake, watching.as_deref_mut(), own, &mut runs));
         }
-        run.finish();
+        let id = run.id();
+        let Ending { deadline, undone } = run.finish();
+        if let Some(undone) = undone {
+            let facts: [(&str, &dyn fmt::Display); 2] = [("cause", &self.cause), ("undo", &undone.run)];
+            self.log.error("the run failed and was undone", &facts);
+        }
         outcomes.sort_by_key(|outcome| outcome.manifest);
-        outcomes
+        let awaiting = deadline.and(id).zip(confirm).map(|(run, time)| Awaiting { run, time });
+        (outcomes, awaiting)
+    }
+
+    /// Returns whether a manifest is applied. It is not if its last run was undone, until it changes or a user requests a run.
+    fn is_allowed(
+        &self,
+        ready: &Ready,
+        intake: &Intake,
+        runs: &AgentRuns,
+        outcomes: &mut Vec<Outcome>,
+    ) -> bool {
+        let source = intake.address_of(ready.number);
+        let state = &self.machine.state.directory;
+        let undone = runs.undone(&source, || ready.manifest.everything(), state);
+        let Some(run) = undone.filter(|_| self.cause != Cause::Asked.to_string()) else { return true };
+        let reason = format!(
+            "run {run} was undone; change the manifest or its data, or request a run with `ccm agent run`"
+        );
+        self.log.warn("the manifest is not applied", &[("source", &source), ("error", &reason)]);
+        outcomes.push(Outcome::not_applied(ready.number, reason));
+        false
     }
 
     fn apply(
@@ -126,6 +178,7 @@ impl Round<'_> {
         intake: &Intake,
         watching: Option<&mut Watching>,
         own: &mut OwnWrites,
+        runs: &mut AgentRuns,
     ) -> Outcome {
         let Ready { number, manifest, selected, .. } = ready;
         let source = intake.address_of(*number);
@@ -148,6 +201,14 @@ impl Round<'_> {
         let took = started.elapsed();
         let disturbed = if is_watched { self.look_again(manifest, *number, &repaired) } else { Vec::new() };
         let summary = &finished.summary;
+        if let Some(run) =
+            summary.run.as_deref().filter(|_| summary.changed_resources + summary.failed_resources > 0)
+        {
+            let state = &self.machine.state.directory;
+            if let Err(error) = runs.note(&source, run, &manifest.everything(), state) {
+                self.log.warn("an undo of this run is not noticed", &[("error", &error)]);
+            }
+        }
         let resources = flattened(&manifest.resources);
         if ready.is_whole {
             let names: Vec<Reference> = resources.iter().map(|resource| resource.reference()).collect();
@@ -333,6 +394,16 @@ impl Judge for Round<'_> {
         Limits::default().data
     }
 }
+
+/// A run that awaits its confirmation by the agent.
+pub(crate) struct Awaiting {
+    pub(crate) run: String,
+    /// How long all health checks have to pass.
+    pub(crate) time: Duration,
+}
+
+/// How long the agent may take to confirm a run at the end of the time.
+const MARGIN: Duration = Duration::from_mins(1);
 
 impl Outcome {
     fn not_applied(manifest: usize, error: String) -> Self {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Exit, complete,
+    confirm::{self, ConfirmFlags},
     dotenv::DotenvFlags,
     failure::{Failure, heed, warn},
     load_inputs::{self, InputFlags, StrictFlag},
@@ -24,7 +25,7 @@ use crate::{
     engine::{Exclusion, Selected, Selection, Selector, Task},
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
     resource::{Resource, flattened},
-    run::{Machine, Run, manifest_digest},
+    run::{Machine, Origin, Run, manifest_digest},
     session::Session,
     state::{
         Recall,
@@ -64,6 +65,8 @@ pub(super) struct Arguments {
         value_parser = switch(|reads_all| if reads_all { Recall::Ignored } else { Recall::Used }),
     )]
     recall: Recall,
+    #[command(flatten)]
+    pub(super) confirm: ConfirmFlags,
     /// Print the resolved manifest and apply nothing
     #[arg(long)]
     render: bool,
@@ -236,17 +239,20 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     }
     let as_plugin = arguments.format.is_some();
     let manifests = if arguments.render { manifests.with_placeholders() } else { manifests };
+    let state = manifests.inputs.state.clone();
     let (machine, inputs) = manifests.open(arguments.recall, output)?;
     let (manifests, selected) = inputs.load(&machine)?;
+    let confirm = arguments.confirm.settings(&manifests)?.filter(|_| flags.mode == RunMode::Real);
     if flags.mode == RunMode::Real {
-        flags.require_history(&manifests)?;
+        flags.require_history(&manifests, confirm)?;
     }
     if arguments.render {
         manifests.iter().try_for_each(|manifest| render(manifest, flags.format, output))?;
         return Ok(Exit::Success);
     }
     let mut engine = flags.engine(&machine, Exclusion::WholeRun(flags.patience), Session::begin());
-    let run = Run::begin(&machine, &mut engine, &flags.origin("ccm apply", RunKind::Apply)?)?;
+    let origin = Origin { confirm, ..flags.origin("ccm apply", RunKind::Apply)? };
+    let run = Run::begin(&machine, &mut engine, &origin)?;
     let human = flags.format == Format::Text && flags.verbosity() > Verbosity::Quiet && !as_plugin;
     for message in manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_deref()) {
         if human {
@@ -263,7 +269,11 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     if !arguments.no_report {
         printer.summary(&finished);
     }
+    drop(printer);
     let exit = flags.exit(&finished);
+    if confirm.is_some() && flags.format == Format::Text && exit != Exit::NotAttempted {
+        confirm::announce(&finished, &state, &machine, output);
+    }
     for message in manifests.iter().filter_map(|manifest| manifest.settings.post_message.as_deref()) {
         if human && exit != Exit::Failed {
             output.message(message.trim_end());
@@ -314,31 +324,47 @@ fn selectors(given: &[String], flag: &str) -> Result<Vec<Selector>, Failure> {
     parsed.map(|selector| selector.map_err(|problem| Failure::new(format!("--{flag}: {problem}")))).collect()
 }
 
-/// Prints the manifest as it would be applied.
+/// Prints the manifest as it would be applied, with the manifests that it includes.
 fn render(manifest: &Manifest, format: Format, output: &mut Output) -> Result<(), Failure> {
-    let rendered =
-        |resource: &Resource, elements| resource.rendered(&manifest.scope, &manifest.source, elements);
-    let is_hiding =
-        |resource: &Resource| rendered(resource, Elements::Shown).values().any(|value| value == HIDDEN);
-    let hides = manifest.resources.iter().any(is_hiding)
-        || flattened(&manifest.resources).into_iter().any(Resource::hides_anything);
-    let elements = if hides { Elements::Hidden } else { Elements::Shown };
-    let mut resources = Vec::new();
+    let elements = if hides(manifest) { Elements::Hidden } else { Elements::Shown };
+    if elements == Elements::Hidden {
+        warn("the data is left out: what is hidden may come from it");
+    }
+    output.text(&to_text(&rendered(manifest, elements).into(), format)?);
+    Ok(())
+}
+
+/// Whether a property in the manifest, or in a manifest that it includes, must not be seen.
+fn hides(manifest: &Manifest) -> bool {
+    manifest.resources.iter().any(|resource| {
+        let properties = resource.rendered(&manifest.scope, &manifest.source, Elements::Shown);
+        properties.values().any(|value| value == HIDDEN) || resource.included.as_deref().is_some_and(hides)
+    }) || flattened(&manifest.resources).into_iter().any(Resource::hides_anything)
+}
+
+fn rendered(manifest: &Manifest, elements: Elements) -> Map<String, Value> {
+    let (mut resources, mut included) = (Vec::new(), Vec::new());
     for resource in &manifest.resources {
-        let properties = rendered(resource, elements);
+        let properties = resource.rendered(&manifest.scope, &manifest.source, elements);
         let named = Map::from_iter([(ccm_expr::escape(&resource.name), Value::Object(properties))]);
         resources.push(json!({ resource.kind.name(): [named] }));
+        included.extend(
+            resource.included.as_deref().map(
+                |inner| json!({ "resource": resource.to_string(), "manifest": rendered(inner, elements) }),
+            ),
+        );
     }
     let (mut settings, mut data) = (json!(manifest.settings), json!(manifest.scope.data()));
     [&mut settings, &mut data].into_iter().for_each(escape);
     settings["resources"] = resources.into();
     let mut document = Map::new();
-    if hides {
-        warn("the data is left out: what is hidden may come from it");
-    } else if data != json!({}) {
+    if elements == Elements::Shown && data != json!({}) {
         document.insert("data".to_owned(), data);
     }
     document.insert("ccm".to_owned(), settings);
-    output.text(&to_text(&document.into(), format)?);
-    Ok(())
+    // Manifests ignore keys that begin with `x-`, so the document is still one.
+    if !included.is_empty() {
+        document.insert("x-included".to_owned(), included.into());
+    }
+    document
 }

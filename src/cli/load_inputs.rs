@@ -41,7 +41,7 @@ pub(super) struct StrictFlag {
 }
 
 /// What a manifest sees of the machine and of the data of users.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(mut_arg("hiera", |flag| or_variable(flag, "CCM_HIERA_DATA")))]
 pub(super) struct InputFlags {
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub(super) struct InputFlags {
 }
 
 /// Private keys that open encrypted data.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(super) struct IdentityFlags {
     /// Private key of age or ssh that opens encrypted data; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -148,7 +148,7 @@ impl InputFlags {
 }
 
 /// The facts that flags add, and the maximum size of documents.
-#[derive(Args, Default)]
+#[derive(Args, Clone, Default)]
 #[command(mut_arg("max_input_size", |flag| or_variable(flag, "CCM_MAX_INPUT_SIZE")))]
 pub(super) struct FactFlags {
     /// How large each document may be [default: 64MiB for manifests and facts, 256MiB for data]
@@ -169,6 +169,16 @@ pub(super) struct FactFlags {
 }
 
 impl FactFlags {
+    /// Returns the files with facts and leaves none.
+    pub(super) fn take_files(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.files)
+    }
+
+    /// Adds a file with facts.
+    pub(super) fn add_file(&mut self, file: PathBuf) {
+        self.files.push(file);
+    }
+
     /// Returns the maximum sizes of documents.
     pub(super) fn limits(&self) -> Limits {
         self.max_input_size.map_or_else(Limits::default, |size| Limits::of(size.bytes()))

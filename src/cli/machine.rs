@@ -58,7 +58,7 @@ pub(crate) fn host_to_fuzz() -> Option<crate::host::Host> {
 }
 
 /// The directory that the flag selects.
-#[derive(Args, Default)]
+#[derive(Args, Clone, Default)]
 #[command(mut_arg("state_dir", |flag| or_variable(flag, "CCM_STATE_DIR")))]
 pub(super) struct StateFolder {
     /// Where ccm keeps its memory [default: /var/lib/ccm for root, else $XDG_STATE_HOME/ccm]
@@ -71,6 +71,11 @@ impl StateFolder {
     pub(super) fn default_or_variable() -> Self {
         let given = std::env::var_os("CCM_STATE_DIR").filter(|path| !path.is_empty());
         Self { state_dir: given.map(PathBuf::from) }
+    }
+
+    /// Returns the directory that the flag or the environment selects.
+    pub(super) fn given(&self) -> Option<&PathBuf> {
+        self.state_dir.as_ref()
     }
 
     /// Returns the state in the directory that the flag, the environment or the user selects.

@@ -15,6 +15,8 @@ mod check;
 mod command_line;
 mod complete;
 mod completions;
+mod confirm;
+mod diff;
 mod dotenv;
 mod ensure;
 mod eval;
@@ -126,9 +128,9 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Invocation {
     /// Brings the machine to the state that a manifest declares
-    Apply(Deferred<WithRoll<apply::Arguments>>),
+    Apply(Box<Deferred<WithRoll<apply::Arguments>>>),
     /// Show the changes of a manifest, and write a plan of them
-    Plan(Deferred<plan::Arguments>),
+    Plan(Box<Deferred<plan::Arguments>>),
     /// Checks how well the machine is
     Check(Deferred<WithHosts<check::Arguments>>),
     /// Finds everything that is wrong with manifests without touching the machine
@@ -155,6 +157,10 @@ enum Invocation {
     Blame(Deferred<blame::Arguments>),
     /// Undo the changes of a run
     Undo(Deferred<WithRoll<undo::Arguments>>),
+    /// Confirm a run that is undone otherwise
+    Confirm(Deferred<confirm::Arguments>),
+    /// Compare what two manifests declare
+    Diff(Box<Deferred<diff::Arguments>>),
     /// Keeps the events of a script together
     Session(Deferred<session::Arguments>),
     /// Shows and changes which services there are in a fleet
@@ -210,8 +216,8 @@ impl<A: FromArgMatches> FromArgMatches for Deferred<A> {
 impl Invocation {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self {
-            Self::Apply(Deferred(WithRoll(arguments))) => apply::run(arguments, output),
-            Self::Plan(Deferred(arguments)) => plan::run(arguments, output),
+            Self::Apply(arguments) => apply::run(arguments.0.0, output),
+            Self::Plan(arguments) => plan::run(arguments.0, output),
             Self::Check(Deferred(WithHosts(arguments))) => check::run(&arguments, output),
             Self::Validate(Deferred(arguments)) => validate::run(arguments, output),
             Self::Ensure(Deferred(arguments)) => ensure::run(arguments, output),
@@ -224,6 +230,8 @@ impl Invocation {
             Self::Hosts(Deferred(arguments)) => hosts::run(&arguments, output),
             Self::History(Deferred(WithHosts(arguments))) => history::run(&arguments, output),
             Self::Undo(Deferred(WithRoll(arguments))) => undo::run(arguments, output),
+            Self::Confirm(Deferred(arguments)) => confirm::run(&arguments, output),
+            Self::Diff(arguments) => diff::run(arguments.0, output),
             Self::Blame(Deferred(arguments)) => blame::run(&arguments, output),
             Self::Session(Deferred(arguments)) => session::run(arguments, output),
             Self::Registration(Deferred(arguments)) => registration::run(arguments, output),
@@ -239,7 +247,7 @@ impl Invocation {
     /// Takes what a controller sent instead of reading it on this machine.
     fn accept(&mut self, pushed: remote::Pushed) {
         match self {
-            Self::Apply(Deferred(WithRoll(arguments))) => arguments.accept(pushed),
+            Self::Apply(arguments) => arguments.0.0.accept(pushed),
             Self::Ensure(Deferred(arguments)) => arguments.accept(pushed),
             Self::Undo(Deferred(WithRoll(arguments))) => arguments.accept(pushed),
             Self::Facts(Deferred(WithHosts(arguments))) => arguments.accept(pushed),

@@ -20,7 +20,7 @@ use crate::{
     },
     host::files::{self, Attributes},
     resource::{Manifest, OnFailure, flattened},
-    run::{Environment, HistorySettings, Machine, Notices, Origin, Run},
+    run::{ConfirmSettings, Ending, Environment, HistorySettings, Machine, Notices, Origin, Run},
     session::{Event, Session, metrics},
     state::{Patience, history::RunKind},
 };
@@ -161,7 +161,14 @@ impl RunFlags {
     }
 
     /// Fails if a manifest needs the history and it is off.
-    pub(super) fn require_history(&self, manifests: &[Manifest]) -> Result<(), Failure> {
+    pub(super) fn require_history(
+        &self,
+        manifests: &[Manifest],
+        confirm: Option<ConfirmSettings>,
+    ) -> Result<(), Failure> {
+        if confirm.is_some() && !self.records_history() {
+            return Err(Failure::new("a confirmation needs the history, which is off"));
+        }
         let undoes = |manifest: &Manifest| {
             let mut included =
                 flattened(&manifest.resources).into_iter().filter_map(|resource| resource.included.as_ref());
@@ -254,12 +261,16 @@ impl RunFlags {
         let progress = Arc::clone(&output.progress);
         let mut printer = self.printer(manifests, unchanged, output);
         let before = run.session().events().len();
-        let finished = run.apply(manifests, &mut printer);
+        let mut finished = run.apply(manifests, &mut printer);
         progress.end();
         if let Some(file) = &self.metrics_file {
             write_metrics(Path::new(file), &run.session().events()[before..]);
         }
-        run.finish();
+        let Ending { deadline, undone } = run.finish();
+        finished.summary.confirm_deadline = deadline;
+        if let Some(undone) = undone {
+            finished.summary.undo_run = Some(undone.run);
+        }
         (finished, printer)
     }
 }

@@ -19,11 +19,12 @@ use super::{
 use crate::{
     engine::{Exclusion, Finished, Observer, Planning, Report, Selected},
     resource::Resource,
-    run::{Environment, Machine, Run},
+    run::{Environment, Machine, Run, note_undone},
     session::Session,
     state::{LocalState, history::RunKind},
     template::Scope,
     undo::{NotUndone, Reason, Request, Reversal},
+    vocabulary::RunMode,
 };
 
 const EXAMPLES: &str = "\
@@ -86,12 +87,14 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         return Err(Failure::new(format!("run `{id}` did not change `{other}`")));
     }
     let name = format!("undo of {id}");
-    let reversal = Request::of(record, &only, force).reversal(directory, &name);
+    let begun = Request::begun(&log.runs, &id);
+    let request = Request { begun: &begun, ..Request::of(record, &only, force) };
+    let reversal = request.reversal(directory, &name);
     match destination {
         Some(destination) => {
             make_plan(&machine, &flags.without_changes(), &destination, reversal, &id, output)
         }
-        None => apply(&machine, &flags, reversal, &id, output),
+        None => apply(&machine, &flags, reversal, &id, only.is_empty(), output),
     }
 }
 
@@ -144,6 +147,7 @@ fn apply(
     flags: &RunFlags,
     mut reversal: Reversal,
     undo_of: &str,
+    is_whole: bool,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let not_undone = std::mem::take(&mut reversal.not_undone);
@@ -168,7 +172,12 @@ fn apply(
     printer.summary(&finished);
     drop(printer);
     report(flags, &not_undone, output);
-    Ok(exit(flags, &finished, &not_undone))
+    let exit = exit(flags, &finished, &not_undone);
+    if is_whole && flags.mode == RunMode::Real && matches!(exit, Exit::Success | Exit::Changed) {
+        let by = finished.summary.run.as_deref().unwrap_or_default();
+        note_undone(&machine.state.directory, undo_of, by)?;
+    }
+    Ok(exit)
 }
 
 fn exit(flags: &RunFlags, finished: &Finished, not_undone: &[NotUndone]) -> Exit {

@@ -15,4 +15,4 @@ mod tests;
 pub(crate) use declaration::{Completeness, Declaration};
 pub(crate) use elsewhere::meant_state;
 pub(crate) use expansion::{Expansion, Management};
-pub(crate) use rendering::{Elements, HIDDEN};
+pub(crate) use rendering::{Comparable, Elements, HIDDEN};

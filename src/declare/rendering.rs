@@ -1,8 +1,11 @@
 //! A resource as a manifest says it once its templates are expanded.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value as Json};
 
 use crate::{
+    checks::HealthCheck,
     document::{Diagnostics, Entry, Node, Source, Value, to_value},
     redaction::{MASK, Redactor},
     resource::{AnyProperties, Resource, schema},
@@ -20,11 +23,66 @@ pub(crate) enum Elements {
     Hidden,
 }
 
+/// The expanded properties of a resource, with secrets in them.
+struct Expanded {
+    properties: Map<String, Json>,
+    common: Map<String, Json>,
+    /// Hides the secrets.
+    redactor: Redactor,
+    secrets: Vec<String>,
+}
+
+/// The properties of a resource, to compare them with those of another manifest.
+pub(crate) struct Comparable {
+    /// The properties as they may be shown. Hidden ones are [`HIDDEN`].
+    pub(crate) shown: Map<String, Json>,
+    /// Their values, except those of secrets.
+    values: Map<String, Json>,
+    /// The values of secrets, in the order of the properties.
+    secrets: Vec<String>,
+}
+
+impl Comparable {
+    /// Returns the names of properties that differ.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
+        let is_hidden = |name: &str| {
+            [self, other].iter().any(|one| one.shown.get(name).is_some_and(|value| value == HIDDEN))
+        };
+        let names =
+            self.values.keys().chain(other.values.keys().filter(|name| !self.values.contains_key(*name)));
+        let mut differ: Vec<String> =
+            names.clone().filter(|name| self.values.get(*name) != other.values.get(*name)).cloned().collect();
+        // Which of the hidden properties has the secret that differs is not known.
+        if self.secrets != other.secrets && !differ.iter().any(|name| is_hidden(name)) {
+            differ.extend(names.filter(|name| is_hidden(name)).cloned());
+        }
+        differ
+    }
+}
+
 impl Resource {
+    /// Returns the properties for a comparison.
+    pub(crate) fn comparable(&self, scope: &Scope, source: &Source) -> Comparable {
+        let Expanded { properties, common, redactor, secrets } =
+            self.expanded(scope, source, Elements::Shown);
+        let mut values = properties.clone();
+        values.extend(common.clone());
+        let mut shown = self.hidden(properties, common, &redactor);
+        if shown.values().any(|value| value == HIDDEN) {
+            shown = self.rendered(scope, source, Elements::Hidden);
+        }
+        Comparable { shown, values, secrets }
+    }
+
     /// Its properties without the name. A template stays where it cannot be expanded before the run.
     pub(crate) fn rendered(&self, scope: &Scope, source: &Source, elements: Elements) -> Map<String, Json> {
+        let Expanded { properties, common, redactor, .. } = self.expanded(scope, source, elements);
+        self.hidden(properties, common, &redactor)
+    }
+
+    fn expanded(&self, scope: &Scope, source: &Source, elements: Elements) -> Expanded {
         let own = self.own_scope(scope);
-        let (mut properties, left, redactor) =
+        let (mut properties, left, redactor, secrets) =
             self.settled(&own.as_ref().unwrap_or(scope).before_run(), source);
         properties.shift_remove("name");
         properties.values_mut().for_each(escape);
@@ -33,29 +91,39 @@ impl Resource {
             self.bind(&mut value, elements, Element::bind_text);
             (entry.key, value)
         }));
-        let secret = schema::secret(self.kind);
-        for (key, value) in &mut properties {
-            let is_secret = secret.contains(key) || self.is_sensitive() && key != "ensure";
-            if is_secret || is_masked(value) || redactor.finds(value) {
-                *value = HIDDEN.into();
-            }
-        }
         let mut common = object(&*self.common);
         if let Some(control) = common.get_mut("control") {
             self.bind(control, elements, Element::bind_condition);
-        }
-        if let Some(entry) =
-            self.late_registrations.as_ref().filter(|_| self.common.register_when_stable.is_empty())
-        {
-            let mut value = json(&entry.value);
-            self.bind(&mut value, elements, Element::bind_text);
-            properties.insert(entry.key.clone(), value);
         }
         common.iter_mut().filter(|(key, _)| *key != "control").for_each(|(_, value)| escape(value));
         if let Some(late) = &self.late_checks {
             let mut checks = json(late);
             self.bind(&mut checks, elements, Element::bind_text);
             common.insert("health_checks".to_owned(), checks);
+        }
+        if let Some(entry) =
+            self.late_registrations.as_ref().filter(|_| self.common.register_when_stable.is_empty())
+        {
+            let mut value = json(&entry.value);
+            self.bind(&mut value, elements, Element::bind_text);
+            common.shift_insert(0, entry.key.clone(), value);
+        }
+        Expanded { properties, common, redactor, secrets }
+    }
+
+    /// Returns the properties with secrets hidden.
+    fn hidden(
+        &self,
+        mut properties: Map<String, Json>,
+        mut common: Map<String, Json>,
+        redactor: &Redactor,
+    ) -> Map<String, Json> {
+        let secret = schema::secret(self.kind);
+        for (key, value) in &mut properties {
+            let is_secret = secret.contains(key) || self.is_sensitive() && key != "ensure";
+            if is_secret || is_masked(value) || redactor.finds(value) {
+                *value = HIDDEN.into();
+            }
         }
         if self.included.iter().flat_map(|included| &included.resources).any(Self::hides_anything)
             && let Some(data) = properties.get_mut("data")
@@ -89,12 +157,21 @@ impl Resource {
         }
     }
 
-    /// What is known before the run, what is left of the properties, and what hides the secrets in both.
-    fn settled(&self, scope: &Scope, source: &Source) -> (Map<String, Json>, Vec<Entry>, Redactor) {
-        let known = |wanted: &dyn AnyProperties| (wanted.to_json(), self.redactor(wanted));
+    /// What is known before the run, what is left of the properties, what hides the secrets in both, and the secrets.
+    fn settled(
+        &self,
+        scope: &Scope,
+        source: &Source,
+    ) -> (Map<String, Json>, Vec<Entry>, Redactor, Vec<String>) {
+        let known = |wanted: &dyn AnyProperties| {
+            let mut secrets: Vec<String> = wanted.secrets().into_iter().map(Cow::into_owned).collect();
+            let of_checks = self.common.health_checks.iter().flat_map(HealthCheck::secrets);
+            secrets.extend(of_checks.map(Cow::into_owned));
+            (wanted.to_json(), self.redactor(wanted), secrets)
+        };
         let Some(late) = &self.late else {
-            let (properties, redactor) = known(self.wanted.as_ref());
-            return (properties, Vec::new(), redactor);
+            let (properties, redactor, secrets) = known(self.wanted.as_ref());
+            return (properties, Vec::new(), redactor, secrets);
         };
         let mut expanded = late.clone();
         let mut left = Vec::new();
@@ -110,13 +187,14 @@ impl Resource {
         }
         let read = |entries| self.kind.read(&Node { value: Value::Map(entries), span: self.places.name });
         if let Ok(wanted) = read(expanded) {
-            let (properties, redactor) = known(wanted.as_ref());
-            return (properties, left, redactor);
+            let (properties, redactor, secrets) = known(wanted.as_ref());
+            return (properties, left, redactor, secrets);
         }
         // What comes out does not fit: that is for the run to tell.
         let (left, plain) = late.iter().cloned().partition(|entry| template::holds_template(&entry.value));
-        let (properties, redactor) = read(plain).map(|wanted| known(wanted.as_ref())).unwrap_or_default();
-        (properties, left, redactor)
+        let (properties, redactor, secrets) =
+            read(plain).map(|wanted| known(wanted.as_ref())).unwrap_or_default();
+        (properties, left, redactor, secrets)
     }
 }
 

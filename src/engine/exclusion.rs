@@ -26,7 +26,7 @@ impl Attempts<'_> {
             Exclusion::WhileChanging(patience) => patience,
         };
         match self.lock(patience, |holder| observer.waiting(holder))? {
-            Ok(lock) => outcome.lock = Some(lock),
+            Ok(lock) => outcome.lock = Some(self.refuse_pending(lock)?),
             Err(held) => {
                 return Err(ErrorKind::AnotherRun { who: held.who }.into());
             }
@@ -41,11 +41,23 @@ impl Attempts<'_> {
             return Ok(true);
         }
         match self.lock(Patience::GiveUp, |_| {})? {
-            Ok(lock) => outcome.lock = Some(lock),
+            Ok(lock) => outcome.lock = Some(self.refuse_pending(lock)?),
             // What a resource of the other run started is part of that run.
             Err(held) => return Ok(held.waits_for_us),
         }
         Ok(true)
+    }
+
+    /// Releases the lock if a run awaits confirmation.
+    fn refuse_pending(&self, lock: RunLock) -> Result<RunLock, Error> {
+        match self.state.directory.awaiting_confirmation() {
+            Ok(None) => Ok(lock),
+            Ok(Some(pending)) => {
+                let who = format!("run {}, which awaits confirmation", pending.run);
+                Err(ErrorKind::AnotherRun { who }.into())
+            }
+            Err(error) => Err(Error::new(error.to_string())),
+        }
     }
 
     fn lock(&self, patience: Patience, waiting: impl FnMut(&str)) -> Result<Result<RunLock, Held>, Error> {

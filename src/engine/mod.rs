@@ -58,7 +58,7 @@ use pending_refreshes::PendingRefreshes;
 pub(crate) use planning::{Captured, Class, Planning, outline};
 pub(crate) use recording::{KeepPolicy, Recording};
 pub(crate) use selection::{Selected, Selection, Selector};
-pub(crate) use transaction::Undone;
+pub(crate) use transaction::{UndoWitness, Undone};
 
 /// Settings of all runs of an engine.
 #[derive(Clone, Copy, Debug)]
@@ -608,8 +608,10 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
             let recorded = state.directory.add_secret_paths(paths);
             outcome.warnings.extend(recorded.err().map(|error| error.to_string()));
         }
-        self.is_kept_out |=
-            outcome.errors.iter().any(|error| matches!(error.kind, ErrorKind::AnotherRun { .. }));
+        self.is_kept_out |= outcome
+            .errors
+            .iter()
+            .any(|error| matches!(error.kind, ErrorKind::AnotherRun { .. } | ErrorKind::Unguarded { .. }));
         let left = outcome.observed.as_ref().filter(|_| outcome.errors.is_empty());
         if let Some(value) = left.and_then(|have| have.learned()) {
             let value = ccm_expr::Value::from(value.clone());

@@ -9,7 +9,7 @@ use crate::{
     host::files::{self, CopyInterrupted, Intent},
     redaction::Redactor,
     resource::{
-        AnyProperties, AnyState, Before, Context, Difference, Effects, Error, Keep, PathEffect,
+        AnyProperties, AnyState, Before, Context, Difference, Effects, Error, ErrorKind, Keep, PathEffect,
         PlannedChange, Provider, Resource,
     },
     state::{
@@ -19,7 +19,7 @@ use crate::{
             Secrecy, Snapshot, SnapshotKind, Undo, from_text, to_text,
         },
     },
-    vocabulary::Reference,
+    vocabulary::{Reference, Secret},
 };
 
 /// The history of a run, while the run lasts.
@@ -28,7 +28,12 @@ pub(crate) struct Recording {
     pub(super) policy: KeepPolicy,
     /// Changes that a transaction could have to undo.
     pub(super) remembered: Vec<(Change, Option<Done>)>,
+    /// Arms an undo before the first change.
+    arm: Option<Box<Arm>>,
 }
+
+/// Arms the undo of a run, unless it is armed.
+type Arm = dyn Fn() -> Result<(), String>;
 
 /// Which contents the history keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +64,13 @@ impl Recordable {
 
 impl Recording {
     pub(crate) fn new(recorder: Recorder, policy: KeepPolicy) -> Self {
-        Self { recorder, policy, remembered: Vec::new() }
+        Self { recorder, policy, remembered: Vec::new(), arm: None }
+    }
+
+    /// Makes only changes that can be undone, and arms the undo before the first of them.
+    pub(crate) fn require_undo(&mut self, arm: Box<Arm>) {
+        self.policy = KeepPolicy::Required;
+        self.arm = Some(arm);
     }
 
     pub(crate) fn recorder(&mut self) -> &mut Recorder {
@@ -90,6 +101,9 @@ impl Attempts<'_> {
                     return Err(Error::new(format!(
                         "the change is not made because it could not be undone: {reason}"
                     )));
+                }
+                if let Some(arm) = &recording.arm {
+                    arm().map_err(|reason| ErrorKind::Unguarded { reason })?;
                 }
                 match recording.recorder.record(std::slice::from_mut(&mut change)) {
                     Ok(()) => {
@@ -181,7 +195,8 @@ impl Attempts<'_> {
             Before::Resource { properties, .. } => Undo::Resource(seal(properties)?),
             Before::Command(properties) => Undo::Command(properties.map(&mut seal).transpose()?),
         };
-        let properties = if causes.is_empty() { Map::new() } else { seal(wanted.to_json())? };
+        let properties =
+            if causes.is_empty() { Map::new() } else { seal(Secret::revealed(|| wanted.to_json()))? };
         let mut change = Change {
             resource: resource.to_string(),
             position: resource.position(&self.place.manifest.source),

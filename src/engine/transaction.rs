@@ -69,7 +69,7 @@ impl Engine<'_> {
     /// Undoes changes of the current run. That is a run of its own in the history.
     fn undo(&mut self, changes: &[(Change, Option<Done>)], observer: &mut dyn Observer) -> Undone {
         let undo_of = self.recording().map(|recording| recording.run().to_owned()).unwrap_or_default();
-        let request = Request { changes, is_over: false, only: &[], force: false };
+        let request = Request { changes, is_over: false, only: &[], force: false, begun: &[] };
         let mut reversal = request.reversal(&self.state.directory, &format!("undo of {undo_of}"));
         let now = Timestamp::now();
         let start =
@@ -83,9 +83,6 @@ impl Engine<'_> {
         };
         let run = start.run.clone();
         let recorder = Recorder::new(self.state.directory.clone(), start);
-        let outer = self.recording.replace(Recording::new(recorder, KeepPolicy::Large).into());
-        // The events of the run name the failure. Those of its undo are only reported.
-        let session = std::mem::replace(&mut self.session, Session::begin());
         let scope = Scope::new(
             ccm_expr::Map::new().into(),
             ccm_expr::Map::new().into(),
@@ -93,15 +90,20 @@ impl Engine<'_> {
         );
         let not_undone = std::mem::take(&mut reversal.not_undone);
         let manifest = reversal.into_manifest(scope);
-        let mut witness = Witness { observer, not_undone };
-        let finished = self.apply(&manifest, &Selected::default(), None, &mut witness);
+        let mut witness = UndoWitness { observer, not_undone };
+        // A signal that stopped the manifest must not stop the undo, too.
+        let calm = self.host.interrupt.requested().and_then(|_| self.host.uninterrupted().ok());
+        let host = calm.as_ref().unwrap_or(self.host);
+        // The events of the run name the failure. Those of its undo are only reported.
+        let mut engine = Engine::new(host, self.state, self.settings, Session::begin());
+        engine.record_in(Some(Recording::new(recorder, KeepPolicy::Large)));
+        let finished = engine.apply(&manifest, &Selected::default(), None, &mut witness);
         let not_undone = witness.not_undone;
-        let end = end(&finished);
-        if let Some(recording) = self.recording() {
+        if let Some(recording) = engine.recording() {
             // The record of the outer run tells which changes it made, and these are undone.
-            let _ = recording.recorder().finish(end);
+            let _ = recording.recorder().finish(end(&finished));
+            let _ = recording.recorder().mark_undone();
         }
-        (self.recording, self.session) = (outer, session);
         Undone { run, not_undone }
     }
 }
@@ -118,12 +120,22 @@ fn end(finished: &Finished) -> End {
 }
 
 /// Notes which resources are not undone.
-pub(crate) struct Witness<'o> {
+pub(crate) struct UndoWitness<'o> {
     observer: &'o mut dyn Observer,
     not_undone: Vec<NotUndone>,
 }
 
-impl Observer for Witness<'_> {
+impl<'o> UndoWitness<'o> {
+    pub(crate) fn new(observer: &'o mut dyn Observer, not_undone: Vec<NotUndone>) -> Self {
+        Self { observer, not_undone }
+    }
+
+    pub(crate) fn not_undone(self) -> Vec<NotUndone> {
+        self.not_undone
+    }
+}
+
+impl Observer for UndoWitness<'_> {
     fn begun(&mut self, resource: &Resource) {
         self.observer.begun(resource);
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "this is where the machine is touched")]
 
 pub(crate) mod bus;
+pub(crate) mod guard;
 pub(crate) mod http;
 pub(crate) mod inotify;
 pub(crate) mod input;
@@ -21,6 +22,8 @@ pub(crate) use ccm_files as files;
 pub(crate) use ccm_process::{self as process, interrupt};
 pub(crate) use ccm_unpack as unpack;
 
+use std::io;
+
 use http::Client;
 use interrupt::Interrupt;
 use process::Runner;
@@ -36,4 +39,14 @@ pub(crate) struct Host {
     pub(crate) users: Users,
     /// What is on the network.
     pub(crate) http: Client,
+}
+
+impl Host {
+    /// Returns the same machine without the signal that requested this process to stop.
+    pub(crate) fn uninterrupted(&self) -> io::Result<Self> {
+        let interrupt = Interrupt::never()?;
+        let http = self.http.with_interrupt(interrupt.clone());
+        let (runner, users) = (Runner::default(), Users::default());
+        Ok(Self { interrupt, runner, users, http })
+    }
 }

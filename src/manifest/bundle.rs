@@ -105,6 +105,11 @@ impl Bundle {
         self.0
     }
 
+    /// Returns the directory that it was extracted to.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.0.path()
+    }
+
     /// Returns the folder in it that holds the manifest: its root, or the only folder there.
     #[expect(clippy::disallowed_methods, reason = "it was unpacked into a private folder")]
     pub(crate) fn folder(&self) -> io::Result<Option<PathBuf>> {

@@ -41,6 +41,8 @@ pub(crate) enum ErrorKind {
     UnknownAccount { kind: AccountKind, name: String },
     /// Another run is in progress, and is not waited for.
     AnotherRun { who: String },
+    /// The run needs a confirmation, and nothing would undo it without one.
+    Unguarded { reason: String },
     /// A reference to something that this session has not come to.
     NotSeen { reference: Reference, seen: Vec<String>, sight: Sight },
     /// What is owed to others cannot be written down, so nothing was done.
@@ -76,6 +78,7 @@ impl ErrorKind {
         match self {
             Self::Interrupted
             | Self::AnotherRun { .. }
+            | Self::Unguarded { .. }
             | Self::UnknownAccount { .. }
             | Self::ChangedSince { .. }
             | Self::NotKept { .. }
@@ -136,6 +139,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "{} \"{name}\" does not exist on this machine", kind.noun())
             }
             Self::AnotherRun { who } => write!(f, "another run is in progress: {who}"),
+            Self::Unguarded { reason } => {
+                write!(f, "the change is not made because the run could not be undone: {reason}")
+            }
             Self::NotSeen { reference, sight: Sight::NoSession, .. } => {
                 write!(f, "there is no session in which {reference} could have been seen")
             }

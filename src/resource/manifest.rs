@@ -6,7 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Resource, State};
-use crate::{document::Source, host::files::Staging, template::Scope, vocabulary::RunMode};
+use crate::{
+    document::Source,
+    host::files::Staging,
+    template::Scope,
+    vocabulary::{RunMode, TimeLimit},
+};
 
 /// Resources that are applied one after the other: a manifest that the user named, a manifest that another one includes, or
 /// the one resource of `ccm ensure` and of a request.
@@ -49,6 +54,17 @@ impl Manifest {
         }
     }
 
+    /// Returns the texts and the data of the manifest and of the manifests that it includes, to notice changes.
+    pub(crate) fn everything(&self) -> String {
+        let included =
+            flattened(&self.resources).into_iter().filter_map(|resource| resource.included.as_deref());
+        let parts = included.chain([self]).map(|part| {
+            let data = part.scope.data().to_string();
+            format!("{}\n{}\n{}{data}", part.source.text.len(), data.len(), part.source.text)
+        });
+        parts.collect()
+    }
+
     /// Returns the manifest with the settings that it was written with.
     pub(crate) fn with_settings(self, settings: ManifestSettings) -> Self {
         let on_failure = match (settings.on_failure, settings.fail_on_error) {
@@ -69,6 +85,10 @@ pub(crate) struct ManifestSettings {
     /// If `undo`, a failure stops the run, and ccm undoes the changes that the run made in the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) on_failure: Option<FailureResponse>,
+    /// How long a run waits for `ccm confirm` before ccm undoes it. An agent confirms its runs itself if all health checks
+    /// pass for that long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) confirm: Option<TimeLimit>,
     /// Printed before the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pre_message: Option<String>,

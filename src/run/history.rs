@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::{Environment, Machine};
+use super::{ConfirmSettings, Environment, Machine};
 use crate::{
     engine::{Finished, KeepPolicy, Recording, Selected},
     host::{files::hex, journal, system_file},
@@ -26,6 +26,8 @@ pub(crate) struct Origin {
     pub(crate) undo_of: Option<String>,
     pub(crate) plan: Option<String>,
     pub(crate) history: HistorySettings,
+    /// Whether and how the run has to be confirmed.
+    pub(crate) confirm: Option<ConfirmSettings>,
 }
 
 /// Whether and how runs are recorded.
@@ -108,6 +110,12 @@ impl Total {
     }
 }
 
+impl Total {
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+}
+
 /// Returns the manifests of a run with the digests of their texts.
 pub(super) fn manifests(manifests: &[(&Manifest, &Selected)]) -> Vec<ManifestDigest> {
     let written = manifests.iter().filter(|(manifest, _)| !manifest.source.text.is_empty());
@@ -137,6 +145,9 @@ pub(super) fn complete(recording: &mut Recording, total: &Total, limits: Limits)
     }
     if !recorder.has_changes() && changed == 0 {
         return warnings;
+    }
+    if let Err(error) = recorder.mark_undone() {
+        warnings.push(format!("the history does not note that a run was undone: {error}"));
     }
     if let Err(error) = recorder.prune(limits) {
         warnings.push(format!("the limits of the history are not applied: {error}"));

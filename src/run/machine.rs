@@ -66,6 +66,11 @@ impl Machine {
         }
     }
 
+    /// Returns the same machine without the signal that stopped this process.
+    pub(super) fn uninterrupted(&self) -> std::io::Result<Self> {
+        Ok(Self { host: self.host.uninterrupted()?, ..self.afresh(Arc::clone(&self.nats)) })
+    }
+
     /// Returns what manifests are loaded with: facts gathered from now on with given ones over them, and data.
     pub(crate) fn load_inputs(
         &self,

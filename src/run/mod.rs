@@ -6,22 +6,29 @@
 //! Run::begin                1  close inherited file descriptors
 //!                           2  take the run lock (`ccm ensure` and the API take it per change, in the engine)
 //!                           3  recover from killed runs, and record the commands of this run
-//!                           4  open the history: `history.rs`
-//!   Run::apply              5  read the pending refreshes, for each manifest
-//!                           6  drive the engine: events go to the observer and into the session
-//! Run::finish               7  save the digests of unchanged files
-//!                           8  complete the history, apply its limits, write the journal entry
-//!                           9  release the run lock
+//!                           4  undo an earlier run that was not confirmed in time: `confirmation/`
+//!                           5  open the history: `history.rs`
+//!   Run::apply              6  read the pending refreshes, for each manifest
+//!                           7  drive the engine: events go to the observer and into the session
+//! Run::finish               8  save the digests of unchanged files
+//!                           9  complete the history, apply its limits, write the journal entry
+//!                          10  undo a failed run that needs a confirmation, or begin to wait for the confirmation
+//!                          11  release the run lock
 //! report                    the front end prints the summary and chooses the exit status
 //! ```
 //!
-//! Steps 2 to 4, 7 and 8 happen only if the run may change something (`Settings::may_change`): dry runs and health checks
+//! Steps 2 to 5 and 8 to 10 happen only if the run may change something (`Settings::may_change`): dry runs and health checks
 //! leave no trace in the state directory.
 
+mod confirmation;
 mod environment;
 mod history;
 mod machine;
 
+pub(crate) use confirmation::{
+    Answer, Awaited, ConfirmSettings, Ending, UndoneRun, confirm, guard, note_undone, status, undo_now,
+    unguarded_boot, wait,
+};
 pub(crate) use environment::Environment;
 pub(crate) use history::{HistorySettings, Origin, manifest_digest, who};
 pub(crate) use machine::{Machine, Notices};
@@ -33,17 +40,20 @@ use crate::{
     session::Session,
     state::{Held, Patience, RefreshStore, RunLock, StateDirectory, StateError},
 };
+use confirmation::{Confirming, Heartbeat};
 use history::Total;
 
 /// A run of an engine that other runs are kept out of.
 pub(crate) struct Run<'r, 'm> {
     machine: &'m Machine,
     engine: &'r mut Engine<'m>,
-    history: HistorySettings,
+    origin: Origin,
+    /// The confirmation that the run needs.
+    confirming: Option<Confirming>,
     /// Sums of all manifests that were applied.
     total: Total,
     /// Released when the run is over.
-    _lock: Option<RunLock>,
+    lock: Option<RunLock>,
 }
 
 /// Why a run did not begin.
@@ -57,6 +67,16 @@ pub(crate) enum Refused {
     Interrupted(StateError),
     #[error("{0}; another place can be named with --state-dir")]
     State(StateError),
+    #[error("run `{run}` awaits confirmation; use `ccm confirm {run}` or `ccm confirm --undo`")]
+    AwaitsConfirmation { run: String },
+    #[error("run `{run}` is not undone completely; fix the cause and use `ccm confirm --undo`")]
+    PartlyUndone { run: String },
+    #[error("interrupted before run `{run}` was undone")]
+    UndoInterrupted { run: String },
+    #[error("cannot guard the undo of the run: {0}")]
+    Unguarded(String),
+    #[error("cannot undo the run: {0}")]
+    Interrupt(std::io::Error),
 }
 
 impl<'r, 'm> Run<'r, 'm> {
@@ -77,10 +97,24 @@ impl<'r, 'm> Run<'r, 'm> {
         };
         if settings.may_change() {
             recover(machine);
-            let session = engine.session().name();
-            engine.record_in(origin.recording(machine, session));
+            confirmation::settle(machine, origin, lock.is_some())?;
         }
-        Ok(Self { machine, engine, history: origin.history, total: Total::default(), _lock: lock })
+        Ok(Self { lock, ..Self::within_lock(machine, engine, origin) })
+    }
+
+    /// Begins a run while the caller holds the run lock.
+    fn within_lock(machine: &'m Machine, engine: &'r mut Engine<'m>, origin: &Origin) -> Self {
+        let mut confirming = None;
+        if engine.settings().may_change() {
+            let mut recording = origin.recording(machine, engine.session().name());
+            if let (Some(recording), Some(settings)) = (&mut recording, origin.confirm) {
+                let (confirmation, arm) = Confirming::prepare(machine, recording.run(), settings);
+                recording.require_undo(Box::new(arm));
+                confirming = Some(confirmation);
+            }
+            engine.record_in(recording);
+        }
+        Self { machine, engine, origin: origin.clone(), confirming, total: Total::default(), lock: None }
     }
 
     /// Applies the selected resources of manifests, one manifest after the other.
@@ -104,7 +138,13 @@ impl<'r, 'm> Run<'r, 'm> {
         if let Some(recording) = self.engine.recording() {
             recording.recorder().add_manifests(history::manifests(manifests));
         }
-        let mut finished = self.engine.apply_all(manifests, refresh_store, observer);
+        let mut finished = match &mut self.confirming {
+            Some(confirming) => {
+                let mut observer = Heartbeat { observer, confirming };
+                self.engine.apply_all(manifests, refresh_store, &mut observer)
+            }
+            None => self.engine.apply_all(manifests, refresh_store, observer),
+        };
         finished.summary.run = self.engine.recording().map(|recording| recording.run().to_owned());
         finished.summary.undo_run = finished.undone.last().map(|undone| undone.run.clone());
         self.total.add(&finished);
@@ -120,22 +160,33 @@ impl<'r, 'm> Run<'r, 'm> {
         self.engine.check_preconditions(manifest, selected)
     }
 
+    /// Returns the id of the run in the history.
+    pub(crate) fn id(&mut self) -> Option<String> {
+        self.engine.recording().map(|recording| recording.run().to_owned())
+    }
+
     pub(crate) fn session(&self) -> &Session {
         self.engine.session()
     }
 
-    /// Saves what the run learned, and lets other runs begin.
-    pub(crate) fn finish(self) {
-        let Self { machine, engine, history, total, .. } = self;
+    /// Saves what the run learned, and lets other runs begin. Returns what remains of a confirmation.
+    pub(crate) fn finish(self) -> Ending {
+        let Self { machine, engine, origin, confirming, total, lock } = self;
         if engine.settings().may_change() {
             machine.state.digests.save();
         }
         if let Some(recording) = engine.recording() {
-            for warning in history::complete(recording, &total, history.limits) {
+            for warning in history::complete(recording, &total, origin.history.limits) {
                 machine.notices.warning(&warning);
             }
         }
         engine.record_in(None);
+        let ending = confirming.map(|confirming| confirming.end(machine, &origin, total.has_failed()));
+        drop(lock);
+        ending.unwrap_or_else(|| Ok(Ending::default())).unwrap_or_else(|refused| {
+            machine.notices.warning(&refused.to_string());
+            Ending::default()
+        })
     }
 }
 

@@ -4,8 +4,10 @@
 //! Deleting the state directory loses memory, never correctness. It is used only where nobody but root and the user
 //! running the program controls it and the way to it, and everything in it is opened by descriptor ([`PrivateFolder`]).
 
+mod agent_runs;
 mod archives;
 mod command;
+mod confirmation;
 mod digests;
 mod downloads;
 pub(crate) mod history;
@@ -18,7 +20,9 @@ mod run_list;
 mod secret_paths;
 mod write_journal;
 
+pub(crate) use agent_runs::AgentRuns;
 pub(crate) use archives::{ExtractionRecord, Fetched, Origin, Progress, Unpacking};
+pub(crate) use confirmation::{Confirmation, ConfirmationStore, Moment, Outcome, Phase, Resolved};
 pub(crate) use digests::{Digests, Recall};
 pub(crate) use downloads::Downloaded;
 pub(crate) use identity::{StateIdentity, Undecryptable};
@@ -103,6 +107,13 @@ pub(crate) enum StateError {
     Interrupted,
 }
 
+impl StateError {
+    /// Converts an error of reading the running program.
+    pub(crate) fn from_program(error: io::Error) -> Self {
+        Self::Io { path: "/proc/self/exe".into(), error }
+    }
+}
+
 impl StateDirectory {
     /// Returns the state directory at a path, which need not exist yet.
     pub(crate) fn at(path: PathBuf) -> Self {
@@ -112,6 +123,11 @@ impl StateDirectory {
     /// Returns the state directory of a command that only reads and has none.
     pub(crate) fn none() -> Self {
         Self(None)
+    }
+
+    /// Returns the path of the directory, for the command line of another ccm.
+    pub(crate) fn to_path(&self) -> Result<PathBuf, StateError> {
+        self.path().map(Path::to_owned)
     }
 
     pub(crate) fn is_none(&self) -> bool {
@@ -207,7 +223,7 @@ fn read(folder: &PrivateFolder, name: &str) -> Result<Option<Vec<u8>>, StateErro
 }
 
 /// What the program itself puts into its state directory, and put there earlier.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 18] = [
     "lock",
     "refreshes.jsonl",
     "unfinished",
@@ -220,6 +236,8 @@ const NAMES: [&str; 16] = [
     "debts.lock",
     "sources",
     history::FOLDER,
+    confirmation::FOLDER,
+    agent_runs::FILE,
     AGENT_LOCK,
     AGENT_SOCKET,
     identity::FILE,

@@ -34,6 +34,8 @@ pub(crate) struct Request<'a> {
     pub(crate) only: &'a [String],
     /// Whether resources are restored that were changed since.
     pub(crate) force: bool,
+    /// Resources that a killed undo began to restore: they have neither the state that the run left nor the one before.
+    pub(crate) begun: &'a [String],
 }
 
 /// Resources that undo a run, in order.
@@ -81,7 +83,15 @@ impl Reason {
 impl<'a> Request<'a> {
     /// Requests to undo a run of the history.
     pub(crate) fn of(run: &'a RunRecord, only: &'a [String], force: bool) -> Self {
-        Self { changes: &run.changes, is_over: run.end.is_some(), only, force }
+        Self { changes: &run.changes, is_over: run.end.is_some(), only, force, begun: &[] }
+    }
+
+    /// Returns the resources that killed undos of a run began to restore.
+    pub(crate) fn begun(runs: &[RunRecord], run: &str) -> Vec<String> {
+        let undos =
+            runs.iter().filter(|undo| undo.end.is_none() && undo.start.undo_of.as_deref() == Some(run));
+        let begun = undos.flat_map(|undo| undo.changes.iter().filter(|(_, done)| done.is_none()));
+        begun.map(|(change, _)| change.resource.clone()).collect()
     }
 
     /// Returns the resources that undo the changes.
@@ -89,7 +99,8 @@ impl<'a> Request<'a> {
         let source = Source { name: name.to_owned(), text: String::new() };
         let mut reversal = Reversal { resources: Vec::new(), source, not_undone: Vec::new() };
         for group in order::groups(self) {
-            match resource(&group, self.force, state) {
+            let force = self.force || self.begun.contains(&group.change().resource);
+            match resource(&group, force, state) {
                 Ok(Some(resource)) => reversal.resources.push(resource),
                 Ok(None) => {}
                 Err((reason, detail)) => {

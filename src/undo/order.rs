@@ -129,7 +129,7 @@ mod tests {
 
     fn order(changes: &[(Change, Option<Done>)], only: &[&str]) -> Vec<String> {
         let only: Vec<String> = only.iter().map(ToString::to_string).collect();
-        let request = Request { changes, is_over: true, only: &only, force: false };
+        let request = Request { changes, is_over: true, only: &only, force: false, begun: &[] };
         groups(&request).iter().map(|group| group.change().resource.clone()).collect()
     }
 
@@ -166,7 +166,7 @@ mod tests {
         let mut changes = [change(0, "file#/a", &[], Undo::Paths)];
         changes[0].1 = None;
         assert!(order(&changes, &[]).is_empty());
-        let request = Request { changes: &changes, is_over: false, only: &[], force: false };
+        let request = Request { changes: &changes, is_over: false, only: &[], force: false, begun: &[] };
         assert_eq!(groups(&request).len(), 1, "an interrupted run could have made it");
     }
 }

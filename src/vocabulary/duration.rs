@@ -130,9 +130,16 @@ impl TryFrom<Raw> for TimeLimit {
     type Error = NotAWord;
 
     fn try_from(raw: Raw) -> Result<Self, NotAWord> {
-        let limit: Duration = raw.0.parse()?;
+        raw.0.parse()
+    }
+}
+
+impl FromStr for TimeLimit {
+    type Err = NotAWord;
+
+    fn from_str(text: &str) -> Result<Self, NotAWord> {
+        let limit: Duration = text.parse()?;
         if limit.as_std() < time::Duration::from_millis(1) {
-            let text = raw.0;
             return Err(NotAWord(format!(
                 "\"{text}\" leaves no time for anything: give at least 1ms, or nothing for no limit"
             )));

@@ -73,6 +73,13 @@ impl Kept {
     }
 }
 
+/// Gives a file the `SELinux` label of another one, if it has one and the system permits it.
+pub(super) fn copy_label(from: impl AsFd, to: impl AsFd) {
+    if let Ok(label) = value(from, LABEL) {
+        let _ = fsetxattr(&to, LABEL, &label, XattrFlags::empty());
+    }
+}
+
 /// Takes the access lists from a file or directory.
 pub(super) fn drop_access_lists(descriptor: impl AsFd) -> Result<(), Errno> {
     allowed(fremovexattr(&descriptor, ACCESS_LIST))?;
@@ -98,9 +105,9 @@ pub(super) fn names(file: &OwnedFd) -> Result<Vec<CString>, Errno> {
         .collect())
 }
 
-pub(super) fn value<N: rustix::path::Arg + Copy>(file: &OwnedFd, name: N) -> Result<Vec<u8>, Errno> {
-    let mut buffer = vec![0; fgetxattr_query(file, name)?];
-    let length = fgetxattr(file, name, &mut buffer[..])?;
+pub(super) fn value<N: rustix::path::Arg + Copy>(file: impl AsFd, name: N) -> Result<Vec<u8>, Errno> {
+    let mut buffer = vec![0; fgetxattr_query(&file, name)?];
+    let length = fgetxattr(&file, name, &mut buffer[..])?;
     buffer.truncate(length);
     Ok(buffer)
 }

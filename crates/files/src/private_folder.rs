@@ -15,7 +15,8 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, mkdirat, openat, syncfs, unlinkat,
+        AtFlags, CWD, Mode, OFlags, RenameFlags, chmodat, fchmod, fsync, mkdirat, openat, sendfile, syncfs,
+        unlinkat,
     },
     io::Errno,
     process::geteuid,
@@ -38,6 +39,9 @@ const FILE: Mode = Mode::from_raw_mode(0o600);
 const FOLDER: Mode = Mode::from_raw_mode(0o700);
 /// Directories that lead to it and have to be made.
 const PARENT: Mode = Mode::from_raw_mode(0o755);
+
+/// Largest number of bytes that are copied with one system call.
+const PIECE: usize = 1 << 30;
 
 /// Enough for a kernel that makes and removes a name between two of our calls.
 const ATTEMPTS: usize = 16;
@@ -216,6 +220,23 @@ impl PrivateFolder {
     pub fn replace_unsynced(&self, name: &str, content: &[u8]) -> Result<(), FileError> {
         let attempt = || {
             let mut made = self.fill(name, |out| out.write_all(content))?;
+            made.rename(name.as_ref(), RenameFlags::empty()).map_err(|errno| self.explain(errno, name))
+        };
+        attempt().map_err(|problem| self.failed(Operation::Write, name, problem))
+    }
+
+    /// Puts a copy of an open program, mode 0700, under a name, and brings it to disk. The copy keeps the `SELinux` label,
+    /// because services cannot run programs with the label of data.
+    pub fn put_program(&self, name: &str, program: &File) -> Result<(), FileError> {
+        let attempt = || {
+            let mut made: Temporary<_, File> = temporary::file(&self.place, geteuid().as_raw())?;
+            if !super::original::share_blocks(&made.descriptor, program) {
+                copy(program, &made.descriptor).map_err(|errno| self.explain(errno, name))?;
+            }
+            super::extended::copy_label(program, &made.descriptor);
+            fchmod(&made.descriptor, FOLDER).map_err(|errno| self.explain(errno, name))?;
+            fsync(&made.descriptor)
+                .map_err(|source| Problem::Unsynced { at: self.place.at(name.as_ref()), source })?;
             made.rename(name.as_ref(), RenameFlags::empty()).map_err(|errno| self.explain(errno, name))
         };
         attempt().map_err(|problem| self.failed(Operation::Write, name, problem))
@@ -419,6 +440,13 @@ fn judge_parent(place: &DirHandle) -> Result<(), Problem> {
 }
 
 /// Makes a directory, unless there is one by now, and goes there.
+/// Copies a file, from its beginning.
+fn copy(from: &File, to: &File) -> Result<(), Errno> {
+    let mut offset = 0;
+    while sendfile(to, from, Some(&mut offset), PIECE)? > 0 {}
+    Ok(())
+}
+
 fn make(place: &DirHandle, name: &OsStr, mode: Mode) -> Result<DirHandle, Problem> {
     match mkdirat(place.directory(), name, mode) {
         Ok(()) | Err(Errno::EXIST) => {}

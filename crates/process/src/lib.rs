@@ -24,8 +24,10 @@
 #![allow(clippy::disallowed_methods, reason = "running programs is the purpose of this crate")]
 #![warn(missing_docs)]
 
+mod boot;
 mod cgroup;
 mod companion;
+mod detached;
 mod ending;
 mod environment;
 mod error;
@@ -63,7 +65,9 @@ use rustix::process::{
     waitid, waitpid,
 };
 
+pub use self::boot::{Boot, since_boot};
 pub use self::companion::{Companion, CompanionCommand};
+pub use self::detached::{Detached, leave_session};
 pub use self::error::{Cause, Process, ProcessError, Remains, Stopped};
 pub use self::inherited::close_inherited;
 pub use self::output::{Filter, Keep, Output, Stream};

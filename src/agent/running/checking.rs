@@ -23,6 +23,12 @@ impl Agent<'_> {
     /// Makes the health checks of all manifests that have some.
     pub(super) fn check_health(&mut self) {
         let Some(interval) = self.config.written.health_check_interval else { return };
+        self.make_checks();
+        self.next_check = Some(Instant::now() + interval.as_std());
+    }
+
+    /// Runs the health checks now.
+    pub(super) fn make_checks(&mut self) {
         let has_checks = |number: &usize| self.last.get(number).is_some_and(|(_, last)| last.has_checks);
         let numbers: Vec<usize> =
             self.intake.manifests().map(|(number, _)| number).filter(has_checks).collect();
@@ -37,7 +43,6 @@ impl Agent<'_> {
             drop(busy);
             self.publish();
         }
-        self.next_check = Some(Instant::now() + interval.as_std());
     }
 
     /// Tells what is different now, and decides whether the manifest is applied.

@@ -1,6 +1,7 @@
 //! The agent's main thread.
 
 mod checking;
+mod confirming;
 mod noticing;
 mod performing;
 mod reloading;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 use self::{
     checking::first_check,
+    confirming::Confirming,
     reloading::{open_intake, watch},
 };
 use super::{
@@ -107,6 +109,8 @@ pub(crate) struct Agent<'s> {
     next_run: Instant,
     /// When health checks are made again.
     next_check: Option<Instant>,
+    /// The run that the agent confirms if all health checks pass.
+    confirming: Option<Confirming>,
     /// When memory that runs needed is given back.
     leftovers: Leftovers,
     /// Until when the first run waits for sources.
@@ -165,6 +169,7 @@ impl<'s> Agent<'s> {
             due: Due::default(),
             together: None,
             next_run: now,
+            confirming: None,
             leftovers: Leftovers::default(),
             patience: now,
             callers: Vec::new(),
@@ -216,7 +221,10 @@ impl<'s> Agent<'s> {
                 self.leftovers.note();
                 continue;
             }
-            if self.next_check.is_some_and(|moment| now >= moment) {
+            if self.confirming.as_ref().is_some_and(|confirming| now >= confirming.next) {
+                apart(|| self.check_confirmation());
+                self.leftovers.note();
+            } else if self.next_check.is_some_and(|moment| now >= moment) {
                 apart(|| self.check_health());
                 self.leftovers.note();
             } else {
@@ -286,7 +294,9 @@ impl<'s> Agent<'s> {
         // What is left alone is not waited for together with anything.
         let together = self.together.filter(|_| self.due.is_anything(&self.pauses, now));
         let leftovers = self.leftovers.due();
-        let moments = [Some(self.next_run), self.next_check, pulse, first, together, pause, leftovers];
+        let confirming = self.confirming.as_ref().map(|confirming| confirming.next);
+        let moments =
+            [Some(self.next_run), self.next_check, confirming, pulse, first, together, pause, leftovers];
         let until = moments.into_iter().flatten().min();
         let mut descriptors =
             vec![self.setting.machine.host.interrupt.as_fd(), hangups.as_fd(), self.mailbox.as_fd()];

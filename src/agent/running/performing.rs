@@ -84,7 +84,9 @@ impl Agent<'_> {
         setting.service_manager.status(&format!("applying ({cause})"));
         let round = round(setting, &self.exported, &self.fleet, machine, self.mode(), &cause);
         let mut own = OwnWrites::default();
-        let outcomes = round.run(&self.intake, &plan.extents, loaded, self.watching.as_mut(), &mut own);
+        let (outcomes, awaiting) =
+            round.run(&self.intake, &plan.extents, loaded, self.watching.as_mut(), &mut own);
+        self.await_confirmation(awaiting);
         if plan.cause == Cause::Drift {
             self.note_repairs(&outcomes, plan, noticed);
         } else {

@@ -11,7 +11,9 @@ use super::super::{
     Exit,
     apply::{Arguments, Manifests},
     bundle,
+    confirm::{self, ConfirmFlags},
     failure::{Failure, warn},
+    machine::StateFolder,
     output::Output,
     report::{Format, Unchanged, Verbosity},
     run::RunFlags,
@@ -65,6 +67,8 @@ fn is_plan(path: &str) -> bool {
 
 /// A plan that is applied.
 struct Applied {
+    confirm: ConfirmFlags,
+    state: StateFolder,
     file: PathBuf,
     signers: Option<PathBuf>,
     run: RunFlags,
@@ -89,13 +93,19 @@ pub(crate) fn recognize(arguments: &Arguments) -> Result<Option<PathBuf>, Failur
 /// Applies a plan.
 pub(crate) fn apply(file: PathBuf, arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let Arguments {
-        run, manifests: Manifests { mut inputs, stream, .. }, no_report, allowed_signers, ..
+        run,
+        manifests: Manifests { mut inputs, stream, .. },
+        no_report,
+        allowed_signers,
+        confirm,
+        ..
     } = arguments;
+    let state = inputs.state.clone();
     inputs.nats.select(stream);
     let machine = inputs.machine(Recall::Used, output)?;
     let content = input::read_file(&file, LARGEST)
         .map_err(|error| Failure::new(UnreadableInput { path: file.clone(), error }.to_string()))?;
-    let applied = Applied { file, signers: allowed_signers, run, no_report };
+    let applied = Applied { confirm, state, file, signers: allowed_signers, run, no_report };
     match applied.check(&content, &machine)? {
         Ok((plan, measure)) => applied.apply(&plan, measure, &machine, output),
         Err(refusal) => Ok(refuse(&refusal, applied.run.format, output)),
@@ -139,12 +149,13 @@ impl Applied {
         let mut engine = flags.engine(machine, Exclusion::WholeRun(flags.patience), Session::begin());
         // Each state is compared with the plan right before its step.
         engine.set_read_ahead(ReadAhead::None);
-        let mut run = Run::begin(machine, &mut engine, &origin)?;
         let applicable = Applicable::new(plan, &machine.state, measure);
         let (manifests, _staged) = applicable.manifests(&machine.host).map_err(Failure::new)?;
         if flags.mode == RunMode::Real {
-            flags.require_history(&manifests)?;
+            origin.confirm = self.confirm.settings(&manifests)?;
+            flags.require_history(&manifests, origin.confirm)?;
         }
+        let mut run = Run::begin(machine, &mut engine, &origin)?;
         let stale = stale(&applicable, &mut run, &manifests, machine);
         if let Some(refusal) = Refusal::stale(stale) {
             return Ok(refuse(&refusal, flags.format, output));
@@ -171,7 +182,11 @@ impl Applied {
         if !self.no_report {
             printer.summary(&finished);
         }
+        drop(printer);
         let exit = flags.exit(&finished);
+        if origin.confirm.is_some() && flags.format == Format::Text && exit != Exit::NotAttempted {
+            confirm::announce(&finished, &self.state, machine, output);
+        }
         if exit != Exit::Failed {
             for manifest in &manifests {
                 say(output, manifest.settings.post_message.as_ref());

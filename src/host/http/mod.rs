@@ -125,6 +125,11 @@ impl Client {
         Self { proxies, interrupt, authorities: Authorities::default(), listener, stall: STALL }
     }
 
+    /// Returns the same client with another interrupt.
+    pub(super) fn with_interrupt(&self, interrupt: Interrupt) -> Self {
+        Self::new(self.proxies.clone(), interrupt, Arc::clone(&self.listener))
+    }
+
     /// Asks for a file and gives its body, of which nothing has been read yet.
     pub(crate) fn get(&self, request: &Request) -> Result<Body, HttpError> {
         let mut url = request.url.clone();

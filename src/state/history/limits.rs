@@ -9,7 +9,7 @@ use std::{
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{HistoryStore, Kept, RunRecord, Secrecy, StateError};
+use super::{HistoryStore, Kept, RunRecord, Secrecy, StateError, UNDONE};
 use crate::vocabulary::{Duration, Size};
 
 /// Unchanged runs are small and have a limit of their own, so that they cannot displace the others.
@@ -77,6 +77,9 @@ struct Named {
 impl HistoryStore {
     /// Applies the limits. Runs in `untouched` and runs of a newer format keep their records and copies.
     pub(crate) fn prune(&self, limits: Limits, untouched: &[String]) -> Result<Pruned, StateError> {
+        let mut untouched = untouched.to_vec();
+        untouched.extend(self.state.awaiting_confirmation()?.map(|pending| pending.run));
+        let untouched = &untouched[..];
         let log = self.list()?;
         let dropped = surplus(&log.runs, limits.keep, untouched, Timestamp::now());
         let mut pruned = Pruned { runs: dropped.len(), ..Pruned::default() };
@@ -140,6 +143,9 @@ impl HistoryStore {
     /// Removes the lines of runs from all files.
     fn drop_runs(&self, dropped: &HashSet<String>) -> Result<(), StateError> {
         let _lock = self.lock()?;
+        if let Some(undone) = self.folder.folder(UNDONE)? {
+            dropped.iter().try_for_each(|run| undone.remove(run.as_ref()))?;
+        }
         for name in self.months()? {
             let Some(mut file) = self.folder.open_file(&name)? else { continue };
             let mut bytes = Vec::new();

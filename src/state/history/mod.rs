@@ -36,6 +36,8 @@ use crate::host::files::PrivateFolder;
 pub(super) const FOLDER: &str = "history";
 const OBJECTS: &str = "objects";
 const LOCK: &str = "lock";
+/// Directory with an empty file for each run that was undone.
+const UNDONE: &str = "undone";
 
 /// Whether contents are those of a sensitive resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,17 @@ impl HistoryStore {
             Secrecy::Secret => Some(self.state.make_identity()?),
         };
         Ok(Objects::new(folder, identity))
+    }
+
+    /// Notes that a run was undone, at least in part.
+    pub(crate) fn mark_undone(&self, run: &str) -> Result<(), StateError> {
+        Ok(self.folder.make_folder(UNDONE)?.put_new(run, b"").map(drop)?)
+    }
+
+    /// Whether a run was undone.
+    pub(crate) fn is_undone(&self, run: &str) -> bool {
+        let undone = self.folder.folder(UNDONE).ok().flatten();
+        undone.is_some_and(|undone| undone.look(run.as_ref()).is_ok_and(|found| found.is_some()))
     }
 
     /// Takes the lock that serializes appending and pruning.

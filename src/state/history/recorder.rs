@@ -106,6 +106,14 @@ impl Recorder {
         self.append(&[Line::End(end)], true)
     }
 
+    /// Notes which run this run undid, if it did.
+    pub(crate) fn mark_undone(&mut self) -> Result<(), StateError> {
+        match self.start.undo_of.clone() {
+            Some(undone) => self.open()?.store.mark_undone(&undone),
+            None => Ok(()),
+        }
+    }
+
     /// Applies the limits of the history.
     pub(crate) fn prune(&mut self, limits: super::Limits) -> Result<(), StateError> {
         let Some(open) = &self.open else { return Ok(()) };

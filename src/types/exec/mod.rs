@@ -197,7 +197,8 @@ impl Properties {
     /// Returns the properties of the resource that undoes the command, if it has one.
     fn undo_properties(&self) -> Option<Map<String, Value>> {
         let undo = self.undo.as_ref()?;
-        let Ok(Value::Object(mut properties)) = serde_json::to_value(self) else { return None };
+        let revealed = Secret::revealed(|| serde_json::to_value(self));
+        let Ok(Value::Object(mut properties)) = revealed else { return None };
         for guard in ["creates", "onlyif", "unless", "refresh_only", "undo", "stdin", "returns"] {
             properties.remove(guard);
         }
