@@ -53,4 +53,4 @@ pub(crate) use ccm_document::{self as document, visible};
 // Fuzzers bring an allocator that finds mistakes.
 #[cfg(not(feature = "fuzzing"))]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: host::memory::Allocator = host::memory::Allocator(mimalloc::MiMalloc);

@@ -115,3 +115,48 @@ fn a_run_killed_while_it_removes_a_user_is_finished_by_the_next() {
     let gone = "- user: [{ccm-ann: {ensure: absent, manage_home: true, force: true}}]\n- group: [{crew: {ensure: absent}}]";
     killed_anywhere(&[USER], gone);
 }
+
+/// A `useradd` that a killed run leaves at work is waited for: terminated, it would leave its locks behind.
+#[test]
+fn next_run_waits_for_the_tool_of_a_killed_run() {
+    let Some(machine) = Machine::new() else { return };
+    let manifest = "- user: [{ ccm-ann: { uid: 4200 } }]\n";
+    fs::write(machine.world.base().join("site.yaml"), manifest).unwrap();
+    let slow = format!(
+        "#!/bin/sh\ncd {}\ntrap 'touch killed; exit 1' TERM\ntouch begun\nread go <>go\n/usr/sbin/useradd \"$@\"\n",
+        machine.world.base().display()
+    );
+    fs::write(machine.world.base().join("useradd"), slow).unwrap();
+    let outcome = machine.run(
+        "mkfifo go; chmod +x useradd
+         PATH=$PWD:$PATH $CCM apply site.yaml & first=$!
+         until [ -e begun ]; do sleep 0.01; done
+         kill -KILL $first; wait $first
+         ccm apply site.yaml >out 2>&1 & next=$!
+         until grep -q waiting out || ! kill -0 $next; do sleep 0.01; done
+         echo go 1<>go >go
+         wait $next; code=$?
+         cat out; [ ! -e killed ] && exit $code",
+    );
+    let waiting = "waiting for a command that a run that was killed had left running: ";
+    outcome.exits(0).says(waiting).says("0 changed");
+    assert!(machine.line("passwd", "ccm-ann").is_some(), "{outcome}");
+    assert_eq!(Tree::of(&machine.world.path("etc")).leftovers(), [""; 0]);
+}
+
+#[test]
+fn lock_of_a_tool_that_was_killed_and_not_reaped_is_removed() {
+    let Some(machine) = Machine::new() else { return };
+    let manifest = "- user: [{ ccm-ann: { uid: 4200 } }]\n";
+    fs::write(machine.world.base().join("site.yaml"), manifest).unwrap();
+    // The parent of the process that holds the lock becomes `sleep`, which reaps nothing.
+    let outcome = machine.run(
+        "sh -c 'sh -c \"exec cat\" <&- & echo $! >pid; exec sleep 1000' & parent=$!
+         until [ -s pid ] && grep -q ' Z ' /proc/$(cat pid)/stat; do sleep 0.01; done
+         cp pid /etc/passwd.lock
+         ccm apply site.yaml; code=$?
+         kill $parent; exit $code",
+    );
+    outcome.exits(0).says("1 changed");
+    assert!(machine.line("passwd", "ccm-ann").is_some(), "{outcome}");
+}

@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::Signal;
 
-use crate::support::{Agent, NOBODY, World, free_port, is_root};
+use crate::support::{Agent, NOBODY, World, free_port, is_root, sh};
 
 const TWO_FILES: &str = "
 - $W/a: { content: \"one\\n\" }
@@ -114,6 +114,9 @@ fn an_edit_is_repaired_when_it_happens_and_only_what_depends_on_it_is_looked_at(
     fs::remove_file(world.path("b")).unwrap();
     agent.makes("b", "two\n");
     agent.says("msg=applied", 3);
+    // truncate(2) opens and closes nothing.
+    sh(&format!("perl -e 'truncate($ARGV[0], 1) or die' {}", world.path("b").display()), world.base());
+    agent.makes("b", "two\n");
     fs::set_permissions(world.path("b"), fs::Permissions::from_mode(0o600)).unwrap();
     agent.until("the mode", || world.path("b").metadata().unwrap().permissions().mode() & 0o777 == 0o644);
     // A directory that is moved away is missed, and one that comes is watched.
@@ -449,4 +452,27 @@ fn a_hundred_edits_are_repaired_when_they_happen() {
         .collect();
     took.sort_unstable();
     println!("a hundred edits: {:.1?} (median), {:.1?} (worst)", took[50], took[99]);
+}
+
+#[test]
+fn slow_readers_do_not_keep_others_from_the_metrics() {
+    let port = free_port();
+    let world = world(TWO_FILES, &format!("metrics: 127.0.0.1:{port}\n"));
+    let agent = Agent::start(&world);
+    agent.says("msg=applied", 1);
+    let connect = |request: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    // Some send a request and read nothing, the others send half of one.
+    let slow: Vec<TcpStream> = (0..200)
+        .map(|number| connect(["GET /metrics HTTP/1.1\r\n\r\n", "GET /metrics HTTP/1.1\r\n"][number % 2]))
+        .collect();
+    for (path, expected) in [("/metrics", "choria_ccm_"), ("/healthz", "ok\n"), ("/readyz", "ok\n")] {
+        let mut answer = String::new();
+        connect(&format!("GET {path} HTTP/1.1\r\n\r\n")).read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains(expected), "{path}: {answer}");
+    }
+    drop(slow);
 }

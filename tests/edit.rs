@@ -287,3 +287,18 @@ fn match_that_is_part_of_a_word_or_in_several_lines_is_a_warning() {
         world.apply_with(&["--detailed-exitcode"]).exits(0).never_says("warning");
     }
 }
+
+#[test]
+fn time_limit_ends_a_slow_regular_expression() {
+    // No two positions of the text leave the search in the same state.
+    let bits =
+        (0..8_u32 << 20).map(|number| number.wrapping_mul(2_654_435_761).rotate_left(number % 32) >> 31);
+    let noise: String = bits.map(|bit| if bit == 0 { 'a' } else { 'b' }).collect();
+    let world = World::new()
+        .file("a", noise)
+        .files("- $W/a: { timeout: 1s, edit: [{ replace: '[ab]*a[ab]{4000}[c-z]', with: c }] }");
+    let before = world.tree();
+    let outcome = world.apply();
+    outcome.exits(1).says("timed out after 1s");
+    assert_eq!(world.tree(), before);
+}

@@ -358,3 +358,17 @@ fn a_command_of_another_user_finds_what_a_login_has_and_nothing_of_ours() {
         assert!(inherited.lines().any(|found| found == line), "{line} is missing in\n{inherited}");
     }
 }
+
+#[test]
+fn program_of_another_machine_is_not_run_by_a_shell() {
+    // The header of an ELF file for a machine that is not this one.
+    let (number, name) = if cfg!(target_arch = "aarch64") { (62, "x86_64") } else { (183, "aarch64") };
+    let mut program = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0".to_vec();
+    program.extend([number, 0]);
+    program.resize(128, 0);
+    let world = World::new().file("program", program).mode("program", 0o755);
+    let world = world.manifest("- exec: [{ $W/program: {} }]\n");
+    let reason =
+        world.fill(&format!("\"$W/program\" cannot be executed: exec format error: built for {name}"));
+    world.apply().exits(1).says(&reason);
+}

@@ -1,11 +1,12 @@
 //! Serves metrics over HTTP: `/metrics`, `/healthz` and `/readyz`, and nothing else.
 
 use std::{
+    collections::VecDeque,
     io::{self, Read, Write},
-    net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs},
+    net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -19,8 +20,9 @@ use crate::{
     metrics::{Kind, Metric, Metrics, metric},
 };
 
-/// Connections that send nothing must not keep others out for long, nor all of them.
-const MOST_CALLERS: usize = 8;
+/// If more callers are connected, the oldest is disconnected: slow callers must not keep others out.
+const MOST_CALLERS: usize = 32;
+/// How long a caller can take to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_HEAD: usize = 8 * 1024;
 
@@ -36,26 +38,49 @@ pub(crate) struct Exported {
 /// Serves metrics on an address such as `127.0.0.1:9100` or `:9100`, in threads of its own.
 pub(crate) fn serve(address: &str, exported: Arc<Exported>) -> io::Result<()> {
     let listener = bind(address)?;
-    let callers = Arc::new(AtomicUsize::new(0));
+    let callers = Arc::new(Callers::default());
     thread::Builder::new().name("metrics".to_owned()).stack_size(128 * 1024).spawn(move || {
         for caller in listener.incoming().flatten() {
-            if callers.fetch_add(1, Ordering::Relaxed) >= MOST_CALLERS {
-                callers.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
+            let Ok(number) = callers.admit(&caller) else { continue };
             let (exported, own) = (Arc::clone(&exported), Arc::clone(&callers));
             let answer = move || {
                 let _ = reply(caller, &exported);
-                own.fetch_sub(1, Ordering::Relaxed);
+                own.release(number);
             };
             let started =
                 thread::Builder::new().name("scrape".to_owned()).stack_size(256 * 1024).spawn(answer);
             if started.is_err() {
-                callers.fetch_sub(1, Ordering::Relaxed);
+                callers.release(number);
             }
         }
     })?;
     Ok(())
+}
+
+/// The callers that are connected, oldest first.
+#[derive(Default)]
+struct Callers(Mutex<(u64, VecDeque<(u64, TcpStream)>)>);
+
+impl Callers {
+    /// Takes note of a caller, and disconnects the oldest if there are too many.
+    fn admit(&self, caller: &TcpStream) -> io::Result<u64> {
+        let caller = caller.try_clone()?;
+        let mut callers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, connected) = &mut *callers;
+        *last += 1;
+        connected.push_back((*last, caller));
+        if connected.len() > MOST_CALLERS
+            && let Some((_, oldest)) = connected.pop_front()
+        {
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        Ok(*last)
+    }
+
+    fn release(&self, number: u64) {
+        let mut callers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        callers.1.retain(|(known, _)| *known != number);
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "metrics are read through this port")]
@@ -68,7 +93,6 @@ fn bind(address: &str) -> io::Result<TcpListener> {
 }
 
 fn reply(mut caller: TcpStream, exported: &Exported) -> io::Result<()> {
-    caller.set_write_timeout(Some(PATIENCE))?;
     let Some(head) = head(&mut caller)? else { return Ok(()) };
     let mut words = head.lines().next().unwrap_or_default().split(' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -86,12 +110,29 @@ fn reply(mut caller: TcpStream, exported: &Exported) -> io::Result<()> {
         _ => ("405 Method Not Allowed", String::new()),
     };
     let shown = if method == "HEAD" { "" } else { body.as_str() };
-    write!(
-        caller,
+    let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n{shown}",
         body.len()
-    )
+    );
+    send(&mut caller, answer.as_bytes())
+}
+
+/// Sends all of an answer in time, or fails.
+fn send(caller: &mut TcpStream, mut answer: &[u8]) -> io::Result<()> {
+    let end = Instant::now() + PATIENCE;
+    while !answer.is_empty() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        caller.set_write_timeout(Some(left))?;
+        match caller.write(answer)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => answer = &answer[count..],
+        }
+    }
+    Ok(())
 }
 
 /// Reads the head of a request; `None` if it is too long or does not come in time.

@@ -78,6 +78,16 @@ pub(crate) struct Drift {
     pub(crate) configuration: bool,
     /// More happened than could be told: anything may have drifted.
     pub(crate) anything: bool,
+    pub(crate) writing: Writing,
+}
+
+/// Whether other processes still write the files of a drift.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Writing {
+    #[default]
+    Done,
+    /// No file was closed yet: more can follow.
+    InProgress,
 }
 
 impl Drift {
@@ -387,7 +397,10 @@ impl Watching {
             self.wanted.iter_mut().for_each(Wanted::outdate);
             self.renew();
         }
-        self.drift_of(found.targets, found.anything)
+        let is_in_progress = found.targets.is_empty() && !found.modified.is_empty();
+        let writing = if is_in_progress { Writing::InProgress } else { Writing::Done };
+        found.targets.append(&mut found.modified);
+        Drift { writing, ..self.drift_of(found.targets, found.anything) }
     }
 
     fn drift_of(&self, targets: BTreeSet<Target>, anything: bool) -> Drift {
@@ -427,7 +440,8 @@ impl Watching {
         }
         let Some(folder) = self.folders.get(&path) else { return };
         let at = path.join(&happening.name);
-        let is_step = happening.what != What::Changed && folder.steps.contains(&happening.name);
+        let is_step = !matches!(happening.what, What::Changed | What::Modified)
+            && folder.steps.contains(&happening.name);
         if is_step {
             found.is_structure_changed = true;
             self.release_below(&at);
@@ -436,8 +450,11 @@ impl Watching {
         if own.explain(&at) {
             return;
         }
-        found.targets.extend(folder.names.get(&happening.name).into_iter().flatten());
-        found.targets.extend(&folder.inside);
+        let concerned = folder.names.get(&happening.name).into_iter().flatten().chain(&folder.inside);
+        match happening.what {
+            What::Modified => found.modified.extend(concerned),
+            _ => found.targets.extend(concerned),
+        }
         if is_step {
             self.all_below(&at, found);
         }
@@ -476,6 +493,8 @@ fn note(unwatchable: &mut Vec<Unwatchable>, path: &Path, why: Option<Why>) {
 #[derive(Default)]
 struct Found {
     targets: BTreeSet<Target>,
+    /// Targets whose content changed, although no file was closed yet.
+    modified: BTreeSet<Target>,
     anything: bool,
     is_structure_changed: bool,
 }

@@ -48,7 +48,9 @@ pub(crate) enum Interest {
 /// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// A file was written, or its owner, mode or other attributes changed.
+    /// Content of a file changed. More can follow until the file is closed.
+    Modified,
+    /// A file was written and closed, or its owner, mode or other attributes changed.
     Changed,
     /// An entry was created or replaced.
     Came,
@@ -77,7 +79,8 @@ impl Inotify {
             | WatchFlags::DONT_FOLLOW;
         let flags = match interest {
             Interest::Names => names,
-            Interest::Everything => names | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB,
+            // truncate(2) opens no file, so no close follows it.
+            Interest::Everything => names | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB | WatchFlags::MODIFY,
         };
         add_watch(&self.0, directory, flags).map(Watch)
     }
@@ -121,6 +124,8 @@ impl What {
             Self::Came
         } else if flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
             Self::Went
+        } else if flags.contains(ReadFlags::MODIFY) {
+            Self::Modified
         } else {
             Self::Changed
         }
@@ -190,7 +195,8 @@ mod tests {
         };
         fs::write(&file, "one").unwrap();
         let told = until(What::Changed);
-        assert_eq!(told, [(watch, What::Came, "file".into()), (watch, What::Changed, "file".into())]);
+        let name = |what| (watch, what, OsString::from("file"));
+        assert_eq!(told, [What::Came, What::Modified, What::Changed].map(name));
         let stamp = Stamp::of(&file);
         assert_eq!(stamp, Stamp::of(&file));
         fs::write(&file, "longer").unwrap();

@@ -35,7 +35,10 @@ pub(crate) use machine::{Machine, Notices};
 
 use crate::{
     engine::{Engine, Exclusion, Finished, Observer, Selected, Task},
-    host::process::{Recovered, close_inherited},
+    host::{
+        memory,
+        process::{Recovered, close_inherited},
+    },
     resource::{Error, Manifest, Resource, flattened},
     session::Session,
     state::{Held, Patience, RefreshStore, RunLock, StateDirectory, StateError},
@@ -138,6 +141,7 @@ impl<'r, 'm> Run<'r, 'm> {
         if let Some(recording) = self.engine.recording() {
             recording.recorder().add_manifests(history::manifests(manifests));
         }
+        memory::begin_to_attempt();
         let mut finished = match &mut self.confirming {
             Some(confirming) => {
                 let mut observer = Heartbeat { observer, confirming };
@@ -216,7 +220,7 @@ fn recover(machine: &Machine) {
     let Machine { host, state, notices, .. } = machine;
     state.write_journal.recover(&host.interrupt);
     let journal = state.directory.command_journal();
-    let recovered = journal.recover(&host.interrupt);
+    let recovered = journal.recover(&host.interrupt, &mut |text| notices.warning(text));
     recovered.iter().filter_map(Recovered::warning).for_each(|text| notices.warning(&text));
     host.runner.record_in(journal);
 }

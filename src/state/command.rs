@@ -17,7 +17,7 @@ use super::{
 };
 use crate::host::{
     interrupt::Interrupt,
-    process::{Abandoned, Head, Journal, Recovered, boot_id, end_abandoned},
+    process::{Abandoned, Head, Journal, NextRun, Recovered, boot_id, end_abandoned},
 };
 
 /// The folder of the lists.
@@ -41,6 +41,9 @@ struct Line {
     boot: String,
     cgroup: PathBuf,
     state: State,
+    /// Whether the next run waits for the command.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    awaited: bool,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -61,29 +64,32 @@ impl StateDirectory {
 }
 
 impl Journal for CommandJournal {
-    fn begun(&self, cgroup: &Path) {
-        self.note(cgroup, State::Begun);
+    fn begun(&self, cgroup: &Path, next_run: NextRun) {
+        self.note(cgroup, State::Begun, next_run);
     }
 
-    fn started(&self, cgroup: &Path, head: Head) {
-        self.note(cgroup, State::Started { pid: head.pid, started: head.started });
+    fn started(&self, cgroup: &Path, head: Head, next_run: NextRun) {
+        self.note(cgroup, State::Started { pid: head.pid, started: head.started }, next_run);
     }
 
     fn ended(&self, cgroup: &Path) {
-        self.note(cgroup, State::Ended);
+        self.note(cgroup, State::Ended, NextRun::default());
     }
 }
 
 impl CommandJournal {
-    /// Ends the commands that killed runs had in hand, and says what came of each.
-    pub(crate) fn recover(&self, interrupt: &Interrupt) -> Vec<Recovered> {
+    /// Ends the commands that killed runs had in hand, or waits for them, and says what came of each. Before a wait, `waits` is
+    /// called with a message.
+    pub(crate) fn recover(&self, interrupt: &Interrupt, waits: &mut dyn FnMut(&str)) -> Vec<Recovered> {
         let mut recovered = Vec::new();
         let Ok(Some(state)) = self.state.open() else { return recovered };
         work_off(&state, FOLDER, |text| {
             let ended = abandoned(text, boot_id().as_deref());
-            let ended: Vec<Recovered> = ended.iter().map(|one| end_abandoned(one, interrupt)).collect();
+            let ended: Vec<Recovered> =
+                ended.iter().map(|one| end_abandoned(one, interrupt, waits)).collect();
             // What could not be ended is tried again by the next run.
-            let is_over = !ended.iter().any(|one| matches!(one, Recovered::Surviving(_)));
+            let is_over =
+                !ended.iter().any(|one| matches!(one, Recovered::Surviving(_) | Recovered::AtWork(_)));
             recovered.extend(ended);
             if is_over { Fate::Remove } else { Fate::Keep }
         });
@@ -91,7 +97,7 @@ impl CommandJournal {
     }
 
     /// Writes a line, as well as the state directory allows: what cannot be written down is not ended by the next run.
-    fn note(&self, cgroup: &Path, state: State) {
+    fn note(&self, cgroup: &Path, state: State, next_run: NextRun) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
             *open = self.begin();
@@ -105,7 +111,8 @@ impl CommandJournal {
         if open.in_hand.is_empty() && open.list.file.set_len(0).is_ok() {
             return;
         }
-        let line = Line { boot: open.boot.clone(), cgroup: cgroup.to_owned(), state };
+        let awaited = next_run == NextRun::Waits;
+        let line = Line { boot: open.boot.clone(), cgroup: cgroup.to_owned(), state, awaited };
         if let Ok(mut line) = serde_json::to_string(&line) {
             line.push('\n');
             let _ = open.list.file.write_all(line.as_bytes());
@@ -129,16 +136,19 @@ impl Drop for CommandJournal {
 
 /// The commands that were in hand, of those that were started since the machine was.
 fn abandoned(text: &str, boot: Option<&str>) -> Vec<Abandoned> {
-    let mut commands: Vec<(PathBuf, State)> = Vec::new();
+    let mut commands: Vec<(PathBuf, State, NextRun)> = Vec::new();
     // The last line may be torn: then what it was to say has not happened yet.
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
     for line in lines.filter(|line| Some(line.boot.as_str()) == boot) {
-        commands.retain(|(cgroup, _)| *cgroup != line.cgroup);
-        commands.push((line.cgroup, line.state));
+        commands.retain(|(cgroup, ..)| *cgroup != line.cgroup);
+        let next_run = if line.awaited { NextRun::Waits } else { NextRun::Terminates };
+        commands.push((line.cgroup, line.state, next_run));
     }
-    let abandoned = |(cgroup, state)| match state {
-        State::Begun => Some(Abandoned { cgroup, head: None }),
-        State::Started { pid, started } => Some(Abandoned { cgroup, head: Some(Head { pid, started }) }),
+    let abandoned = |(cgroup, state, next_run)| match state {
+        State::Begun => Some(Abandoned { cgroup, head: None, next_run }),
+        State::Started { pid, started } => {
+            Some(Abandoned { cgroup, head: Some(Head { pid, started }), next_run })
+        }
         State::Ended => None,
     };
     commands.into_iter().filter_map(abandoned).collect()
@@ -160,8 +170,8 @@ mod tests {
             (text.is_empty(), commands.into_iter().map(|one| one.cgroup).collect::<Vec<_>>())
         };
         let (first, second) = (Path::new("/c/first"), Path::new("/c/second"));
-        journal.begun(first);
-        journal.begun(second);
+        journal.begun(first, NextRun::Terminates);
+        journal.begun(second, NextRun::Waits);
         assert_eq!(in_hand(), (false, vec![first.to_owned(), second.to_owned()]));
         journal.ended(first);
         assert_eq!(in_hand(), (false, vec![second.to_owned()]));
@@ -175,7 +185,13 @@ mod tests {
     #[test]
     fn only_commands_in_hand_since_the_last_boot_are_abandoned() {
         let line = |boot: &str, cgroup: &str, state| {
-            serde_json::to_string(&Line { boot: boot.to_owned(), cgroup: cgroup.into(), state }).unwrap()
+            serde_json::to_string(&Line {
+                boot: boot.to_owned(),
+                cgroup: cgroup.into(),
+                state,
+                awaited: false,
+            })
+            .unwrap()
                 + "\n"
         };
         let started = State::Started { pid: 7, started: 99 };

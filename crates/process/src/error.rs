@@ -24,6 +24,9 @@ pub enum ProcessError {
     #[error("{program:?} cannot be executed: {source}")]
     NotExecutable { program: PathBuf, source: io::Error },
 
+    #[error("{program:?} cannot be executed: exec format error: built for {machine}")]
+    OtherMachine { program: PathBuf, machine: &'static str },
+
     #[error("{program:?} needs the interpreter {interpreter:?}, which does not exist")]
     Interpreter { program: PathBuf, interpreter: String },
 

@@ -32,7 +32,7 @@ use rustix::thread as own_thread;
 
 use super::cgroup::Leaf;
 use super::error::ProcessError;
-use super::{Command, Identity, Prospect, program, view};
+use super::{Command, Identity, Prospect, core_dumps, program, view};
 
 /// A command that was started.
 pub(super) struct Started {
@@ -249,6 +249,7 @@ impl Birth {
     /// directory can be entered is that user's affair.
     fn settle(&self) -> io::Result<()> {
         setsid()?;
+        core_dumps::restore()?;
         if let Some(uid) = self.uid {
             own_thread::set_thread_res_uid(uid, uid, uid)?;
         }
@@ -272,7 +273,7 @@ fn explain(command: &Command<'_>, program: &Path, source: io::Error) -> ProcessE
         }
         (ErrorKind::PermissionDenied, _) => ProcessError::NotExecutable { program, source },
         _ if source.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
-            ProcessError::NotExecutable { program, source }
+            program::not_executable(&program, source)
         }
         _ => start_error(command, source),
     }

@@ -27,6 +27,7 @@
 mod boot;
 mod cgroup;
 mod companion;
+mod core_dumps;
 mod detached;
 mod ending;
 mod environment;
@@ -67,17 +68,18 @@ use rustix::process::{
 
 pub use self::boot::{Boot, since_boot};
 pub use self::companion::{Companion, CompanionCommand};
+pub use self::core_dumps::disable_core_dumps;
 pub use self::detached::{Detached, leave_session};
 pub use self::error::{Cause, Process, ProcessError, Remains, Stopped};
 pub use self::inherited::close_inherited;
 pub use self::output::{Filter, Keep, Output, Stream};
 pub use self::presses::Presses;
 pub use self::runner::{Head, Journal, Runner};
-pub use self::table::{Running, is_run_by, run_by_user, running_now};
+pub use self::table::{Running, is_run_by, is_unreaped, run_by_user, running_now};
 pub use self::view::{Shown, View};
 pub use self::{
     cgroup::boot_id,
-    recovery::{Abandoned, Recovered, end_abandoned},
+    recovery::{Abandoned, NextRun, Recovered, end_abandoned},
 };
 
 use self::cgroup::Leaf;
@@ -135,6 +137,8 @@ pub struct Command<'a> {
 enum Endurance {
     /// Its time limit, a signal to this process, too much output, or the next run terminates it.
     Mortal,
+    /// As [`Endurance::Mortal`], but the next run waits for it.
+    Awaited,
     /// It always runs to its end.
     ToItsEnd,
 }
@@ -295,6 +299,13 @@ impl<'a> Command<'a> {
         self
     }
 
+    /// If this process is killed, makes the next run wait for the command instead of terminating it. Use this for commands
+    /// that are quick and leave locks behind if they are cut short.
+    pub fn awaited(mut self) -> Self {
+        self.endurance = Endurance::Awaited;
+        self
+    }
+
     /// Sets the time between SIGTERM and SIGKILL.
     #[cfg(test)]
     pub fn grace(mut self, grace: Duration) -> Self {
@@ -381,8 +392,13 @@ impl<'a> Command<'a> {
         interrupt: &Interrupt,
         watcher: Option<&mut Watcher<'_>>,
     ) -> Result<Option<Finished>, ProcessError> {
-        if self.endurance == Endurance::Mortal {
-            runner.begun(leaf);
+        let next_run = match self.endurance {
+            Endurance::Mortal => Some(NextRun::Terminates),
+            Endurance::Awaited => Some(NextRun::Waits),
+            Endurance::ToItsEnd => None,
+        };
+        if let Some(next_run) = next_run {
+            runner.begun(leaf, next_run);
         }
         let started = match launch::launch(self, Some(leaf)) {
             Ok(Some(started)) => started,
@@ -392,8 +408,8 @@ impl<'a> Command<'a> {
                 return other.map(|_| None);
             }
         };
-        if self.endurance == Endurance::Mortal {
-            runner.started(leaf, started.head);
+        if let Some(next_run) = next_run {
+            runner.started(leaf, started.head, next_run);
         }
         let family = Family::Cgroup(Members::of(leaf, started.head));
         // What it leaves running is no longer the command: from here on a later run must let it live.
@@ -418,7 +434,8 @@ impl<'a> Command<'a> {
         let lost = |source| ProcessError::Follow { program: self.name(), source };
         let head = started.head;
         let watcher = watcher.map(|watcher| watcher as &mut Watcher<'_>);
-        let on_abort = (self.endurance == Endurance::Mortal).then(|| interrupt.on_abort(family.killer(head)));
+        let on_abort =
+            (self.endurance != Endurance::ToItsEnd).then(|| interrupt.on_abort(family.killer(head)));
         let outcome =
             Follow::new(started, self, family, watcher).and_then(|running| running.finish(interrupt, ended));
         // From here on, the kernel can reuse its process ID.
@@ -497,7 +514,7 @@ impl<'r> Follow<'r> {
         while !self.has_ended()? {
             if self.overdue.is_none() {
                 match (self.reason_to_stop(interrupt), self.command.endurance) {
-                    (Some(cause), Endurance::Mortal) => return self.stop(cause),
+                    (Some(cause), Endurance::Mortal | Endurance::Awaited) => return self.stop(cause),
                     (cause, _) => self.overdue = cause,
                 }
             }
@@ -536,7 +553,8 @@ impl<'r> Follow<'r> {
 
     fn conclude(mut self) -> io::Result<Outcome> {
         self.streams.drain(LINGER)?;
-        if let Some(cause) = self.streams.overflow().filter(|_| self.command.endurance == Endurance::Mortal) {
+        if let Some(cause) = self.streams.overflow().filter(|_| self.command.endurance != Endurance::ToItsEnd)
+        {
             return self.stop(cause);
         }
         let (stdout, stderr) = self.streams.finish();

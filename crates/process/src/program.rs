@@ -82,17 +82,52 @@ pub(super) fn interpreter(program: &Path) -> Option<String> {
     Some(line.split_whitespace().next()?.to_owned())
 }
 
-/// Rejects a text file without an interpreter line. The kernel rejects it too, but some C libraries then run it with a shell.
+/// Rejects a text file without an interpreter line, and a program of another machine. The kernel rejects them too, but some C
+/// libraries then run them with a shell.
 pub(super) fn check_format(program: &Path) -> Result<(), ProcessError> {
     // A program can be executable without being readable.
-    let is_plain = |start: Vec<u8>| !start.starts_with(b"#!") && !start.contains(&0);
-    if start(program).is_ok_and(is_plain) {
-        return Err(ProcessError::NotExecutable {
-            program: program.to_owned(),
-            source: Errno::NOEXEC.into(),
-        });
+    let Ok(start) = start(program) else { return Ok(()) };
+    let is_plain = !start.starts_with(b"#!") && !start.contains(&0);
+    let is_rejected = is_plain || machine(&start).is_some() && RETRIES_WITH_A_SHELL && !has_emulators();
+    if is_rejected { Err(not_executable(program, Errno::NOEXEC.into())) } else { Ok(()) }
+}
+
+/// Whether the C library runs programs with a shell that the kernel rejects.
+const RETRIES_WITH_A_SHELL: bool = !cfg!(target_env = "musl");
+
+/// Returns the error for a program that the kernel does not execute.
+pub(super) fn not_executable(program: &Path, source: io::Error) -> ProcessError {
+    let program = program.to_owned();
+    match start(&program).ok().and_then(|start| machine(&start)) {
+        Some(machine) => ProcessError::OtherMachine { program, machine },
+        None => ProcessError::NotExecutable { program, source },
     }
-    Ok(())
+}
+
+/// Returns the machine that a program is built for, if this machine cannot execute it.
+fn machine(start: &[u8]) -> Option<&'static str> {
+    // Numbers of `e_machine` in elf(5), and another machine that executes such programs.
+    const MACHINES: [(u16, &str, &str); 8] = [
+        (3, "x86", "x86_64"),
+        (21, "powerpc64", ""),
+        (22, "s390x", ""),
+        (40, "arm", "aarch64"),
+        (62, "x86_64", ""),
+        (183, "aarch64", ""),
+        (243, "riscv64", ""),
+        (258, "loongarch64", ""),
+    ];
+    let bytes: [u8; 2] = start.get(18..20).filter(|_| start.starts_with(b"\x7fELF"))?.try_into().ok()?;
+    let number = if start[5] == 1 { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) };
+    let own = std::env::consts::ARCH;
+    let (_, name, other) = MACHINES.into_iter().find(|(known, ..)| *known == number)?;
+    (name != own && other != own).then_some(name)
+}
+
+/// Whether the kernel has emulators for programs of other machines.
+fn has_emulators() -> bool {
+    let Ok(entries) = fs::read_dir("/proc/sys/fs/binfmt_misc") else { return false };
+    entries.flatten().any(|entry| !["register", "status"].map(AsRef::as_ref).contains(&&*entry.file_name()))
 }
 
 /// Reads the bytes by which the kernel detects the format of a program.

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::process::Pid;
 
 use super::cgroup::{Home, Leaf};
+use super::recovery::NextRun;
 use super::table::{self, Record};
 
 /// Number of attempts to create a cgroup for a command.
@@ -18,9 +19,9 @@ const ATTEMPTS: usize = 8;
 /// Records the running commands, so that the next run can terminate them if this run is killed.
 pub trait Journal: Send + Sync {
     /// Records that a command is about to start in this cgroup.
-    fn begun(&self, cgroup: &Path);
+    fn begun(&self, cgroup: &Path, next_run: NextRun);
     /// Records the first process of the command.
-    fn started(&self, cgroup: &Path, head: Head);
+    fn started(&self, cgroup: &Path, head: Head, next_run: NextRun);
     /// Records that the command has ended. Processes left in its cgroup are not part of the command.
     fn ended(&self, cgroup: &Path);
 }
@@ -81,15 +82,15 @@ impl Runner {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn begun(&self, leaf: &Leaf) {
+    pub(super) fn begun(&self, leaf: &Leaf, next_run: NextRun) {
         if let Some(journal) = self.journal.get() {
-            journal.begun(leaf.path());
+            journal.begun(leaf.path(), next_run);
         }
     }
 
-    pub(super) fn started(&self, leaf: &Leaf, head: Pid) {
+    pub(super) fn started(&self, leaf: &Leaf, head: Pid, next_run: NextRun) {
         if let (Some(journal), Some(record)) = (self.journal.get(), table::one(head)) {
-            journal.started(leaf.path(), Head::of(&record));
+            journal.started(leaf.path(), Head::of(&record), next_run);
         }
     }
 

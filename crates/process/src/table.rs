@@ -77,6 +77,11 @@ pub fn running_now() -> io::Result<Vec<Running>> {
     Ok(alive.map(|record| Running { pid: record.pid.as_raw_pid(), name: record.name }).collect())
 }
 
+/// Returns whether a process has ended and was not reaped by its parent.
+pub fn is_unreaped(pid: i32) -> bool {
+    Pid::from_raw(pid).and_then(one).is_some_and(|record| !record.alive)
+}
+
 /// Returns the pid and the name of a living process that runs as a user, if there is one.
 pub fn run_by_user(uid: u32) -> Option<(i32, String)> {
     let owner = |pid: Pid| fs::metadata(format!("/proc/{pid}")).ok().map(|entry| entry.uid());

@@ -12,7 +12,7 @@ use crate::{
         intake::{Verify, Workshop},
         metrics,
         source::{News, Purpose},
-        watching::{Drift, OwnWrites, Watching},
+        watching::{Drift, OwnWrites, Watching, Writing},
     },
     host::bus::UnitSignals,
     run::Machine,
@@ -20,6 +20,9 @@ use crate::{
 
 /// How long is waited for what comes together with an event, so that one run serves all of it.
 const TOGETHER: Duration = Duration::from_millis(20);
+
+/// How long another process can take to close a file that it modifies.
+const UNFINISHED: Duration = Duration::from_secs(1);
 
 impl Agent<'_> {
     pub(super) fn take_messages(&mut self) {
@@ -115,7 +118,8 @@ impl Agent<'_> {
             return;
         }
         let now = Instant::now();
-        self.together.get_or_insert(now + TOGETHER);
+        let together = now + if drift.writing == Writing::InProgress { UNFINISHED } else { TOGETHER };
+        self.together = Some(self.together.map_or(together, |earlier| earlier.min(together)));
         self.due.noticed.get_or_insert(now);
         if drift.anything {
             self.setting.log.warn("too much happened at once to be followed: everything is looked at", &[]);

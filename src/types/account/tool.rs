@@ -1,9 +1,15 @@
 //! The programs that change accounts: `useradd`, `usermod` and their relatives.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
+
+use rustix::process::geteuid;
 
 use crate::{
-    host::process::{Cause, Command, Exit, Keep, ProcessError},
+    host::{
+        files,
+        process::{self, Cause, Command, Exit, Keep, ProcessError},
+        system_file,
+    },
     resource::{Context, Error},
 };
 
@@ -53,11 +59,13 @@ impl<'a> Tool<'a> {
         if let Some(account) = account {
             self.arguments.extend(["--".to_owned(), account.to_owned()]);
         }
+        remove_stale_locks();
         let limit = cx.time_left().map_or(PATIENCE, |left| left.min(PATIENCE));
         let command = Command::new(self.program)
             .arguments(self.arguments)
             .variable("LC_ALL", "C")
             .input(self.input.as_bytes())
+            .awaited()
             .keep(Keep::Tail(MOST_OUTPUT))
             .timeout(limit);
         let finished = command.run(&cx.host.runner, cx.interrupt()).map_err(|error| match error {
@@ -77,8 +85,22 @@ impl<'a> Tool<'a> {
             exit => {
                 let words = finished.stderr.text().trim().to_owned();
                 let words = if words.is_empty() { exit.to_string() } else { words };
-                Err(Error::new(format!("{} failed: {words}", self.program)))
+                let error = Error::new(format!("{} failed: {words}", self.program));
+                Err(if geteuid().is_root() { error } else { error.with_help("run ccm as root") })
             }
+        }
+    }
+}
+
+/// Removes the lock files of tools that were killed and not reaped. The tools themselves remove only those of processes that
+/// no longer exist, and would wait for such a process in vain.
+fn remove_stale_locks() {
+    for file in ["passwd", "shadow", "group", "gshadow", "subuid", "subgid"] {
+        let lock = format!("/etc/{file}.lock");
+        let holder = system_file::read(&lock).unwrap_or_default();
+        let holder = holder.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+        if holder.parse().is_ok_and(process::is_unreaped) {
+            let _ = files::remove(Path::new(&lock));
         }
     }
 }

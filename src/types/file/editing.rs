@@ -1,6 +1,11 @@
 //! A file that is edited: what it holds, and what the steps make of that.
 
-use std::io::Read;
+use std::{
+    io::Read,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
 
 use super::{Properties, edit};
 use crate::{
@@ -11,6 +16,12 @@ use crate::{
 
 /// A larger file is not edited: all of it is held in memory.
 const LARGEST: u64 = 64 << 20;
+
+/// How often the time limit is checked while the steps are carried out.
+const TICK: Duration = Duration::from_millis(50);
+
+/// JSON and TOML documents nest.
+const STACK: usize = 8 << 20;
 
 /// A text before and after the steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +45,38 @@ pub(super) fn edited(
         Some(_) => old_text(want, cx)?,
     };
     let Some(old) = old else { return Ok(None) };
-    let new = edit::apply(&want.edit, &old, want.name.as_path())
-        .map_err(|error| Error::new(error.to_string()).on("edit"))?;
-    if new != old && !cx.is_sensitive() {
-        for doubt in edit::doubts(&want.edit, &old, want.name.as_path()) {
+    let (edited, doubts) = carried_out(want, old, cx)?;
+    if !cx.is_sensitive() {
+        for doubt in doubts {
             cx.warn(doubt);
         }
     }
-    Ok(Some(Edited { old, new }))
+    Ok(Some(edited))
+}
+
+/// Carries out the steps, and returns what is doubtful about them, on a thread of its own, because a search with a regular expression cannot be stopped. After the time
+/// limit or a signal, the thread is left behind and its result is dropped.
+fn carried_out(want: &Properties, old: String, cx: &Context) -> Result<(Edited, Vec<String>), Error> {
+    let (steps, path) = (want.edit.clone(), want.name.as_path().to_owned());
+    let (done, result) = mpsc::sync_channel(1);
+    let work = move || {
+        let edited = edit::apply(&steps, &old, &path).map(|new| {
+            let doubts = if new == old { Vec::new() } else { edit::doubts(&steps, &old, &path) };
+            (Edited { old, new }, doubts)
+        });
+        let _ = done.send(edited);
+    };
+    let started = thread::Builder::new().name("edit".to_owned()).stack_size(STACK).spawn(work);
+    started.map_err(|error| Error::new(format!("cannot start a thread: {error}")).on("edit"))?;
+    loop {
+        match result.recv_timeout(TICK) {
+            Ok(edited) => return edited.map_err(|error| Error::new(error.to_string()).on("edit")),
+            Err(RecvTimeoutError::Timeout) => cx.tick()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::new("the steps were not carried out to their end").on("edit"));
+            }
+        }
+    }
 }
 
 fn absent(want: &Properties) -> Error {

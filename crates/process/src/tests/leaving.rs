@@ -152,11 +152,11 @@ impl Notes {
 }
 
 impl Journal for Notes {
-    fn begun(&self, cgroup: &Path) {
+    fn begun(&self, cgroup: &Path, _: NextRun) {
         self.add("begun", cgroup);
     }
 
-    fn started(&self, cgroup: &Path, _: Head) {
+    fn started(&self, cgroup: &Path, _: Head, _: NextRun) {
         self.add("started", cgroup);
     }
 
@@ -188,18 +188,18 @@ fn only_what_runs_since_its_start_was_written_down_is_ended_by_a_later_run() {
     let command = Command::shell("sleep 10000 & sleep 10000");
     let started = launch::launch(&command, Some(&leaf)).unwrap().unwrap();
     let record = table::one(started.head).unwrap();
-    let abandoned = |head| Abandoned { cgroup: leaf.path().to_owned(), head };
+    let abandoned = |head| Abandoned { cgroup: leaf.path().to_owned(), head, next_run: NextRun::Terminates };
     // The number of a command that has ended may be another process by now, which may even be in its cgroup.
     let other = Head { pid: record.pid.as_raw_pid(), started: record.started + 1 };
-    assert_eq!(end_abandoned(&abandoned(Some(other)), &never), Recovered::Finished);
+    assert_eq!(end_abandoned(&abandoned(Some(other)), &never, &mut |_| ()), Recovered::Finished);
     assert!(is_alive(started.head));
     let head = Head { pid: record.pid.as_raw_pid(), started: record.started };
-    let ended = end_abandoned(&abandoned(Some(head)), &never);
+    let ended = end_abandoned(&abandoned(Some(head)), &never, &mut |_| ());
     let Recovered::Ended(processes) = &ended else { panic!("{ended:?}") };
     assert!(processes.iter().any(|process| process.pid == head.pid), "{processes:?}");
     assert!(!is_alive(started.head) && !leaf.path().exists());
     let _ = waitpid(Some(started.head), WaitOptions::empty());
-    assert_eq!(end_abandoned(&abandoned(None), &never), Recovered::Finished);
+    assert_eq!(end_abandoned(&abandoned(None), &never, &mut |_| ()), Recovered::Finished);
 }
 
 /// Starts a command that does not end when it is asked to, as if its run had been killed, and ends it.
@@ -209,7 +209,7 @@ fn end_stubborn(leaf: &Leaf, grace: Duration, interrupt: &Interrupt) {
     let command = Command::shell(script);
     let mut started = launch::launch(&command, Some(leaf)).unwrap().unwrap();
     started.child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
-    let abandoned = Abandoned { cgroup: leaf.path().to_owned(), head: None };
+    let abandoned = Abandoned { cgroup: leaf.path().to_owned(), head: None, next_run: NextRun::Terminates };
     let ended = recovery::end_within(&abandoned, grace, LONG, interrupt);
     let is_gone = !leaf.path().exists();
     let _ = leaf.kill();
@@ -240,7 +240,7 @@ fn a_command_of_which_nobody_knows_that_it_has_ended_is_left_to_the_run_after() 
     fs::create_dir(unreadable.path("cgroup.events")).unwrap();
     let never = Interrupt::never().unwrap();
     for scratch in [running, unreadable] {
-        let abandoned = Abandoned { cgroup: scratch.0.clone(), head: None };
+        let abandoned = Abandoned { cgroup: scratch.0.clone(), head: None, next_run: NextRun::Terminates };
         let recovered = recovery::end_within(&abandoned, Duration::ZERO, Duration::ZERO, &never);
         assert_eq!(recovered, Recovered::Surviving(Vec::new()));
         assert_eq!(fs::read_to_string(scratch.path("cgroup.kill")).unwrap(), "1");
