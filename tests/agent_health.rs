@@ -70,7 +70,7 @@ fn a_critical_check_has_its_manifest_applied_again_and_again_but_ever_less_often
         "choria_ccm_healthcheck_status_count{type=\"exec\",name=\"count\",check=\"state\",status=\"CRITICAL\"}",
         "choria_ccm_healthcheck_duration_seconds_count{type=\"exec\",name=\"count\",check=\"state\"}",
         "choria_ccm_healthcheck_status{type=\"exec\",name=\"count\",check=\"state\"} 2\n",
-        "choria_ccm_agent_healthcheck_duration_seconds_count{manifest=",
+        "choria_ccm_agent_healthcheck_duration_seconds_count{manifests=",
         "choria_ccm_agent_healthcheck_remediations_count{manifest=",
         "choria_ccm_facts_gather_duration_seconds_count ",
         "choria_ccm_agent_facts_resolve_duration_seconds_count ",

@@ -1,5 +1,7 @@
 //! What must not be seen of a command.
 
+use std::fs;
+
 use serde_json::json;
 
 use crate::{
@@ -155,4 +157,24 @@ fn short_secrets_and_those_of_short_lines_are_hidden_too() {
         .never_says("q7zk")
         .never_says("ab\n")
         .never_says("cd\n");
+}
+
+/// A core file would contain every secret. Commands keep the limit that ccm was started with.
+#[test]
+fn ccm_writes_no_core_file_and_commands_keep_their_limit() {
+    let world = World::new().manifest(
+        "- exec:\n    - limits: { provider: shell, command: \"grep core /proc/$PPID/limits; grep core /proc/self/limits\", \
+         logoutput: true }\n    - crash: { provider: shell, command: 'kill -ABRT $PPID; sleep 1000' }\n",
+    );
+    let unlimited = ["sh", "-c", "ulimit -c \"$(ulimit -H -c)\"; exec \"$@\"", "sh"];
+    let limit = sh("ulimit -c \"$(ulimit -H -c)\"; grep core /proc/self/limits", world.base());
+    let outcome = world.ccm(["apply", "site.yaml"]).under(unlimited).run();
+    let limits: Vec<&str> =
+        outcome.stdout.lines().filter_map(|line| line.split_once("Max core")).map(|(_, rest)| rest).collect();
+    let [own, command] = limits[..] else { panic!("{outcome}") };
+    assert!(limit.contains(command), "{limit}\n{outcome}");
+    assert!(["1", "0"].contains(&own.split_whitespace().nth(2).unwrap()), "{outcome}");
+    let names = fs::read_dir(world.base()).unwrap().flatten().map(|entry| entry.file_name());
+    let cores: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("core")).collect();
+    assert!(cores.is_empty(), "{cores:?}");
 }

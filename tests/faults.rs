@@ -212,3 +212,38 @@ fn a_limit_on_the_size_of_files_is_an_error_and_not_the_end() {
     let ignored = u64::from_str_radix(world.read("signals").split_whitespace().last().unwrap(), 16).unwrap();
     assert_eq!(ignored & (1 << (rustix::process::Signal::XFSZ.as_raw() - 1)), 0, "{ignored:x}");
 }
+
+/// Whatever the limit, a lack of memory is one line and an exit status.
+#[test]
+fn lack_of_memory_is_reported_in_one_line() {
+    let limited = |limit: &str| {
+        let world = World::new().files("- $W/a: { content: x, mode: '0644' }\n");
+        let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        let outcome = world.ccm(["apply", "site.yaml"]).under(["/bin/sh", "-c", &script]).run();
+        (outcome, world.path("a").exists())
+    };
+    // A small stack is no obstacle.
+    let (outcome, is_applied) = limited("-s 64");
+    outcome.exits(0);
+    assert!(is_applied);
+    let mut reported = 0;
+    for megabytes in (20..600).step_by(20) {
+        let (outcome, _) = limited(&format!("-v {}", megabytes * 1024));
+        // Below a certain limit, the system does not even load the program.
+        match outcome.code {
+            0 => break,
+            1 | 2 if !outcome.stderr.is_empty() => {
+                assert_eq!(outcome.stderr.lines().count(), 1, "{megabytes} MB: {outcome}");
+                let is_reason = |reason: &&str| outcome.stderr.contains(reason);
+                let reasons = ["not enough memory", "cannot start a thread"];
+                assert!(reasons.iter().any(is_reason), "{megabytes} MB: {outcome}");
+                reported += 1;
+            }
+            _ => assert!(
+                reported == 0 && !outcome.stderr.contains("memory allocation"),
+                "{megabytes} MB: {outcome}"
+            ),
+        }
+    }
+    assert!(reported > 0);
+}

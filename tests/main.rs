@@ -79,6 +79,7 @@ mod manifest;
 mod messages;
 mod mistakes;
 mod nats;
+mod nats_hostile;
 mod nats_logins;
 mod overlap;
 mod package;

@@ -100,7 +100,7 @@ fn the_ssh_agent_signs_with_keys_that_it_holds() {
     for kind in ["ed25519", "rsa -b 2048"] {
         let world = World::new();
         packed(&world, "x");
-        build(&world, &[]);
+        build(&world, &["--version", "1"]);
         let script = format!(
             "ssh-keygen -q -t {kind} -N '' -f key; echo \"ops $(cat key.pub)\" >signers
              ssh-agent sh -ec 'ssh-add -q key; mv key away; exec \"$CCM\" bundle sign site.tar.gz --key key.pub'
@@ -118,7 +118,7 @@ fn signatures_count_only_for_their_purpose_in_their_time_and_by_those_who_may_si
     }
     let world = World::new();
     packed(&world, "x");
-    build(&world, &[]);
+    build(&world, &["--version", "1"]);
     keys(&world);
     let verify = |signers: &str| {
         fs::write(world.base().join("signers"), sh(&format!("echo \"{signers}\""), world.base())).unwrap();
@@ -140,7 +140,7 @@ fn signatures_count_only_for_their_purpose_in_their_time_and_by_those_who_may_si
     verify("ops $(cat key.pub)").exits(1).complains("signed for `git`");
     fs::write(world.base().join("site.tar.gz.sig"), "nonsense").unwrap();
     verify("ops $(cat key.pub)").exits(1).complains("not one of ssh-keygen");
-    build(&world, &["--expires", "2020-01-01T00:00:00Z"]);
+    build(&world, &["--version", "1", "--expires", "2020-01-01T00:00:00Z"]);
     sign("key");
     verify("ops $(cat key.pub)").exits(1).complains("it expired at");
 }
@@ -485,4 +485,121 @@ fn agent_refuses_cached_content_at_the_next_run_when_its_key_expires() {
         // The attempt counts if the content was accepted before.
         (agent.count("cached content is refused") == 1).then_some(())
     });
+}
+
+#[test]
+fn bundle_without_a_version_is_not_signed() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new().beside("data.yaml", "data: { greeting: hello }\n");
+    keys(&world);
+    packed(&world, "x");
+    build(&world, &[]);
+    sh("cp site.tar.gz renamed; tar -czf foreign.tar.gz site", world.base());
+    let sign = |name: &str| world.ccm(["bundle", "sign", name, "--key", "key"]).run();
+    for name in ["site.tar.gz", "renamed"] {
+        let advice = "it has no version, so agents could not refuse older content: build it with `--version`";
+        sign(name).exits(2).complains(&format!("{name}: {advice}\n"));
+    }
+    sign("foreign.tar.gz").exits(2).complains("it has no ccm-bundle.json: make it with `ccm bundle build`");
+    assert_eq!(sh("ls *.sig 2>/dev/null || true", world.base()), "");
+    build(&world, &["--version", "1"]);
+    sign("site.tar.gz").exits(0);
+    sign("data.yaml").exits(0);
+}
+
+/// Publishes `greeting` as a signed bundle with data.
+fn publish_data(world: &World, version: &str, greeting: &str, more: &[&str]) {
+    fs::write(world.base().join("common.yaml"), format!("data: {{ greeting: {greeting} }}\n")).unwrap();
+    let build = ["bundle", "build", "--data", "common.yaml", "-o", "common.tar.gz", "--version", version];
+    world.ccm(build.iter().chain(more)).run().exits(0);
+    world.ccm(["bundle", "sign", "common.tar.gz", "--key", "key"]).run().exits(0);
+}
+
+/// Starts an agent whose data a server serves.
+fn configure_data(world: &World, server: &Server, data: &str, more: &str) {
+    let manifest = "- file:\n    - $W/a: { content: '{{ Data.greeting }}', $OWN, mode: '0644' }\n";
+    fs::write(world.base().join("site.yaml"), world.fill(manifest)).unwrap();
+    let config = format!(
+        "manifests: [site.yaml]\nexternal_data_url: '{}'\ninterval: 1h\npoll: 200ms\nsplay: 0s\n{more}",
+        server.url(data)
+    );
+    fs::write(world.base().join("agent.yaml.new"), config).unwrap();
+    fs::rename(world.base().join("agent.yaml.new"), world.base().join("agent.yaml")).unwrap();
+}
+
+const SIGNED: &str = "require_signature: true\nallowed_signers: signers\n";
+
+#[test]
+fn replayed_data_and_data_for_another_address_are_refused() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new();
+    let (server, _) = served(&world);
+    publish_data(&world, "1", "old", &[]);
+    sh("mkdir replay; cp common.tar.gz common.tar.gz.sig replay", world.base());
+    publish_data(&world, "2", "new", &[]);
+    configure_data(&world, &server, "/common.tar.gz", SIGNED);
+    let verified = world.ccm(["bundle", "verify", "common.tar.gz", "--signers", "signers"]).run();
+    verified.exits(0).says("common version 2, signed by ops@example.org");
+    let refuses = |agent: &Agent, reason: &str| {
+        agent.says("msg=started", 1);
+        agent.until(reason, || {
+            let data = agent.status()["data"].clone();
+            data["stale"] == true && data["problem"].as_str().unwrap_or_default().contains(reason)
+        });
+        world.ccm(["agent", "run"]).run();
+        assert_eq!(world.read("a"), "new");
+    };
+    let agent = Agent::start(&world);
+    agent.makes("a", "new");
+    sh("cp replay/* .", world.base());
+    refuses(&agent, "its version 1 is older than 2");
+    agent.end();
+    let agent = Agent::start(&world);
+    refuses(&agent, "its version 1 is older than 2");
+    publish_data(&world, "3", "for the web", &["--name", "web"]);
+    refuses(&agent, "it is the bundle `web` and not `common`");
+    publish(&world, "9", "x", "key");
+    sh("mv site.tar.gz common.tar.gz; mv site.tar.gz.sig common.tar.gz.sig", world.base());
+    refuses(&agent, "it is the bundle `site` and not `common`");
+    publish_data(&world, "4", "newest", &[]);
+    agent.makes("a", "newest");
+}
+
+#[test]
+fn signed_data_without_a_version_is_refused_unless_the_configuration_allows_it() {
+    if !has("ssh-keygen") {
+        return;
+    }
+    let world = World::new().beside("common.yaml", "data: { greeting: plain }\n");
+    let (server, _) = served(&world);
+    world.ccm(["bundle", "sign", "common.yaml", "--key", "key"]).run().exits(0);
+    let advice = "build data with `ccm bundle build --data`, or set `unversioned_data: allow`";
+    let refuses = |agent: &Agent| {
+        agent.says("msg=started", 1);
+        agent.until(advice, || {
+            let data = agent.status()["data"].clone();
+            data["stale"] == true && data["problem"].as_str().unwrap_or_default().contains(advice)
+        });
+    };
+    configure_data(&world, &server, "/common.yaml", SIGNED);
+    let agent = Agent::start(&world);
+    refuses(&agent);
+    assert!(!world.path("a").exists(), "{}", agent.log());
+    // The setting needs no signal.
+    configure_data(&world, &server, "/common.yaml", &format!("{SIGNED}unversioned_data: allow\n"));
+    agent.makes("a", "plain");
+    agent.end();
+    let agent = Agent::start(&world);
+    fs::write(world.path("a"), "drift").unwrap();
+    agent.makes("a", "plain");
+    // Cached data is data like any other.
+    configure_data(&world, &server, "/common.yaml", SIGNED);
+    refuses(&agent);
+    fs::write(world.path("a"), "drift").unwrap();
+    world.ccm(["agent", "run"]).run();
+    assert_eq!(world.read("a"), "drift", "{}", agent.log());
 }

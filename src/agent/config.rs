@@ -18,8 +18,8 @@ use crate::{
     document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, closest, from_node},
     manifest::secret,
     nats,
-    vocabulary::Duration,
     vocabulary::schema::keys,
+    vocabulary::{Duration, Size},
 };
 
 /// Default paths of the configuration, in order of preference.
@@ -69,6 +69,9 @@ pub(crate) struct Written {
     /// File with the keys that are allowed to sign, in the allowed signers format of ssh-keygen: an absolute path, or a
     /// path relative to this file.
     pub(crate) allowed_signers: String,
+    /// Whether `require_signature` allows data that is no bundle. Such data has no name and no version, so the agent cannot refuse
+    /// older data, or data for another URL, that was signed once. `ccm bundle build --data` builds a bundle with data.
+    pub(crate) unversioned_data: UnversionedData,
     /// NATS context, as the `nats` program stores them: a name or an absolute path. `--context` and `NATS_CONTEXT` take
     /// precedence.
     pub(crate) nats_context: String,
@@ -76,6 +79,8 @@ pub(crate) struct Written {
     pub(crate) registration: Registration,
     /// Stream to publish service registrations to and to read them from. Default: `REGISTRATION`.
     pub(crate) registration_stream: Option<String>,
+    /// Maximum size of the registrations that one call of `registrations()` reads.
+    pub(crate) max_registrations: Size,
     /// Subject to publish summaries and events of runs to. Default: none.
     pub(crate) events: Option<String>,
 }
@@ -98,9 +103,11 @@ impl Default for Written {
             monitor_port: 0,
             require_signature: false,
             allowed_signers: "/etc/ccm/allowed_signers".to_owned(),
+            unversioned_data: UnversionedData::Refuse,
             nats_context: "CCM".to_owned(),
             registration: Registration::Off,
             registration_stream: None,
+            max_registrations: nats::MAX_REGISTRATIONS,
             events: None,
         }
     }
@@ -115,6 +122,17 @@ pub(crate) enum LogLevel {
     Info,
     Warn,
     Error,
+}
+
+/// What an agent that requires signatures does with signed data that has no version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum UnversionedData {
+    /// Signed data must be a bundle.
+    Refuse,
+    /// Data with a detached signature is accepted.
+    Allow,
 }
 
 /// How resources are registered.
@@ -192,12 +210,18 @@ impl Config {
     pub(crate) fn check_files(&self) -> Diagnostics {
         let mut found = Diagnostics::default();
         if let Some(Signers { path, span }) = &self.signers
-            && let Err(error) = AllowedSigners::read(path)
+            && let Err(error) = AllowedSigners::read(path).and_then(AllowedSigners::check)
         {
             let problem = Diagnostic::error("allowed-signers", format!("allowed_signers: {error}"));
             found.push(problem.at(*span).with_help("without it nothing that is signed is taken"));
         }
         found
+    }
+
+    /// Returns whether content must be a bundle, whose name and version are signed.
+    pub(crate) fn requires_bundle(&self, purpose: Purpose) -> bool {
+        let is_allowed = purpose == Purpose::Data && self.written.unversioned_data == UnversionedData::Allow;
+        self.signers.is_some() && !is_allowed
     }
 
     /// Returns every source, the data first.
@@ -272,8 +296,7 @@ impl Reading<'_> {
             && matches!(&data, Some(Address::Nats(data)) if data.store == nats::Store::KeyValue)
         {
             let message = "external_data_url: data from kv:// cannot be signed, and require_signature is set";
-            let help =
-                "put the data into an object (obj://) or on a web server, with its signature beside it";
+            let help = "build a signed bundle with `ccm bundle build --data`, and publish it as an object (obj://) or on a web server";
             let problem = Diagnostic::error("unsigned-data", message);
             found.push(problem.at(self.span("external_data_url")).with_help(help));
         }

@@ -2,20 +2,18 @@
 
 use std::{
     fs::File,
-    io::{Read, Seek},
     path::{Path, PathBuf},
 };
 
 use super::source::{Address, LocalSource, Purpose};
 use crate::{
+    bundle,
     host::{
-        Host,
         input::{self, UnreadableInput},
-        unpack::{ArchiveFormat, Compression},
+        unpack::ArchiveFormat,
     },
-    manifest::{Bundle, IN_A_FOLDER, Location, Unreadable},
+    manifest::{Bundle, DATA_FILE, IN_A_FOLDER, Location, Unreadable},
     run::Machine,
-    state::LocalState,
 };
 
 /// What a source sent: a document, or a bundle that was unpacked where nobody else can look.
@@ -49,8 +47,8 @@ impl Content {
         file: &Path,
         machine: &Machine,
     ) -> Result<Self, Unreadable> {
-        if let Some(kind) = archive_format(address, purpose, file)? {
-            return Self::unpack(address, kind, file, &machine.host, &machine.state);
+        if let Some(kind) = archive_format(address, file)? {
+            return Self::unpack(address, purpose, kind, file, machine);
         }
         let name = address.to_string();
         let file = file.to_owned();
@@ -67,13 +65,19 @@ impl Content {
 
     fn unpack(
         address: &Address,
+        purpose: Purpose,
         kind: ArchiveFormat,
         file: &Path,
-        host: &Host,
-        state: &LocalState,
+        machine: &Machine,
     ) -> Result<Self, Unreadable> {
         let name = address.to_string();
-        let unpacked = Bundle::unpack(&opened(file)?, kind, &name, host, state)?;
+        let unpacked = Bundle::unpack(&opened(file)?, kind, &name, &machine.host, &machine.state)?;
+        if purpose == Purpose::Data {
+            let Some(file) = unpacked.data() else { return Err(Unreadable::NoData { name }) };
+            let name = format!("{name}/{DATA_FILE}");
+            let location = Location::Fetched { name, file, stands_alone: true };
+            return Ok(Self { kind: Kind::Bundle { location, _unpacked: Box::new(unpacked) } });
+        }
         let folder = unpacked.folder();
         let folder =
             folder.map_err(|error| Unreadable::Bundle { name: name.clone(), reason: error.into() })?;
@@ -110,23 +114,8 @@ fn opened(file: &Path) -> Result<File, Unreadable> {
 }
 
 /// Returns what kind of bundle a file is: its name tells, or the first bytes of a name that does not.
-pub(crate) fn archive_format(
-    address: &Address,
-    purpose: Purpose,
-    file: &Path,
-) -> Result<Option<ArchiveFormat>, Unreadable> {
-    const GZIP: [u8; 2] = [0x1f, 0x8b];
-    if purpose == Purpose::Data {
-        return Ok(None);
-    }
-    if let Some(kind) = address.archive_format() {
-        return Ok(Some(kind));
-    }
-    let mut start = [0; 2];
-    let mut file = opened(file)?;
-    let is_gzip = file.read_exact(&mut start).is_ok() && start == GZIP;
-    let _ = file.rewind();
-    Ok(is_gzip.then_some(ArchiveFormat::Tar(Compression::Gzip)))
+pub(crate) fn archive_format(address: &Address, file: &Path) -> Result<Option<ArchiveFormat>, Unreadable> {
+    Ok(bundle::format_of(&address.file_name(), &opened(file)?))
 }
 
 #[cfg(test)]

@@ -16,12 +16,16 @@ use super::{
 };
 use crate::{
     engine::{Registrations, Report, Task},
-    nats::{Connection, ContextChoice, Listening, Nats, Persistence, REGISTRATION_STREAM, Status},
+    host::Host,
+    nats::{
+        Connection, ContextChoice, Listening, MAX_REGISTRATIONS, Nats, Persistence, REGISTRATION_STREAM,
+        Status,
+    },
     outbox::{Limits, Outbox, Run},
     registration::{Publisher, Transport},
+    run::Machine,
     session::{Event, Summary},
-    state::LocalState,
-    vocabulary::Reference,
+    vocabulary::{Reference, Size},
 };
 
 /// The folder in the state directory in which events wait.
@@ -53,17 +57,19 @@ struct Wish {
     is_used: bool,
     registration: config::Registration,
     stream: Option<String>,
+    max_registrations: Size,
     events: Option<String>,
 }
 
 impl Wish {
     fn of(config: &Config, context: &ContextChoice) -> Self {
-        let Written { registration, registration_stream, events, .. } = &config.written;
+        let Written { registration, registration_stream, max_registrations, events, .. } = &config.written;
         Self {
             context: context.name.clone(),
             is_used: uses_nats(config),
             registration: *registration,
             stream: registration_stream.clone(),
+            max_registrations: *max_registrations,
             events: events.clone(),
         }
     }
@@ -77,6 +83,7 @@ impl Fleet {
             is_used: false,
             registration: config::Registration::Off,
             stream: None,
+            max_registrations: MAX_REGISTRATIONS,
             events: None,
         };
         let nats = Arc::new(Nats::new(context, REGISTRATION_STREAM.to_owned()));
@@ -101,7 +108,7 @@ impl Fleet {
     pub(crate) fn open(
         config: &Config,
         context: ContextChoice,
-        state: &LocalState,
+        Machine { state, host: Host { interrupt, .. }, .. }: &Machine,
         log: &Arc<dyn Log>,
     ) -> Result<Self, String> {
         let wish = Wish::of(config, &context);
@@ -110,7 +117,8 @@ impl Fleet {
         let named = stream.clone().unwrap_or_else(|| REGISTRATION_STREAM.to_owned());
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         if !wish.is_used {
-            let nats = Arc::new(Nats::new(context, named));
+            let nats = Nats::new(context, named).limited_to(written.max_registrations);
+            let nats = Arc::new(nats.interruptible(interrupt.clone()));
             return Ok(Self {
                 nats,
                 connection: None,
@@ -122,8 +130,8 @@ impl Fleet {
                 _listening: None,
             });
         }
-        let connection =
-            Connection::open(&context, Persistence::Forever).map_err(|error| error.to_string())?;
+        let connection = Connection::open(&context, Persistence::Forever, Some(interrupt.clone()))
+            .map_err(|error| error.to_string())?;
         let connection = Arc::new(connection);
         let told = Arc::new(Mutex::new(Status::default()));
         let keeper = Arc::clone(log);
@@ -156,7 +164,8 @@ impl Fleet {
                 .map_err(|error| error.to_string())
         });
         let outbox = outbox.transpose().map_err(|error| format!("cannot keep events: {error}"))?;
-        let nats = Arc::new(Nats::over(Arc::clone(&connection), named));
+        let nats = Nats::over(Arc::clone(&connection), named).limited_to(written.max_registrations);
+        let nats = Arc::new(nats);
         Ok(Self {
             nats,
             connection: Some(connection),

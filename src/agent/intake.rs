@@ -58,6 +58,8 @@ pub(crate) enum Verify {
 pub(crate) struct Slot {
     pub(crate) address: Address,
     pub(crate) purpose: Purpose,
+    /// Whether its content must be a bundle, whose name and version are signed.
+    requires_bundle: bool,
     shelf: Shelf,
     in_force: Option<Content>,
     candidate: Option<Candidate>,
@@ -131,6 +133,7 @@ impl Intake {
             let mut slot = Slot {
                 address: address.clone(),
                 purpose,
+                requires_bundle: !address.is_local() && config.requires_bundle(purpose),
                 in_force: None,
                 candidate: None,
                 fetcher: None,
@@ -376,7 +379,11 @@ impl Slot {
         let verified = match &good.signature {
             Some(signature) => crate::host::input::open_file(&file)
                 .map_err(|error| error.to_string())
-                .and_then(|file| verify(file, signature.as_bytes(), signers)),
+                .and_then(|file| verify(file, signature.as_bytes(), signers))
+                .and_then(|()| match &good.label {
+                    None if self.requires_bundle => Err(self.not_a_bundle()),
+                    _ => Ok(()),
+                }),
             None => Err("it is not signed".to_owned()),
         };
         match verified {
@@ -546,17 +553,22 @@ impl Slot {
         let signature = signers.map(|signers| Self::verify(&arrival, signers));
         let signature = signature.transpose().map_err(Unusable::Bad)?;
         let stored = self.shelf.store(arrival).map_err(|error| Unusable::Unwritten(error.to_string()))?;
-        let kind = archive_format(&self.address, self.purpose, &stored.path).map_err(|error| bad(&error))?;
+        let kind = archive_format(&self.address, &stored.path).map_err(|error| bad(&error))?;
         let label = match kind.filter(|_| signers.is_some()) {
             Some(kind) => Some(self.check_label(&stored.path, kind).map_err(Unusable::Bad)?),
-            None if signers.is_some() && self.purpose == Purpose::Manifest => {
-                let reason = "it is no bundle: with require_signature, manifests come in bundles that `ccm bundle build` made";
-                return Err(Unusable::Bad(reason.to_owned()));
-            }
+            None if self.requires_bundle => return Err(Unusable::Bad(self.not_a_bundle())),
             None => None,
         };
         let content = Content::open(&self.address, self.purpose, &stored.path, workshop.machine);
         Ok(Candidate { content: content.map_err(|error| bad(&error))?, stored, label, signature })
+    }
+
+    fn not_a_bundle(&self) -> String {
+        match self.purpose {
+            Purpose::Manifest => "it is no bundle: with require_signature, manifests come in bundles that `ccm bundle build` made",
+            Purpose::Data => "it is no bundle, so its version is unknown: with require_signature, build data with `ccm bundle build --data`, or set `unversioned_data: allow`",
+        }
+        .to_owned()
     }
 
     /// Keeps another valid signature over the current content: the key of the old one can be removed next.

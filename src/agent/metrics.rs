@@ -29,7 +29,7 @@ pub(crate) const HEALTH_CHECKS: Metric = metric(
     "choria_ccm_agent_healthcheck_duration_seconds",
     "How long the health checks of a manifest took",
     Kind::Summary,
-    &["manifest"],
+    &["manifests"],
 );
 pub(crate) const REMEDIES: Metric = metric(
     "choria_ccm_agent_healthcheck_remediations_count",

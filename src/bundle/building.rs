@@ -18,7 +18,7 @@ use crate::{
         input::{self, UnreadableInput},
         look,
     },
-    manifest::IN_A_FOLDER,
+    manifest::{DATA_FILE, IN_A_FOLDER},
 };
 
 /// Why there is no bundle.
@@ -62,6 +62,15 @@ pub(crate) fn build(folder: &Path, label: &Label, to: &Path, rules: &Rules) -> R
     Contents::new(folder, to, rules)?.collect(folder, "", &mut members)?;
     members.sort_by(|one, other| one.name.cmp(&other.name));
     files::replace(to, Attributes::own(0o644), |out| pack(&members, label, out))?;
+    Ok(())
+}
+
+/// Packs a file with data into a bundle.
+pub(crate) fn build_data(file: &Path, label: &Label, to: &Path) -> Result<(), BuildError> {
+    input::open_file(file).map_err(|error| UnreadableInput { path: file.to_owned(), error })?;
+    let data =
+        Member { name: DATA_FILE.to_owned(), path: file.to_owned(), mode: 0o644, kind: FileKind::File };
+    files::replace(to, Attributes::own(0o644), |out| pack(&[data], label, out))?;
     Ok(())
 }
 

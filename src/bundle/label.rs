@@ -25,8 +25,11 @@ pub(crate) struct Label {
     pub(crate) expires: Option<Timestamp>,
 }
 
+/// The version of a bundle that was built without one.
+pub(crate) const NO_VERSION: &str = "0";
+
 fn no_version() -> String {
-    "0".to_owned()
+    NO_VERSION.to_owned()
 }
 
 /// Why a bundle is not the one that is wanted.
@@ -34,6 +37,8 @@ fn no_version() -> String {
 pub(crate) enum LabelError {
     #[error("it has no {LABEL_FILE}: make it with `ccm bundle build`")]
     Missing,
+    #[error("it has no version, so agents could not refuse older content: build it with `--version`")]
+    NoVersion,
     #[error("its {LABEL_FILE} is damaged: {0}")]
     Damaged(String),
     #[error("it is the bundle `{found}` and not `{wanted}`")]
@@ -51,6 +56,11 @@ impl Label {
     pub(crate) fn of(archive: &File, kind: ArchiveFormat) -> Result<Self, LabelError> {
         let bytes = unpack::read_member(archive, kind, LABEL_FILE, LARGEST)?.ok_or(LabelError::Missing)?;
         serde_json::from_slice(&bytes).map_err(|error| LabelError::Damaged(error.to_string()))
+    }
+
+    /// Checks that it has a version, by which agents tell older content from newer.
+    pub(crate) fn check_version(&self) -> Result<(), LabelError> {
+        if self.version == NO_VERSION { Err(LabelError::NoVersion) } else { Ok(()) }
     }
 
     /// Checks that it has this name, if one is wanted, and has not expired.

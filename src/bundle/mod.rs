@@ -14,12 +14,16 @@ mod signers;
 mod signing;
 mod sshsig;
 
+use std::{fs::File, os::unix::fs::FileExt};
+
+use crate::host::unpack::{ArchiveFormat, Compression};
+
 pub(crate) use self::{
-    building::build,
+    building::{build, build_data},
     contents::Rules,
-    label::Label,
+    label::{Label, NO_VERSION},
     layers::{facts_of_host, unread_layers},
-    signers::AllowedSigners,
+    signers::{AllowedSigners, SignersError},
     signing::SigningKey,
     sshsig::{Signature, VerifyError},
 };
@@ -32,3 +36,13 @@ pub(crate) const NAMESPACE: &str = "ccm";
 
 /// Signatures and keys are small.
 pub(crate) const LARGEST_SIGNATURE: u64 = 64 * 1024;
+
+/// Returns the archive format of a bundle: that of its name, or of its first bytes if the name has no known ending.
+pub(crate) fn format_of(name: &str, file: &File) -> Option<ArchiveFormat> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    ArchiveFormat::of(name).or_else(|| {
+        let mut start = [0; 2];
+        let is_gzip = file.read_exact_at(&mut start, 0).is_ok() && start == GZIP;
+        is_gzip.then_some(ArchiveFormat::Tar(Compression::Gzip))
+    })
+}

@@ -79,6 +79,9 @@ impl SigningKey {
         }
         match private_key(&text) {
             Ok(Private::Open(key)) => Ok(key),
+            Ok(Private::Locked(key)) if key.kind() == "ssh-rsa" => {
+                with_agent(key, "is an RSA key, and only an ssh agent signs with RSA keys")
+            }
             Ok(Private::Locked(key)) => {
                 with_agent(key, "is protected by a passphrase or of a kind that only the agent signs with")
             }

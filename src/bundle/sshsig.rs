@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256, Sha512};
 
 use super::{
-    AllowedSigners, NAMESPACE,
+    AllowedSigners, NAMESPACE, SignersError,
     key::{KeyError, PublicKey},
 };
 use crate::secrets::ssh_wire::{Reader, Short, push_string};
@@ -78,6 +78,8 @@ pub(crate) enum VerifyError {
         "the key of `{principal}` was not valid at this time: see valid-after and valid-before in {file}"
     )]
     NotValidNow { principal: String, file: String },
+    #[error(transparent)]
+    InvalidSigners(SignersError),
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error("cannot read it: {0}")]

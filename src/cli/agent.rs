@@ -29,6 +29,7 @@ use crate::{
     host::{
         input::{self, UnreadableInput},
         interrupt::Interrupt,
+        memory,
         process::close_inherited,
         service_manager::ServiceManager,
     },
@@ -117,6 +118,7 @@ impl Work {
             return Ok(Exit::Success);
         }
         close_inherited();
+        memory::abort_without_memory();
         let (interrupt, hangups) = Interrupt::install_for_service(GRACE)
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
         let environment = Environment::of_process();
@@ -128,7 +130,7 @@ impl Work {
             fetch_timeout: config.written.fetch_timeout.as_std(),
             connection: None,
         };
-        let nats = self.nats.nats(&environment);
+        let nats = self.nats.nats(&environment, Some(&interrupt))?;
         let (progress, notices) = (Arc::new(Progress::new()), Arc::new(LogNotices(Arc::clone(&log))));
         let read_config = || {
             let (_, config, warnings) = read(&path).map_err(|failure| failure.to_string())?;

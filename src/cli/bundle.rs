@@ -10,7 +10,9 @@ use jiff::Timestamp;
 
 use super::{Exit, failure::Failure, interrupt, load_inputs::FactFlags, output::Output};
 use crate::{
-    bundle::{self, AllowedSigners, LARGEST_SIGNATURE, Label, Rules, Signature, SigningKey},
+    bundle::{
+        self, AllowedSigners, LARGEST_SIGNATURE, Label, NO_VERSION, Rules, Signature, SigningKey, VerifyError,
+    },
     host::{
         files::{self, Attributes},
         input::{self, UnreadableInput},
@@ -28,9 +30,9 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Packs a folder with a manifest into a bundle, the same bytes every time
+    /// Packs a folder with a manifest, or data, into a bundle, the same bytes every time
     #[command(
-        after_help = "Example:\n  ccm bundle build site -o site.tar.gz --version 1.2.0",
+        after_help = BUILD_EXAMPLES,
         disable_version_flag = true
     )]
     Build(Box<BuildArguments>),
@@ -59,26 +61,34 @@ enum Action {
     },
 }
 
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  ccm bundle build site -o site.tar.gz --version 1.2.0
+  ccm bundle build --data data.yaml -o data.tar.gz --version 7";
+
 /// Arguments of `ccm bundle build`.
 #[derive(Args)]
 struct BuildArguments {
     /// The folder that holds manifest.yaml
-    #[arg(value_hint = ValueHint::DirPath)]
-    folder: PathBuf,
+    #[arg(value_hint = ValueHint::DirPath, required_unless_present = "data")]
+    folder: Option<PathBuf>,
+    /// Builds a bundle with data for `external_data_url` of agents
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "folder")]
+    data: Option<PathBuf>,
     /// The bundle to write, such as site.tar.gz
     #[arg(short, long, value_name = "BUNDLE", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// The name of the bundle [default: the folder's]
+    /// The name of the bundle [default: the folder's, or with --data that of BUNDLE]
     #[arg(long)]
     name: Option<String>,
-    /// Its version, ordered as Debian orders versions [default: 0]
+    /// Its version, ordered as Debian orders versions; required to sign it
     #[arg(long = "version", value_name = "VERSION")]
     bundle_version: Option<String>,
     /// When agents that require signatures stop to take it, as 2027-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
     /// Leave out files of hierarchies that this host does not read
-    #[arg(long = "for", value_name = "HOST")]
+    #[arg(long = "for", value_name = "HOST", conflicts_with = "data")]
     host: Option<String>,
     /// Pack this file although it looks like a secret
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -89,24 +99,29 @@ struct BuildArguments {
 
 impl BuildArguments {
     fn build(mut self) -> Result<Exit, Failure> {
-        let (folder, to) = (absolute(&self.folder), absolute(&self.output));
-        let rules = self.rules(&folder)?;
-        let label = self.label(&folder)?;
+        let to = absolute(&self.output);
+        let (data, folder) = (self.data.as_deref().map(absolute), self.folder.as_deref().map(absolute));
+        let rules = self.rules(folder.as_deref())?;
+        let label = self.label(folder.as_deref(), &to)?;
         if ArchiveFormat::of(&to.to_string_lossy()) != ArchiveFormat::of("x.tar.gz") {
             return Err(Failure::new(format!(
                 "{}: the name of a bundle ends with .tar.gz or .tgz",
                 to.display()
             )));
         }
-        bundle::build(&folder, &label, &to, &rules).map_err(|error| Failure::new(error.to_string()))?;
+        match data {
+            Some(data) => bundle::build_data(&data, &label, &to),
+            None => bundle::build(&folder.unwrap_or_default(), &label, &to, &rules),
+        }
+        .map_err(|error| Failure::new(error.to_string()))?;
         Ok(Exit::Success)
     }
 
-    fn rules(&mut self, folder: &Path) -> Result<Rules, Failure> {
+    fn rules(&mut self, folder: Option<&Path>) -> Result<Rules, Failure> {
         let facts = std::mem::take(&mut self.facts).given(&interrupt()?)?;
         let allowed = std::mem::take(&mut self.allow_secrets);
         let allowed = allowed.iter().map(|path| path.components().collect()).collect();
-        let Some(host) = &self.host else {
+        let (Some(host), Some(folder)) = (&self.host, folder) else {
             if !facts.is_empty() {
                 return Err(Failure::new("facts are for a bundle for one host: add `--for HOST`"));
             }
@@ -117,16 +132,23 @@ impl BuildArguments {
         Ok(Rules { allowed, unread: unread.map_err(|error| Failure::new(error.to_string()))? })
     }
 
-    fn label(self, folder: &Path) -> Result<Label, Failure> {
-        let of_folder = || folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    fn label(self, folder: Option<&Path>, to: &Path) -> Result<Label, Failure> {
+        let named = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let usual = || match folder {
+            Some(folder) => named(folder),
+            None => named(to).map(|name| {
+                let ending = ArchiveFormat::ending_of(&name).unwrap_or_default();
+                name[..name.len() - ending.len()].to_owned()
+            }),
+        };
         let expires = self.expires.map(|text| {
             text.parse::<Timestamp>().map_err(|_| {
                 Failure::new(format!("--expires: `{text}` is no time: write it like 2027-01-31T12:00:00Z"))
             })
         });
         Ok(Label {
-            name: self.name.or_else(of_folder).unwrap_or_default(),
-            version: self.bundle_version.unwrap_or_else(|| "0".to_owned()),
+            name: self.name.or_else(usual).unwrap_or_default(),
+            version: self.bundle_version.unwrap_or_else(|| NO_VERSION.to_owned()),
             expires: expires.transpose()?,
         })
     }
@@ -167,6 +189,11 @@ fn opened(path: &Path) -> Result<std::fs::File, Failure> {
 
 pub(super) fn sign(bundle: &Path, key: &Path) -> Result<Exit, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
+    let file = opened(bundle)?;
+    if let Some(kind) = bundle::format_of(&bundle.to_string_lossy(), &file) {
+        let label = Label::of(&file, kind).and_then(|label| label.check_version());
+        label.map_err(|error| Failure::new(format!("{}: {error}", bundle.display())))?;
+    }
     let socket = env::var_os("SSH_AUTH_SOCK").map(PathBuf::from);
     let key = SigningKey::read(key, socket.as_deref()).map_err(|error| failed(&error))?;
     let signature = key.sign(opened(bundle)?).map_err(|error| failed(&error))?;
@@ -198,10 +225,13 @@ fn verify(bundle: &Path, signers: &Path, name: Option<&str>) -> Result<Result<St
         Err(error) => return Ok(Err(format!("it is not signed: {}: {error}", beside(bundle).display()))),
     };
     let now = Timestamp::now();
+    let verified = Signature::parse(&signature).and_then(|signature| signature.verify(&file, &signers, now));
+    if let Err(VerifyError::InvalidSigners(error)) = verified {
+        return Err(Failure::new(error.to_string()));
+    }
     let check = || -> Result<String, String> {
-        let signature = Signature::parse(&signature).map_err(|error| error.to_string())?;
-        let principal = signature.verify(&file, &signers, now).map_err(|error| error.to_string())?;
-        let Some(kind) = ArchiveFormat::of(&bundle.to_string_lossy()) else {
+        let principal = verified.map_err(|error| error.to_string())?;
+        let Some(kind) = bundle::format_of(&bundle.to_string_lossy(), &file) else {
             return Ok(format!("signed by {principal}"));
         };
         let label = Label::of(&file, kind).map_err(|error| error.to_string())?;

@@ -9,6 +9,7 @@ use super::{
     failure::Failure, interrupt, or_variable, output::Output, progress::Progress, run::StderrNotices,
 };
 use crate::{
+    host::interrupt::Interrupt,
     nats::{DEFAULT_CONTEXT, Nats, REGISTRATION_STREAM, check_stream},
     run::{Environment, Machine},
     state::{LocalState, Recall, StateDirectory},
@@ -21,9 +22,10 @@ pub(super) fn machine(
     state: LocalState,
     nats: &NatsFlags,
 ) -> Result<Machine, Failure> {
-    let nats = nats.nats(&environment);
+    let interrupt = interrupt()?;
+    let nats = nats.nats(&environment, Some(&interrupt))?;
     let progress = Arc::clone(progress) as Arc<_>;
-    Ok(Machine::new(interrupt()?, environment, state, nats, progress, Arc::new(StderrNotices)))
+    Ok(Machine::new(interrupt, environment, state, nats, progress, Arc::new(StderrNotices)))
 }
 
 /// Returns the machine with the state directory and the NATS servers that flags select.
@@ -134,9 +136,20 @@ impl NatsFlags {
     }
 
     /// Returns the way to the servers. Nothing is read or opened before it is used.
-    pub(super) fn nats(&self, environment: &Environment) -> Arc<Nats> {
+    pub(super) fn nats(
+        &self,
+        environment: &Environment,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<Arc<Nats>, Failure> {
         let context = self.context.clone().unwrap_or_else(|| DEFAULT_CONTEXT.to_owned());
         let stream = self.stream.clone().unwrap_or_else(|| REGISTRATION_STREAM.to_owned());
-        Arc::new(Nats::new(environment.nats_context(context), stream))
+        let mut nats = Nats::new(environment.nats_context(context), stream);
+        if let Some(limit) = environment.max_registrations().map_err(Failure::new)? {
+            nats = nats.limited_to(limit);
+        }
+        if let Some(interrupt) = interrupt {
+            nats = nats.interruptible(interrupt.clone());
+        }
+        Ok(Arc::new(nats))
     }
 }

@@ -50,7 +50,11 @@ mod undo;
 mod validate;
 mod words;
 
-use std::{env, process::ExitCode};
+use std::{
+    env,
+    process::ExitCode,
+    thread::{self, JoinHandle},
+};
 
 use anstream::ColorChoice;
 use clap::{
@@ -64,11 +68,29 @@ use self::{
     output::{Loss, Output},
     push::{WithHosts, WithRoll},
 };
-use crate::{checks::CheckState, host::interrupt::Interrupt};
+use crate::{
+    checks::CheckState,
+    host::{interrupt::Interrupt, process::disable_core_dumps},
+};
+
+/// Size of the stack, as most systems limit that of the first thread.
+const STACK: usize = 8 << 20;
 
 /// Runs the program with the process's own arguments and environment.
 #[must_use]
 pub fn main() -> ExitCode {
+    disable_core_dumps();
+    // The stack of the first thread can be limited to a size that is too small (ulimit -s).
+    let started = thread::Builder::new().name("main".to_owned()).stack_size(STACK).spawn(answer);
+    match started.map(JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        // The panic was reported when it happened.
+        Ok(Err(_)) => ExitCode::from(101),
+        Err(error) => Failure::new(format!("cannot start a thread: {error}")).report().into(),
+    }
+}
+
+fn answer() -> ExitCode {
     // `ssh` runs the program of the controller to ask.
     if let Some(answer) = push::answer_askpass() {
         let mut output = Output::stdout();

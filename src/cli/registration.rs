@@ -130,9 +130,9 @@ struct RegistryFlags {
 }
 
 impl RegistryFlags {
-    fn nats(mut self) -> Arc<Nats> {
+    fn nats(mut self) -> Result<Arc<Nats>, Failure> {
         self.nats.select(self.stream);
-        self.nats.nats(&Environment::of_process())
+        self.nats.nats(&Environment::of_process(), None)
     }
 }
 
@@ -215,13 +215,13 @@ fn annotations(given: &[String]) -> Result<BTreeMap<String, ScalarText>, Failure
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     match arguments.request {
         Request::Init { replicas, max_age, registry } => {
-            init(&registry.nats(), replicas, parsed(&max_age, "max-age")?, output)
+            init(&*registry.nats()?, replicas, parsed(&max_age, "max-age")?, output)
         }
         Request::Create { entry, priority, ttl, annotation, registry } => {
             let annotations = annotations(&annotation)?;
             let (priority, ttl) = (parsed(&priority, "priority")?, Some(parsed(&ttl, "ttl")?));
             let entry = Registration { priority, annotations, ttl, ..entry.entry()? };
-            create(&registry.nats(), &entry, output)
+            create(&*registry.nats()?, &entry, output)
         }
         Request::Query { filter, yaml, prometheus, registry } => {
             let format = match (filter.json, yaml, prometheus) {
@@ -230,10 +230,17 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
                 (.., true) => Format::Prometheus,
                 _ => Format::Text,
             };
-            let (filter, nats) = (filter.filter()?, registry.nats());
+            let (filter, nats) = (filter.filter()?, registry.nats()?);
             let Found { entries, problems } = nats
                 .connection()
-                .and_then(|connection| registration::query(connection, &nats.registration_stream, &filter))
+                .and_then(|connection| {
+                    registration::query(
+                        connection,
+                        &nats.registration_stream,
+                        nats.max_registrations,
+                        &filter,
+                    )
+                })
                 .map_err(|error| failed(error, &nats))?;
             for (subject, reason) in &problems {
                 warn(&format!("{}: {reason}", visible_line(subject)));
@@ -242,10 +249,10 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         }
         Request::Watch { filter, registry } => {
             let format = if filter.json { Format::Json } else { Format::Text };
-            watching::watch(&registry.nats(), &filter.filter()?, format, &interrupt()?, output)
+            watching::watch(&*registry.nats()?, &filter.filter()?, format, &interrupt()?, output)
         }
         Request::Remove { entry, force, registry } => {
-            remove(&registry.nats(), &entry.entry()?, force, output)
+            remove(&*registry.nats()?, &entry.entry()?, force, output)
         }
     }
     .map(|()| Exit::Success)

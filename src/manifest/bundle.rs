@@ -8,7 +8,7 @@ use std::{
 
 use rustix::process::{getegid, geteuid};
 
-use super::source::{BrokenBundle, IN_A_FOLDER, Unreadable};
+use super::source::{BrokenBundle, DATA_FILE, IN_A_FOLDER, Unreadable};
 use crate::{
     host::{
         Host,
@@ -120,6 +120,11 @@ impl Bundle {
         let mut entries = fs::read_dir(&root)?.collect::<io::Result<Vec<_>>>()?;
         let only = entries.pop().filter(|_| entries.is_empty()).map(|entry| entry.path());
         Ok(only.filter(|folder| look::is_file(&folder.join(IN_A_FOLDER))))
+    }
+
+    /// Returns the data in it, if it is a bundle with data.
+    pub(crate) fn data(&self) -> Option<PathBuf> {
+        Some(self.0.path().join(DATA_FILE)).filter(|file| look::is_file(file))
     }
 }
 

@@ -36,4 +36,4 @@ pub(crate) use reading::load;
 pub(crate) use repeated::repeated;
 pub(crate) use rule_files::RuleFiles;
 pub(crate) use schema::manifest_schema;
-pub(crate) use source::{IN_A_FOLDER, Location, Unreadable};
+pub(crate) use source::{DATA_FILE, IN_A_FOLDER, Location, Unreadable};

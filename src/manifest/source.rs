@@ -25,6 +25,9 @@ use crate::{
 /// The file that a folder or bundle has to hold to be a manifest.
 pub(crate) const IN_A_FOLDER: &str = "manifest.yaml";
 
+/// The file of a bundle with data.
+pub(crate) const DATA_FILE: &str = "data.yaml";
+
 /// Where a manifest or data comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Location {
@@ -63,6 +66,8 @@ pub(crate) enum Unreadable {
     Bundle { name: String, reason: BrokenBundle },
     #[error("bundle {name} holds no {IN_A_FOLDER} at its root or in its only folder")]
     NoManifest { name: String },
+    #[error("bundle {name} holds no {DATA_FILE} at its root")]
+    NoData { name: String },
     #[error("{}", .0.message)]
     NotText(Diagnostic),
 }

@@ -5,13 +5,14 @@ use std::{
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc,
+        mpsc::{self, RecvTimeoutError},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
+use ccm_process::interrupt::Interrupt;
 use tokio::{runtime::Handle, sync::oneshot, task::AbortHandle};
 
 use super::{
@@ -21,6 +22,10 @@ use super::{
 
 /// How long a server may take to let one in, and to answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a wait checks for signals.
+const TICK: Duration = Duration::from_millis(100);
+/// How long an answer can take after a signal.
+const AFTER_SIGNAL: Duration = Duration::from_secs(1);
 /// Pauses between attempts to come back grow to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 /// A connection over which nothing comes is looked at this often.
@@ -57,6 +62,9 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
     opened: Instant,
     runtime: Handle,
+    interrupt: Option<Interrupt>,
+    /// Whether a wait was given up after a signal.
+    gave_up: AtomicBool,
     /// Ends the thread when it is dropped.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -88,7 +96,11 @@ impl Drop for Listening {
 impl Connection {
     /// Reads the context and opens a connection to one of its servers. With [`Persistence::Forever`] it returns at once,
     /// and the connection is made whenever a server is there.
-    pub(crate) fn open(choice: &ContextChoice, persistence: Persistence) -> Result<Self, NatsError> {
+    pub(crate) fn open(
+        choice: &ContextChoice,
+        persistence: Persistence,
+        interrupt: Option<Interrupt>,
+    ) -> Result<Self, NatsError> {
         let context = Context::read(choice)?;
         let servers = context.shown_servers();
         let api = match context.jetstream_domain.as_str() {
@@ -122,7 +134,8 @@ impl Connection {
         };
         let thread = thread::Builder::new().name("nats".to_owned()).spawn(work);
         let thread = thread.map_err(|error| NatsError::Client(error.to_string()))?;
-        let opened = opened.recv().map_err(|_| NatsError::Client("its thread ended".to_owned()))?;
+        let opened = received(&opened, interrupt.as_ref(), Duration::ZERO)?;
+        let opened = opened.ok_or_else(|| NatsError::Client("its thread ended".to_owned()))?;
         let (client, runtime) = opened.map_err(|failed| failed.explained(&servers))?;
         Ok(Self {
             client,
@@ -132,6 +145,8 @@ impl Connection {
             shared,
             opened: Instant::now(),
             runtime,
+            interrupt,
+            gave_up: AtomicBool::new(false),
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -140,6 +155,12 @@ impl Connection {
     /// Returns the context that it was opened with.
     pub(crate) fn context(&self) -> &ContextChoice {
         &self.context
+    }
+
+    /// Returns an error if the program was asked to stop: between the steps of a long exchange.
+    pub(super) fn check_interrupt(&self) -> Result<(), NatsError> {
+        let signal = self.interrupt.as_ref().and_then(Interrupt::requested);
+        signal.map_or(Ok(()), |signal| Err(NatsError::Interrupted(signal)))
     }
 
     /// Returns how it is.
@@ -172,7 +193,8 @@ impl Connection {
     pub(super) fn require_connected(&self) -> Result<(), NatsError> {
         let mut status = self.shared.status();
         while status.connects == 0 && self.opened.elapsed() < PATIENCE {
-            let left = PATIENCE.saturating_sub(self.opened.elapsed());
+            self.check_interrupt()?;
+            let left = PATIENCE.saturating_sub(self.opened.elapsed()).min(TICK);
             let waited = self.shared.changed.wait_timeout(status, left);
             status = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -182,12 +204,15 @@ impl Connection {
         Err(NatsError::Away { servers: self.servers(), reason: status.complaint.clone() })
     }
 
-    /// Waits for something that the thread does, at most that long.
+    /// Waits for something that the thread does, at most that long. After a signal, all waits together last one second.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         limit: Duration,
         work: impl Future<Output = Result<T, NatsError>> + Send + 'static,
     ) -> Result<T, NatsError> {
+        if self.gave_up.load(Ordering::Relaxed) {
+            self.check_interrupt()?;
+        }
         self.require_connected()?;
         let (done, result) = mpsc::sync_channel(1);
         self.runtime.spawn(async move {
@@ -197,7 +222,11 @@ impl Connection {
             let hint = self.shared.status().complaint.clone();
             NatsError::NoAnswer { servers: self.servers(), limit, hint }
         };
-        result.recv().ok().flatten().unwrap_or_else(|| Err(no_answer()))
+        let answer = received(&result, self.interrupt.as_ref(), AFTER_SIGNAL);
+        if answer.is_err() {
+            self.gave_up.store(true, Ordering::Relaxed);
+        }
+        answer?.flatten().unwrap_or_else(|| Err(no_answer()))
     }
 
     /// Lets something go on for as long as the connection is there.
@@ -252,6 +281,28 @@ impl Shared {
         }
         self.changed.notify_all();
         self.listeners().iter().for_each(|(_, listener)| listener(&now));
+    }
+}
+
+/// Waits for a result; `None` if none will come. After a signal, the wait lasts `grace` longer.
+fn received<T>(
+    result: &mpsc::Receiver<T>,
+    interrupt: Option<&Interrupt>,
+    grace: Duration,
+) -> Result<Option<T>, NatsError> {
+    let mut end = None;
+    loop {
+        match result.recv_timeout(TICK) {
+            Ok(result) => return Ok(Some(result)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Some(signal) = interrupt.and_then(Interrupt::requested) {
+            let end = *end.get_or_insert_with(|| Instant::now() + grace);
+            if Instant::now() >= end {
+                return Err(NatsError::Interrupted(signal));
+            }
+        }
     }
 }
 

@@ -2,6 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use ccm_process::interrupt::Signal;
+
+use crate::vocabulary::Size;
+
 /// Why NATS did not do what was asked. No login is in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NatsError {
@@ -31,6 +35,14 @@ pub(crate) enum NatsError {
     Api { code: u64, description: String },
     #[error("NATS: {0}")]
     Client(String),
+    #[error("NATS sends more than {limit} in one answer")]
+    LargeAnswer { limit: Size },
+    #[error(
+        "stream \"{stream}\" has more than {limit} of registrations: narrow the query, or raise the limit (CCM_MAX_REGISTRATIONS, or `max_registrations` of the agent)"
+    )]
+    TooManyRegistrations { stream: String, limit: Size },
+    #[error("stopped by {0}")]
+    Interrupted(Signal),
     #[error("NATS gave an answer that makes no sense: {0}")]
     BadAnswer(String),
 }

@@ -1,5 +1,7 @@
 //! A message as the rest of the program sees it.
 
+use super::NatsError;
+
 /// A message of a stream or subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Message {
@@ -20,6 +22,19 @@ impl Message {
     /// are those of publishers.
     pub(crate) fn marker(&self) -> Option<&str> {
         self.header("Nats-Marker-Reason").filter(|reason| ["MaxAge", "Purge", "Remove"].contains(reason))
+    }
+
+    /// Returns how many bytes its parts have.
+    pub(super) fn size(&self) -> u64 {
+        let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        (self.subject.len() + headers + self.payload.len()) as u64
+    }
+
+    /// Returns the sequence to continue at. A stream that goes back would never end.
+    pub(super) fn after(&self, expected: u64) -> Result<u64, NatsError> {
+        let is_later = self.sequence >= expected;
+        let next = self.sequence.checked_add(1).filter(|_| is_later);
+        next.ok_or_else(|| NatsError::BadAnswer(format!("message {} after {expected}", self.sequence)))
     }
 
     /// Reads headers as they are on the wire: `NATS/1.0`, then `Name: value` lines.

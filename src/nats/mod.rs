@@ -29,33 +29,61 @@ pub(crate) use subscription::{Delivery, Following};
 
 use std::sync::{Arc, OnceLock};
 
+use ccm_process::interrupt::Interrupt;
+
+use crate::vocabulary::Size;
+
 /// NATS as a command sees it: connected when it is first used.
 pub(crate) struct Nats {
     context: ContextChoice,
     /// The stream that holds registrations.
     pub(crate) registration_stream: String,
+    /// How many bytes of registrations one query can read.
+    pub(crate) max_registrations: Size,
+    /// Ends waits, if the program handles signals.
+    interrupt: Option<Interrupt>,
     connection: OnceLock<Result<Arc<Connection>, NatsError>>,
 }
 
 /// The stream that holds registrations, unless another is named.
 pub(crate) const REGISTRATION_STREAM: &str = "REGISTRATION";
 
+/// How many bytes of registrations one query can read, unless the user sets another limit.
+pub(crate) const MAX_REGISTRATIONS: Size = Size::mebibytes(64);
+
 impl Nats {
     /// Makes the way to the servers of a context. Nothing is read or opened yet.
     pub(crate) fn new(context: ContextChoice, registration_stream: String) -> Self {
-        Self { context, registration_stream, connection: OnceLock::new() }
+        Self {
+            context,
+            registration_stream,
+            max_registrations: MAX_REGISTRATIONS,
+            interrupt: None,
+            connection: OnceLock::new(),
+        }
+    }
+
+    /// Ends waits after a signal.
+    pub(crate) fn interruptible(self, interrupt: Interrupt) -> Self {
+        Self { interrupt: Some(interrupt), ..self }
+    }
+
+    /// Sets how many bytes of registrations one query can read.
+    pub(crate) fn limited_to(self, max_registrations: Size) -> Self {
+        Self { max_registrations, ..self }
     }
 
     /// Returns a way that uses a connection which is there already, as the agent's is.
     pub(crate) fn over(connection: Arc<Connection>, registration_stream: String) -> Self {
         let context = connection.context().clone();
-        Self { context, registration_stream, connection: OnceLock::from(Ok(connection)) }
+        Self { connection: OnceLock::from(Ok(connection)), ..Self::new(context, registration_stream) }
     }
 
     /// Returns the connection, which the first call opens. A server that is away is an error after five seconds, and stays
     /// one: a template that asks a hundred times does not wait a hundred times.
     pub(crate) fn connection(&self) -> Result<&Connection, NatsError> {
-        let open = || Connection::open(&self.context, Persistence::GiveUp).map(Arc::new);
+        let open =
+            || Connection::open(&self.context, Persistence::GiveUp, self.interrupt.clone()).map(Arc::new);
         self.connection.get_or_init(open).as_deref().map_err(Clone::clone)
     }
 }

@@ -131,19 +131,23 @@ impl Connection {
         let (stream, subject) = (address.stream(), format!("$O.{}.C.{}", address.bucket, info.nuid));
         let (mut hash, mut chunks, mut size, mut next) = (Sha256::new(), 0, 0_u64, 1);
         while chunks < info.chunks {
-            let page = self.page(&stream, &subject, next)?;
+            self.check_interrupt()?;
+            let (page, before) = (self.page(&stream, &subject, next)?, size);
             if page.is_empty() {
                 return Err(ObjectError::Replaced);
             }
             for message in page {
                 chunks += 1;
-                next = message.sequence + 1;
+                next = message.after(next)?;
                 size = size.saturating_add(message.payload.len() as u64);
                 if size > info.size {
                     return Err(ObjectError::Digest);
                 }
                 hash.update(&message.payload);
                 to.write_all(&message.payload).map_err(ObjectError::Write)?;
+            }
+            if size == before {
+                return Err(NatsError::BadAnswer("chunks without content".to_owned()).into());
             }
         }
         // Buckets that other programs made may leave the padding out.

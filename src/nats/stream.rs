@@ -9,10 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Connection, Message, NatsError, connection::PATIENCE};
+use crate::vocabulary::Size;
 
 /// How many messages are asked for at once, and how many bytes.
 const PAGE: usize = 256;
 const PAGE_BYTES: usize = 4 << 20;
+/// How many bytes one answer can have: a page, and the largest message that a server can be configured for.
+const LARGEST_ANSWER: Size = Size::mebibytes(68);
+/// What a message takes in memory beyond its bytes.
+const MESSAGE_OVERHEAD: u64 = 256;
 
 /// Codes of `JetStream`'s errors.
 const STREAM_NOT_FOUND: u64 = 10_059;
@@ -88,16 +93,30 @@ impl Connection {
         })
     }
 
-    /// Returns all messages of subjects.
-    pub(crate) fn all(&self, stream: &str, subjects: &str) -> Result<Vec<Message>, NatsError> {
-        let mut all: Vec<Message> = Vec::new();
+    /// Calls `visit` for each message of subjects, until there are no more or together they have more than `limit` bytes.
+    /// Returns whether all of them were visited.
+    pub(crate) fn visit(
+        &self,
+        stream: &str,
+        subjects: &str,
+        limit: Size,
+        mut visit: impl FnMut(Message),
+    ) -> Result<bool, NatsError> {
+        let (mut next, mut size) = (1, 0);
         loop {
-            let first = all.last().map_or(1, |message| message.sequence + 1);
-            let page = self.page(stream, subjects, first)?;
+            self.check_interrupt()?;
+            let page = self.page(stream, subjects, next)?;
             if page.is_empty() {
-                return Ok(all);
+                return Ok(true);
             }
-            all.extend(page);
+            for message in page {
+                next = message.after(next)?;
+                size += message.size() + MESSAGE_OVERHEAD;
+                if size > limit.bytes() {
+                    return Ok(false);
+                }
+                visit(message);
+            }
         }
     }
 
@@ -238,7 +257,7 @@ impl Asker {
             .publish_with_reply(subject, inbox, payload.into())
             .await
             .map_err(|error| client(error.to_string()))?;
-        let mut messages = Vec::new();
+        let (mut messages, mut size) = (Vec::new(), 0);
         loop {
             let Some(answer) = answers.next().await else {
                 return Err(client("the connection was closed".to_owned()));
@@ -253,6 +272,10 @@ impl Asker {
                     return Err(NatsError::Api { code: status.as_u16().into(), description });
                 }
                 _ => {}
+            }
+            size += answer.length as u64;
+            if size > LARGEST_ANSWER.bytes() || messages.len() >= PAGE {
+                return Err(NatsError::LargeAnswer { limit: LARGEST_ANSWER });
             }
             let message = direct_message(answer.into())?;
             let is_alone = message.header("Nats-Num-Pending").is_none();

@@ -1,13 +1,19 @@
 //! Which entries there are.
 
-use std::net::IpAddr;
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+};
 
 use super::{
     Registration, SUBJECTS,
     wire::{Change, change, problem},
     words::{Address, NotAnEntry, Token},
 };
-use crate::nats::{Connection, NatsError};
+use crate::{
+    nats::{Connection, NatsError},
+    vocabulary::Size,
+};
 
 /// Which entries are asked for; nothing stands for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,25 +54,33 @@ pub(crate) struct Found {
     pub(crate) problems: Vec<(String, &'static str)>,
 }
 
-/// Returns the entries of a stream.
-pub(crate) fn query(connection: &Connection, stream: &str, filter: &Filter) -> Result<Found, NatsError> {
-    let messages = connection.all(stream, &filter.subjects())?;
-    let Found { mut entries, mut problems } = Found::default();
-    for message in &messages {
-        problems.retain(|(subject, _)| *subject != message.subject);
-        problems.extend(problem(message).map(|reason| (message.subject.clone(), reason)));
-        // A stream of others may keep several of one subject: the last counts.
-        match change(message) {
-            Some(Change::Entry(entry)) => {
-                entries.retain(|earlier| earlier.subject() != message.subject);
-                entries.push(entry);
-            }
-            Some(Change::Removal { .. }) => entries.retain(|earlier| earlier.subject() != message.subject),
+/// Returns the entries of a stream, and reads at most `limit` bytes.
+pub(crate) fn query(
+    connection: &Connection,
+    stream: &str,
+    limit: Size,
+    filter: &Filter,
+) -> Result<Found, NatsError> {
+    // A stream of others may keep several messages of one subject: the last counts.
+    let mut found: HashMap<String, Registration> = HashMap::new();
+    let mut problems: BTreeMap<String, &'static str> = BTreeMap::new();
+    let is_complete = connection.visit(stream, &filter.subjects(), limit, |message| {
+        match problem(&message) {
+            Some(reason) => drop(problems.insert(message.subject.clone(), reason)),
+            None => drop(problems.remove(&message.subject)),
+        }
+        match change(&message) {
+            Some(Change::Entry(entry)) => drop(found.insert(message.subject, entry)),
+            Some(Change::Removal { .. }) => drop(found.remove(&message.subject)),
             None => {}
         }
+    })?;
+    if !is_complete {
+        return Err(NatsError::TooManyRegistrations { stream: stream.to_owned(), limit });
     }
+    let mut entries: Vec<Registration> = found.into_values().collect();
     entries.sort_by_cached_key(sort_key);
-    Ok(Found { entries, problems })
+    Ok(Found { entries, problems: problems.into_iter().collect() })
 }
 
 /// Addresses sort as numbers, IPv4 before IPv6 before names.

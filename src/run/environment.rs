@@ -25,6 +25,7 @@ use crate::{
 
 /// Limits how much memory all expressions of a run use together.
 const MEMORY_LIMIT: &str = "CCM_MEMORY_LIMIT";
+const MAX_REGISTRATIONS: &str = "CCM_MAX_REGISTRATIONS";
 
 /// Set to 1, no resource is inspected before its turn, for comparison.
 const SEQUENTIAL: &str = "CCM_SEQUENTIAL";
@@ -132,6 +133,13 @@ impl Environment {
     /// Returns the home directory of the user.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.directory("HOME")
+    }
+
+    /// Returns how many bytes of registrations one query can read, if the user sets a limit.
+    pub(crate) fn max_registrations(&self) -> Result<Option<Size>, String> {
+        let text = self.get(MAX_REGISTRATIONS).filter(|text| !text.is_empty());
+        let size = text.map(|text| text.to_string_lossy().parse::<Size>()).transpose();
+        size.map_err(|error| format!("{MAX_REGISTRATIONS}: {error}"))
     }
 
     /// Returns the state directory of a user other than root.

@@ -61,9 +61,9 @@ impl Scope {
         })?;
         let filter = Filter::parse(&words).map_err(|error| CallError::new(error.to_string()))?;
         let nats = self.nats()?;
-        let found = nats
-            .connection()
-            .and_then(|connection| registration::query(connection, &nats.registration_stream, &filter));
+        let found = nats.connection().and_then(|connection| {
+            registration::query(connection, &nats.registration_stream, nats.max_registrations, &filter)
+        });
         match found {
             Ok(found) => Ok(registration::records(&found.entries)),
             Err(error @ NatsError::NoStream { .. }) => {

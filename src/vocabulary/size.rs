@@ -17,6 +17,10 @@ pub(crate) struct Size(u64);
 const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
 impl Size {
+    pub(crate) const fn mebibytes(count: u64) -> Self {
+        Self(count << 20)
+    }
+
     pub(crate) const fn gibibytes(count: u64) -> Self {
         Self(count << 30)
     }

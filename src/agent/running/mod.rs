@@ -148,7 +148,7 @@ impl<'s> Agent<'s> {
     pub(crate) fn new(setting: Setting<'s>, config: Config) -> Result<Self, String> {
         let mailbox = Mailbox::new().map_err(|error| format!("cannot make an event counter: {error}"))?;
         setting.log.set_level(config.written.log_level);
-        let fleet = Fleet::open(&config, setting.context(&config), setting.state(), &setting.log)?;
+        let fleet = Fleet::open(&config, setting.context(&config), &setting.machine, &setting.log)?;
         let intake = open_intake(&setting, &config, &mailbox, 0, &fleet)?;
         let metrics = if config.metrics.is_some() { Metrics::counting() } else { Metrics::idle() };
         metrics.set(&BUILD, &[env!("CARGO_PKG_VERSION")], 1.0);

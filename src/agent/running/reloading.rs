@@ -55,9 +55,12 @@ impl Agent<'_> {
 
     /// Reloads the configuration if it now requires other signatures: that must not wait for a signal. Returns whether it does.
     pub(super) fn reload_if_signers_differ(&mut self) -> bool {
-        let path = |config: &Config| config.signers.as_ref().map(|signers| signers.path.clone());
+        let required = |config: &Config| {
+            let signers = config.signers.as_ref()?;
+            Some((signers.path.clone(), config.written.unversioned_data))
+        };
         let new = (self.setting.read_config)();
-        let differs = new.is_ok_and(|new| path(&new) != path(&self.config));
+        let differs = new.is_ok_and(|new| required(&new) != required(&self.config));
         if differs {
             self.reload();
         }
@@ -66,16 +69,17 @@ impl Agent<'_> {
 
     /// Opens what another configuration asks for. Of NATS, what is the same stays.
     fn open_all(&mut self, config: &Config) -> Result<Intake, String> {
-        let (setting, state, log) = (&self.setting, self.setting.state(), &self.setting.log);
+        let Setting { machine, log, .. } = &self.setting;
+        let setting = &self.setting;
         let context = setting.context(config);
         if !self.fleet.fits(config, &context) {
             // Two must not send the same events.
             self.fleet = Fleet::alone(context.clone());
-            self.fleet = match Fleet::open(config, context, state, log) {
+            self.fleet = match Fleet::open(config, context, machine, log) {
                 Ok(fleet) => fleet,
                 Err(error) => {
                     let context = setting.context(&self.config);
-                    if let Ok(fleet) = Fleet::open(&self.config, context, state, log) {
+                    if let Ok(fleet) = Fleet::open(&self.config, context, machine, log) {
                         self.fleet = fleet;
                     }
                     return Err(error);

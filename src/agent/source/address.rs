@@ -61,11 +61,6 @@ impl Address {
         matches!(self, Self::Path(_))
     }
 
-    /// Whether its content is a bundle, as far as its name tells.
-    pub(crate) fn archive_format(&self) -> Option<ArchiveFormat> {
-        ArchiveFormat::of(&self.file_name())
-    }
-
     /// Returns the name that a bundle from here must have: the last part without its ending.
     pub(crate) fn expected_name(&self) -> String {
         let name = self.file_name();
@@ -85,7 +80,8 @@ impl Address {
         hex(&digest)[..32].to_owned()
     }
 
-    fn file_name(&self) -> String {
+    /// Returns the last part of the address.
+    pub(crate) fn file_name(&self) -> String {
         match self {
             Self::Path(path) => {
                 path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

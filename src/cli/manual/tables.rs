@@ -25,12 +25,16 @@ pub(super) const PLUGIN: &str =
     "With `--format nagios`, as a plugin of Nagios: 0 OK, 1 warning, 2 critical, 3 unknown.";
 
 /// Every variable that ccm reads, with what it does.
-pub(super) const VARIABLES: [(&str, &str); 31] = [
+pub(super) const VARIABLES: [(&str, &str); 32] = [
     ("CCM_HIERA_DATA", "A file or address with data, as `--hiera`."),
     ("CCM_HISTORY", "Turns the history off if it is `off`, as `--no-history`."),
     ("CCM_HISTORY_SIZE", "Maximum size of all kept copies, as `--history-size`."),
     ("CCM_HISTORY_KEEP", "How long and how many runs are kept, as `--history-keep`."),
     ("CCM_MAX_INPUT_SIZE", "How large each document may be, as `--max-input-size`."),
+    (
+        "CCM_MAX_REGISTRATIONS",
+        "Maximum size of the registrations that one query reads, such as `256MiB`; 64 MiB otherwise.",
+    ),
     (
         "CCM_MEMORY_LIMIT",
         "How much all expressions of a run may hold together, such as `1GiB`; 512 MiB otherwise.",

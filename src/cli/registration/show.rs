@@ -1,7 +1,10 @@
 //! Entries on the screen.
 
 use super::super::{failure::Failure, output::Output};
-use crate::registration::{Registration, file_sd};
+use crate::{
+    registration::{Registration, file_sd},
+    visible::visible_line,
+};
 
 /// How entries are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,7 @@ fn table(entries: &[Registration], output: &mut Output) {
 fn row(entry: &Registration) -> [String; 8] {
     let annotations: Vec<String> =
         entry.annotations.iter().map(|(name, value)| format!("{name}={}", &**value)).collect();
+    let annotations = visible_line(&annotations.join(" ")).into_owned();
     [
         entry.address.as_str().to_owned(),
         entry.port.map_or_else(|| "-".to_owned(), |port| port.number().to_string()),
@@ -52,6 +56,6 @@ fn row(entry: &Registration) -> [String; 8] {
         entry.service.to_string(),
         entry.priority.number().to_string(),
         entry.ttl.map_or_else(|| "-".to_owned(), |ttl| ttl.to_string()),
-        annotations.join(" "),
+        annotations,
     ]
 }

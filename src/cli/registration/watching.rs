@@ -16,6 +16,7 @@ use crate::{
     host::interrupt::Interrupt,
     nats::{Connection, Delivery, Nats},
     registration::{Change, Filter, change},
+    visible::visible_line,
 };
 
 /// How soon a signal is heeded.
@@ -94,6 +95,6 @@ fn print(change: &Change, format: Format, output: &mut Output) {
     };
     match format {
         Format::Json => output.line(&line),
-        _ => output.message(&line),
+        _ => output.message(&visible_line(&line)),
     }
 }
