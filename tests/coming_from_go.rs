@@ -359,3 +359,42 @@ fn credentials_and_headers_of_a_download_are_sent() {
     assert_eq!(asked[0].header("authorization"), Some("Basic bWU6YzRuNHJ5"));
     assert_eq!(asked[0].header("x-token"), Some("a=b: c"));
 }
+
+/// Forms of arguments that the original accepts in addition to those in its help.
+#[test]
+fn arguments_of_the_original_are_accepted() {
+    let ignored = "warning: -S is ignored: ccm always knows the facts of the machine";
+    for (line, expected) in [
+        ("ccm hiera facts tier=web --query tier", "\"web\""),
+        ("ccm hiera facts tier:web tier", "\"web\""),
+        ("TIER=web ccm hiera facts -E --query TIER", "\"web\""),
+        ("ccm hiera facts 'none.#(a==\"b\")' 2>&1 || true", "none"),
+        ("ccm hiera parse data.yaml role:web --query port", "80"),
+        ("HIERA_INPUT=data.yaml ccm hiera parse role:web --query port", "80"),
+        ("ccm hiera parse data.yaml -S --query port 2>&1", ignored),
+        ("ccm facts -S host.info.os 2>&1", ignored),
+        ("ccm facts --system-facts host.info.os 2>&1", ignored),
+        ("ccm apply site.yaml -S --noop 2>&1", ignored),
+        ("ccm ensure --fact tier:web file $PWD/a --content '{{ Facts.tier }}'; cat a", "web"),
+        ("ccm ensure --no-read-env --context NONE file $PWD/a --content x; cat a", "x"),
+        ("ccm ensure archive $PWD/a.tar.gz http://127.0.0.1:9/a.tar.gz -H X-Token=a --noop", "Would have"),
+        (
+            "ccm ensure archive $PWD/a.tar.gz http://127.0.0.1:9/a.tar.gz --headers X-Token:a --noop",
+            "Would have",
+        ),
+    ] {
+        let (outcome, _) = run(line);
+        outcome.exits(0).says(expected);
+    }
+}
+
+#[test]
+fn providers_of_the_original_are_accepted() {
+    let world = World::new()
+        .manifest("- apply: [{ other.yaml: { provider: ccmmanifest } }]\n- scaffold: [{ $W/tree: { source: tree, engine: jinja, provider: choria, owner: root, group: root } }]\n")
+        .beside("other.yaml", "- exec: [{ /bin/true: {} }]\n")
+        .beside("tree/b", "y");
+    world.ccm(["validate", "site.yaml"]).run().exits(0);
+    let world = World::new().manifest("- package: [{ bash: { provider: choria } }]\n");
+    world.ccm(["validate", "site.yaml"]).run().exits(2).complains("package has no provider \"choria\"");
+}

@@ -1,6 +1,6 @@
 //! Everything that `ccm validate` reports about a manifest, word for word.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use crate::support::World;
 
@@ -324,5 +324,90 @@ fn properties_of_links_and_files_of_cron_that_have_no_effect_are_reported() {
             ),
         ],
         World::new,
+    );
+}
+
+#[test]
+fn downloads_templates_zones_and_secrets_are_doubted() {
+    check(
+        &[
+            (
+                "- file:\n    - $W/a:\n        source: https://example.com/a\n        owner: root\n        group: root\n        mode: '0644'\n",
+                &[
+                    "warning 3:17 file#$W/a: without `checksum`, ccm accepts any content | give the SHA-256 of the file as `checksum`, or `checksum: none`",
+                ],
+            ),
+            (
+                "- file: [{ $W/a: { source: 'https://example.com/a', checksum: none, $OWN, mode: '0644' } }]",
+                &[],
+            ),
+            (
+                "- archive:\n    - $W/a.tar.gz:\n        url: https://example.com/a.tar.gz\n        owner: root\n        group: root\n",
+                &[
+                    "warning 3:14 archive#$W/a.tar.gz: without `checksum`, ccm accepts any content | give the SHA-256 of the file as `checksum`, or `checksum: none`",
+                ],
+            ),
+            (
+                "- archive:\n    - $W/a.tar.gz: { url: 'https://example.com/a.tar.gz', checksum: none, owner: root, group: root }\n",
+                &[],
+            ),
+            (
+                "- file:\n    - $W/a:\n        source: a.tmpl\n        owner: root\n        group: root\n        mode: '0644'\n",
+                &[
+                    "warning 3:17 file#$W/a: `{{ }}` in a.tmpl is copied as it is, not expanded | if it is a template, write `content: \"${ template('a.tmpl') }\"`",
+                ],
+            ),
+            (
+                "- file:\n    - $W/a:\n        source: a.j2\n        owner: root\n        group: root\n        mode: '0644'\n",
+                &[
+                    "warning 3:17 file#$W/a: `{% %}` in a.j2 is copied as it is, not expanded | if it is a template, write `content: \"${ jinja('a.j2') }\"`",
+                ],
+            ),
+            (
+                "data: { db: { Root_Password: x } }\nccm:\n  resources:\n    - exec:\n        - x:\n            command: mysql -p{{ Data.db.Root_Password }} app\n",
+                &[
+                    "warning 6:22 exec#x: all users can list the arguments of a command, and `Data.db.Root_Password` is probably a secret | hand it over in `environment` or `stdin`",
+                ],
+            ),
+            (
+                "data: { db: { password: x } }\nccm:\n  resources:\n    - exec:\n        - x:\n            command: mysql\n            environment: ['MYSQL_PWD={{ Data.db.password }}']\n",
+                &[],
+            ),
+        ],
+        || World::new().beside("a.tmpl", "port {{ Data.port }}\n").beside("a.j2", "{% if x %}y{% endif %}\n"),
+    );
+    if Path::new("/usr/share/zoneinfo").is_dir() {
+        check(
+            &[(
+                "- file:\n    - /etc/localtime:\n        ensure: link\n        target: /usr/share/zoneinfo/Europe/Berln\n",
+                &[
+                    "warning 4:17 file#/etc/localtime: there is no time zone /usr/share/zoneinfo/Europe/Berln | `timedatectl list-timezones` lists the time zones of a machine",
+                ],
+            )],
+            World::new,
+        );
+    }
+}
+
+#[test]
+fn notes_are_shown_only_if_they_are_wanted() {
+    let world = World::new().manifest("- exec: [{ /bin/a: {} }, { /bin/b: { creates: /b } }]\n");
+    let validate = |arguments: &[&str]| world.ccm(["validate", "site.yaml"].iter().chain(arguments)).run();
+    assert_eq!(validate(&[]).exits(0).stderr, "");
+    validate(&["--strict"]).exits(0);
+    let noted = validate(&["-v", "--strict"]);
+    noted.exits(0);
+    assert_eq!(
+        noted.stderr,
+        "\
+note[no-guard]: exec#/bin/a: the command runs in every run, because the resource has no guard
+ --> site.yaml:1:12
+  |
+1 | - exec: [{ /bin/a: {} }, { /bin/b: { creates: /b } }]
+  |            ^^^^^^
+  |
+  = help: add `creates`, `onlyif`, `unless` or `refresh_only`, or leave it so if it is meant
+
+"
     );
 }

@@ -509,3 +509,16 @@ fn a_manifest_follows_a_change_of_a_script_that_died_and_alone_a_command_remembe
     apply(&world, "a").exits(0).counts([1, 1, 0, 0]);
     apply(&world, "a").exits(0).counts([0, 2, 0, 0]);
 }
+
+#[test]
+fn dry_run_reports_a_refresh_that_an_earlier_run_left_pending() {
+    let world = World::new().manifest(
+        "- file: [{ $W/a: { content: x, $OWN, mode: '0644' } }]\n\
+         - exec: [{ follow: { command: test -e $W/ready, refresh_only: true, subscribe: 'file#$W/a' } }]\n",
+    );
+    let pending =
+        world.fill("warning: this refresh is pending from an earlier run, which changed file#$W/a\n");
+    world.apply_with(&["--noop"]).exits(0).says("executed via subscribe").never_says("is pending");
+    world.apply().exits(1);
+    world.apply_with(&["--noop"]).exits(0).says("Would have executed via subscribe").says(&pending);
+}

@@ -9,6 +9,7 @@ use super::{
     Exit, complete,
     confirm::{self, ConfirmFlags},
     dotenv::DotenvFlags,
+    facts::SystemFacts,
     failure::{Failure, heed, warn},
     load_inputs::{self, InputFlags, StrictFlag},
     machine::StreamFlag,
@@ -57,6 +58,8 @@ pub(super) struct Arguments {
     pub(super) run: RunFlags,
     #[command(flatten)]
     pub(super) manifests: Manifests,
+    #[command(flatten)]
+    system: SystemFacts,
     /// Read every file, also those that cannot have changed since they were last read
     #[arg(
         id = "verify",
@@ -218,6 +221,7 @@ pub(super) fn digests(manifests: &[Manifest]) -> Vec<ManifestDigest> {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.system.heed();
     if let Some(plan) = plan::recognize(&arguments)? {
         return plan::apply(plan, arguments, output);
     }

@@ -91,7 +91,8 @@ impl Args for Arguments {
 
 /// Adds the flags that all types have.
 fn with_run_flags(command: Command) -> Command {
-    RollFlags::augment_args(SessionFolder::augment_args(InputFlags::augment_args(RunFlags::augment_args(
+    let command = RunFlags::augment_args(command);
+    DotenvFlags::augment_args(RollFlags::augment_args(SessionFolder::augment_args(InputFlags::augment_args(
         command,
     ))))
 }
@@ -124,7 +125,7 @@ fn with_properties(command: Command, kind: &'static dyn AnyType) -> Command {
             kind,
         ))
         .args(states(kind));
-    let command = DotenvFlags::augment_args(StreamFlag::augment_args(command))
+    let command = StreamFlag::augment_args(command)
         .about(about)
         .args(flags::arguments(kind).into_iter().map(or_credential))
         .args(flags::check_arguments())

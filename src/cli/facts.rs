@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{
     Exit,
-    failure::{Failure, show},
+    failure::{Failure, show, warn},
     interrupt,
     load_inputs::FactFlags,
     output::Output,
@@ -40,6 +40,47 @@ pub(super) struct Arguments {
     json: bool,
     #[command(flatten)]
     facts: FactFlags,
+    #[command(flatten)]
+    system: SystemFacts,
+}
+
+impl Arguments {
+    /// Reads the arguments of `ccm hiera facts`: facts, and a query without `=` and `:`.
+    pub(super) fn of_hiera(
+        words: Vec<String>,
+        query: Option<String>,
+        yaml: bool,
+        mut facts: FactFlags,
+        system: SystemFacts,
+    ) -> Result<Self, Failure> {
+        // A query such as `partition.#(path=="/")` has other characters before its `=`.
+        let is_name = |name: &str| name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+        let is_fact = |word: &String| word.split_once(['=', ':']).is_some_and(|(name, _)| is_name(name));
+        let (set, queries): (Vec<String>, Vec<String>) = words.into_iter().partition(is_fact);
+        facts.extend(set);
+        let mut queries: Vec<String> = query.into_iter().chain(queries).collect();
+        match queries.pop() {
+            query if queries.is_empty() => Ok(Self { query, yaml, facts, system }),
+            _ => Err(Failure::new("give one query; facts are of the form FACT=VALUE")),
+        }
+    }
+}
+
+/// The flag of the Go original for facts of the machine.
+#[derive(Args)]
+pub(super) struct SystemFacts {
+    /// As without it
+    #[arg(short = 'S', long, hide = true)]
+    system_facts: bool,
+}
+
+impl SystemFacts {
+    /// Warns if the flag is given.
+    pub(super) fn heed(&self) {
+        if self.system_facts {
+            warn("-S is ignored: ccm always knows the facts of the machine");
+        }
+    }
 }
 
 impl Arguments {
@@ -50,6 +91,7 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.system.heed();
     let (interrupt, limit) = (interrupt()?, arguments.facts.limits().document);
     let query = arguments.query.map(|query| Path::parse(&query)).transpose();
     let query = query.map_err(|error| Failure::new(described(&error)))?;

@@ -323,7 +323,7 @@ impl Spelled<'_> {
     }
 
     fn pair(&mut self, flag: &str, pair: &str) -> Result<Entry, Failure> {
-        let Some((key, value)) = pair.split_once('=') else {
+        let Some((key, value)) = pair.split_once('=').or_else(|| pair.split_once(':')) else {
             let shown = self.shown(pair);
             return Err(Failure::new(format!("--{flag}: \"{shown}\" is not of the form KEY=VALUE")));
         };

@@ -36,7 +36,38 @@ enum Action {
     /// Shows the data of a file as it is on this machine
     Parse(Box<ParseArguments>),
     #[command(hide = true)]
-    Facts(facts::Arguments),
+    Facts(Box<HieraFacts>),
+}
+
+/// Arguments of `ccm hiera facts`, as in the Go original.
+#[derive(Args)]
+struct HieraFacts {
+    /// Facts over those of the machine, or a query
+    #[arg(value_name = "FACT=VALUE", num_args = 0..)]
+    words: Vec<String>,
+    /// Only what this path leads to
+    #[arg(long, value_name = "PATH")]
+    query: Option<String>,
+    /// Print YAML instead of JSON
+    #[arg(long)]
+    yaml: bool,
+    /// Take the environment as facts, under those that are given
+    #[arg(short = 'E', long)]
+    env_facts: bool,
+    #[command(flatten)]
+    facts: load_inputs::FactFlags,
+    #[command(flatten)]
+    system: facts::SystemFacts,
+}
+
+impl HieraFacts {
+    fn run(mut self, output: &mut Output) -> Result<Exit, Failure> {
+        if self.env_facts {
+            self.facts.put_below(&Environment::of_process().variables());
+        }
+        let Self { words, query, yaml, facts, system, .. } = self;
+        facts::run(facts::Arguments::of_hiera(words, query, yaml, facts, system)?, output)
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -84,6 +115,8 @@ struct ParseArguments {
     env_facts: bool,
     #[command(flatten)]
     inputs: InputFlags,
+    #[command(flatten)]
+    system: facts::SystemFacts,
 }
 
 /// A path into the data, and its text.
@@ -102,16 +135,17 @@ impl Query {
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     match arguments.action {
         Action::Parse(arguments) => parse(*arguments, output),
-        Action::Facts(arguments) => facts::run(arguments, output),
+        Action::Facts(arguments) => arguments.run(output),
     }
 }
 
 fn parse(arguments: ParseArguments, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.system.heed();
     let ParseArguments { mut file, mut set, mut inputs, .. } = arguments;
     // A first word that sets a fact is none that names a file: the variable names it.
     if let Ok(variable) = env::var("HIERA_INPUT")
         && !variable.is_empty()
-        && file.contains('=')
+        && (file.contains('=') || file.contains(':') && !file.contains("://"))
         && !Path::new(&file).exists()
     {
         set.insert(0, std::mem::replace(&mut file, variable));

@@ -44,6 +44,7 @@ fn result(diagnostic: &Diagnostic, source: &Source) -> Value {
     let level = match diagnostic.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
+        Severity::Note => "note",
     };
     let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
     let also = diagnostic.also.iter().map(|(span, label)| {

@@ -12,8 +12,8 @@ use super::{
     sarif::{self, Completeness},
 };
 use crate::{
-    document::Review,
-    manifest::{self, LoadError, Loaded, Manifest},
+    document::{Diagnostic, Review, Severity},
+    manifest::{self, LoadError, Loaded, Manifest, Strictness},
     resource::flattened,
 };
 
@@ -37,6 +37,9 @@ pub(super) struct Arguments {
     strict: StrictFlag,
     #[command(flatten)]
     dotenv: DotenvFlags,
+    /// Also print notes, such as commands that run in every run
+    #[arg(short, long)]
+    verbose: bool,
     /// Print what is found as JSON, one object per line
     #[arg(long)]
     json: bool,
@@ -70,6 +73,13 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let (mut exit, mut reviews, mut completeness) = (Exit::Success, Vec::new(), Completeness::Whole);
     for location in &locations {
         let loaded = manifest::load(location, &load_inputs, &machine.host, &machine.state);
+        let loaded = loaded.and_then(|mut loaded| {
+            add_remarks(&loaded.value, arguments.verbose, &mut loaded.warnings);
+            match load_inputs.strictness {
+                Strictness::Lenient => Ok(loaded),
+                Strictness::Strict => loaded.strictly(),
+            }
+        });
         match (loaded, format) {
             (Ok(loaded), Format::Text) => valid(loaded, output),
             (Ok(loaded), Format::Json | Format::Sarif) => reviews.extend(loaded.warnings),
@@ -89,6 +99,26 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Format::Sarif => output.json(&sarif::log(&reviews, completeness))?,
     }
     Ok(exit)
+}
+
+/// Adds what a run reports only when it matters, and notes if they are wanted.
+fn add_remarks(manifest: &Manifest, with_notes: bool, reviews: &mut Vec<Review>) {
+    let folder = manifest.working_directory.as_path();
+    let remarks = manifest.resources.iter().flat_map(|resource| resource.remarks(folder));
+    let remarks: Vec<Diagnostic> =
+        remarks.filter(|remark| with_notes || remark.severity != Severity::Note).collect();
+    if !remarks.is_empty() {
+        match reviews.iter_mut().find(|review| review.source.name == manifest.source.name) {
+            Some(review) => {
+                review.diagnostics.extend(remarks);
+                review.diagnostics.sort();
+            }
+            None => reviews.push(Review { source: manifest.source.clone(), diagnostics: remarks.into() }),
+        }
+    }
+    for included in manifest.resources.iter().filter_map(|resource| resource.included.as_ref()) {
+        add_remarks(included, with_notes, reviews);
+    }
 }
 
 /// Says that a manifest is valid, after the warnings about it.

@@ -133,7 +133,7 @@ fn guard(text: &str) -> Result<(), Failure> {
 /// Returns `Name: value` as `Name=value`.
 fn header(text: &str) -> Result<String, Failure> {
     let (name, value) = text
-        .split_once(':')
+        .split_once([':', '='])
         .ok_or_else(|| Failure::new("--header: what was given is not of the form \"Name: value\""))?;
     Ok(format!("{}={}", name.trim(), value.trim()))
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Completeness, Declaration, health_checks,
+    Completeness, Declaration, exposed, health_checks,
     secrecy::{self, Secrecy},
 };
 use crate::{
@@ -124,6 +124,7 @@ impl<'a> Expansion<'a> {
             declaration.properties.iter_mut().enumerate().filter(|(at, _)| Some(*at) != control)
         {
             let mut found = Diagnostics::default();
+            found.extend(exposed::warning(kind, entry));
             let known = self.property(kind, entry, scope, management, &mut declaration.is_secret, &mut found);
             found.extend(secrecy::misplaced(kind, entry));
             foreseen.extend(known);

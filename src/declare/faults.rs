@@ -12,7 +12,7 @@ use crate::{
         Diagnostic, Diagnostics, Entry, Excerpt, Fault, Node, NodeError, Scalar, Span, Style, Value, closest,
     },
     resource::{
-        AnyProperties, AnyType, Common, Error, FieldKind, Places, REGISTRATIONS, Warning, fields,
+        AnyProperties, AnyType, Common, Error, FieldKind, Places, REGISTRATIONS, Warning, fields, known_name,
         meant_for_a_shell, schema,
     },
     template,
@@ -296,7 +296,8 @@ pub(super) fn unknown_provider(
 ) -> Option<Diagnostic> {
     let asked = common.provider.as_deref()?;
     let known = kind.providers();
-    if known.iter().any(|(name, _)| *name == asked) {
+    let asked_name = known_name(kind.name(), asked);
+    if known.iter().any(|(name, _)| *name == asked_name) {
         return None;
     }
     let message = match secrecy {

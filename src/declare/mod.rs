@@ -4,6 +4,7 @@
 mod declaration;
 mod elsewhere;
 mod expansion;
+mod exposed;
 mod faults;
 mod health_checks;
 mod late;

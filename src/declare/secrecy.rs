@@ -34,7 +34,7 @@ pub(super) fn misplaced(kind: &dyn AnyType, entry: &Entry) -> Option<Diagnostic>
 }
 
 /// Ids of errors whose messages quote nothing.
-const PLAIN: [&str; 2] = ["secret-name", "secret-argument"];
+const PLAIN: [&str; 3] = ["secret-name", "secret-argument", "secret-in-command"];
 
 /// Whether messages about a declaration may quote it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,14 +68,17 @@ impl Secrecy {
         if self == Self::Open {
             return found;
         }
-        found.retain(|problem| problem.severity == Severity::Error || is_doubt(problem.id));
+        let is_shown = |problem: &Diagnostic| {
+            problem.severity == Severity::Error || is_doubt(problem.id) || PLAIN.contains(&problem.id)
+        };
+        found.retain(is_shown);
         for problem in found.iter_mut() {
             if PLAIN.contains(&problem.id) {
                 continue;
             }
             let message = match problem.severity {
                 Severity::Error => "a template in it cannot be expanded",
-                Severity::Warning => "an expression in it is probably not what was meant",
+                Severity::Warning | Severity::Note => "an expression in it is probably not what was meant",
             };
             message.clone_into(&mut problem.message);
             problem.excerpt = Excerpt::Hidden;

@@ -24,9 +24,23 @@ use crate::{
         files::{FileError, TempFile},
         http::{Body, HttpError, Part, Request},
     },
-    resource::{Context, Error},
+    resource::{Context, Error, Warning},
     vocabulary::{Algorithm, Checksum, Login, Secret, Url},
 };
+
+/// What a run reports when it downloads without a checksum.
+pub(crate) const UNVERIFIED: &str =
+    "the download is not verified: give its SHA-256 as `checksum`, or `checksum: none` to accept any content";
+
+/// Warns about a download that no checksum verifies.
+pub(crate) fn unverified(property: &'static str) -> Warning {
+    Warning {
+        id: "no-checksum",
+        message: "without `checksum`, ccm accepts any content".to_owned(),
+        property: Some(property),
+        help: Some("give the SHA-256 of the file as `checksum`, or `checksum: none`".to_owned()),
+    }
+}
 
 /// First part of an interrupted download, which the next attempt resumes.
 pub(crate) struct Partial {

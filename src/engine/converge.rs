@@ -259,6 +259,10 @@ impl Attempts<'_> {
             outcome.differences.clone_from(&pending.differences);
             let (summary, refreshes) = (pending.summary.clone(), pending.refreshes);
             if self.place.settings.mode == RunMode::Noop {
+                let owed = shared.refreshes.owed(self.resource);
+                if let Some(cause) = self.causes.iter().find(|cause| owed.contains(cause)) {
+                    cx.warn(format!("this refresh is pending from an earlier run, which changed {cause}"));
+                }
                 wanted.simulate(have, &pending, on, cx)?;
                 let effects = wanted.effects(have, &pending, cx);
                 outcome.captured = self.capture(have, Some((&pending, &effects)), cx)?;

@@ -43,8 +43,11 @@ impl<T> Loaded<T> {
 
 impl<T> Loaded<T> {
     /// Returns the value only if there are no warnings; otherwise the warnings are errors.
-    pub(super) fn strictly(self) -> Result<Self, LoadError> {
-        if self.warnings.is_empty() {
+    pub(crate) fn strictly(self) -> Result<Self, LoadError> {
+        let is_warning = |review: &Review| {
+            review.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Warning)
+        };
+        if !self.warnings.iter().any(is_warning) {
             return Ok(self);
         }
         Err(LoadError::Invalid(self.warnings).strictly())
@@ -56,7 +59,9 @@ impl LoadError {
     pub(super) fn strictly(self) -> Self {
         let Self::Invalid(mut reviews) = self else { return self };
         for diagnostic in reviews.iter_mut().flat_map(|review| review.diagnostics.iter_mut()) {
-            diagnostic.severity = Severity::Error;
+            if diagnostic.severity == Severity::Warning {
+                diagnostic.severity = Severity::Error;
+            }
         }
         Self::Invalid(reviews)
     }

@@ -63,6 +63,16 @@ impl Places {
 }
 
 impl Resource {
+    /// Returns what `ccm validate` reports in addition to warnings.
+    pub(crate) fn remarks(&self, folder: &Path) -> Vec<Diagnostic> {
+        let remarks = self.wanted.remarks(&self.common, folder).into_iter();
+        let located = remarks.map(|(severity, mut remark)| {
+            remark.message = format!("{self}: {}", remark.message);
+            Diagnostic { severity, ..self.places.warning(remark) }
+        });
+        located.collect()
+    }
+
     /// Returns what is wrong with the files beside the manifest that it is made from.
     pub(crate) fn problems_beside(&self, folder: &Path, of_manifest: &Scope) -> Vec<Diagnostic> {
         let own = self.own_scope(of_manifest);

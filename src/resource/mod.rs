@@ -60,14 +60,14 @@ pub(crate) use manifest::{
 #[cfg(test)]
 pub(crate) use manual::{health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
-pub(crate) use provider::{Candidate, Provider, Providers};
+pub(crate) use provider::{Candidate, Provider, Providers, known_name};
 pub(crate) use run_as::{Inherited, RunAs, run_as};
 pub(crate) use schema::{Field, FieldKind, common_fields, declaration_schema, fields, own_fields, spellings};
 pub(crate) use secrets::{OF_SENSITIVE, OPEN as ALWAYS_SHOWN, SECRET_ARGUMENT, SecretMark, secret_argument};
 pub(crate) use shell_signs::meant_for_a_shell;
 pub(crate) use validation_groups::{misplaced_references, validation_groups};
 
-use crate::template::Scope;
+use crate::{document::Severity, template::Scope};
 
 /// A kind of thing on a machine that can be brought to a desired state.
 pub(crate) trait ResourceType: Sized + 'static {
@@ -203,6 +203,11 @@ pub(crate) trait Properties: Any + Send + Sync {
     }
     /// What is allowed and was probably not meant, together with the properties that every resource has.
     fn warnings(&self, _common: &Common) -> Vec<Warning> {
+        Vec::new()
+    }
+
+    /// What `ccm validate` reports in addition: warnings that a run gives when they matter, and notes.
+    fn remarks(&self, _common: &Common, _folder: &Path) -> Vec<(Severity, Warning)> {
         Vec::new()
     }
     /// The values of its secret properties, which are hidden wherever they turn up.

@@ -29,10 +29,20 @@ impl Provider {
     }
 }
 
+/// Returns the name of a provider, which can be a name of the Go original.
+pub(crate) fn known_name<'n>(kind: &str, name: &'n str) -> &'n str {
+    match (kind, name) {
+        ("apply", "ccmmanifest") => "manifest",
+        ("scaffold", "choria") => "posix",
+        _ => name,
+    }
+}
+
 /// Makes the provider that was asked for, or the first one that suits the machine.
 pub(super) fn choose<T: ResourceType>(asked: Option<&str>, host: &Host) -> Result<Provider, Error> {
     let mut reasons = Vec::new();
-    let is_asked_for = |candidate: &&Candidate<T>| asked.is_none_or(|asked| asked == candidate.name);
+    let asked_name = asked.map(|asked| known_name(T::NAME, asked));
+    let is_asked_for = |candidate: &&Candidate<T>| asked_name.is_none_or(|asked| asked == candidate.name);
     let mut candidates: Vec<&Candidate<T>> = T::PROVIDERS.iter().filter(is_asked_for).collect();
     if candidates.len() > 1 {
         let native = T::BEHAVIOR.native.map(|native| native());

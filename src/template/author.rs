@@ -59,7 +59,7 @@ struct Public(Value);
 
 impl Object for Public {
     fn member(&self, name: &str) -> Option<Value> {
-        if is_secret(name) {
+        if names_secret(name) {
             return None;
         }
         self.0.member(name).filter(|value| !value.is_secret()).map(without_secrets)
@@ -70,11 +70,12 @@ impl Object for Public {
         let has_secret =
             |name: &str| self.0.as_map().and_then(|entries| entries.get(name)).is_some_and(Value::is_secret);
         let names = self.0.member_names().into_iter();
-        names.filter(|name| !is_secret(name) && !has_secret(name)).collect()
+        names.filter(|name| !names_secret(name) && !has_secret(name)).collect()
     }
 }
 
-fn is_secret(name: &str) -> bool {
+/// Returns whether a name is that of a secret value.
+pub(crate) fn names_secret(name: &str) -> bool {
     let name: String =
         name.chars().filter(|letter| !matches!(letter, '-' | '_')).collect::<String>().to_lowercase();
     SECRET.iter().any(|part| name.contains(part))

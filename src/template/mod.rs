@@ -22,7 +22,7 @@ mod scope;
 mod unclosed;
 mod version;
 
-pub(crate) use author::Author;
+pub(crate) use author::{Author, names_secret};
 pub(crate) use condition::Condition;
 pub(crate) use element::{Element, elements};
 pub(crate) use escape::escape;

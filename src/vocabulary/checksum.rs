@@ -17,6 +17,39 @@ pub(crate) enum Checksum {
     Sha512(Box<[u8; 64]>),
 }
 
+/// Checksum of a download, or `none` for a download that is not verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(inline, extend("pattern" = "^(none|(sha256:)?[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$"))]
+pub(crate) enum WantedChecksum {
+    /// Any content is accepted on purpose.
+    Unverified,
+    Verified(Checksum),
+}
+
+impl WantedChecksum {
+    pub(crate) fn checksum(&self) -> Option<&Checksum> {
+        match self {
+            Self::Unverified => None,
+            Self::Verified(checksum) => Some(checksum),
+        }
+    }
+}
+
+impl TryFrom<String> for WantedChecksum {
+    type Error = NotAWord;
+
+    fn try_from(text: String) -> Result<Self, NotAWord> {
+        if text == "none" { Ok(Self::Unverified) } else { text.parse().map(Self::Verified) }
+    }
+}
+
+impl From<WantedChecksum> for String {
+    fn from(wanted: WantedChecksum) -> Self {
+        wanted.checksum().map_or_else(|| "none".to_owned(), Checksum::to_string)
+    }
+}
+
 /// Hash algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {

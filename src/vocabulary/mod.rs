@@ -27,7 +27,7 @@ mod variable;
 
 pub(crate) use absolute_path::AbsolutePath;
 pub(crate) use account::Account;
-pub(crate) use checksum::{Algorithm, Checksum};
+pub(crate) use checksum::{Algorithm, Checksum, WantedChecksum};
 pub(crate) use duration::{Duration, TimeLimit};
 pub(crate) use fact_name::FactName;
 pub(crate) use glob::Glob;

@@ -379,3 +379,15 @@ fn a_download_that_begins_anew_and_is_shorter_holds_nothing_of_the_first() {
         assert!(fs::read(world.path("app.tar.gz")).unwrap() == app("1"));
     }
 }
+
+#[test]
+fn page_instead_of_an_archive_is_shown_with_its_first_line() {
+    let server = Server::of(b"\n<html><head><title>Log in</title></head>\n<body></body></html>\n".to_vec());
+    let world = world(&server, EXTRACT);
+    let outcome = world.apply();
+    outcome
+        .exits(1)
+        .says("although its name says so; it begins with `<html><head><title>Log in</title></head>`");
+    outcome.says("(url)").says("help: check `url`: the server can send a page to log in, or an error");
+    assert!(world.tree().names().is_empty());
+}

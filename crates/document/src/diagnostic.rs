@@ -30,6 +30,8 @@ pub enum Severity {
     Error,
     /// The document is probably not what the author intended.
     Warning,
+    /// The document is valid; the author might want to know this.
+    Note,
 }
 
 /// A diagnostic for programs. Line and column are counted from 1.
@@ -154,6 +156,7 @@ fn report<'a>(diagnostic: &'a Diagnostic, source: &'a Source, lines: &Lines) -> 
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let mut group =
         Group::with_title(level.primary_title(visible(&diagnostic.message).into_owned()).id(diagnostic.id));

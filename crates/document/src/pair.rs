@@ -38,7 +38,8 @@ impl Pair {
 /// with a quote or bracket is parsed as YAML, so that `"8080"` is a string and `[a, b]` a list. An empty value is the
 /// empty string, and a value that begins with `{{` is a string.
 pub fn pair(text: &str) -> Result<Pair, PairError> {
-    let Some((key, value)) = text.split_once('=') else {
+    // The Go original also separates them with a colon.
+    let Some((key, value)) = text.split_once('=').or_else(|| text.split_once(':')) else {
         return Err(PairError::NoValue);
     };
     let names = names(key).ok_or_else(|| PairError::NoName { key: key.to_owned() })?;

@@ -127,14 +127,18 @@ mod tests {
     use super::*;
 
     /// Ids that no short example can produce.
-    const WITHOUT_EXAMPLE: [&str; 9] = [
+    const WITHOUT_EXAMPLE: [&str; 13] = [
+        "copied-template",
         "document-too-large",
         "facts-ignored",
         "identity-not-used",
         "invalid-rules",
         "no-data",
+        "no-guard",
+        "no-time-zone",
         "plain-text-secret",
         "secret-argument",
+        "secret-in-command",
         "secret-name",
         "wrong-recipients",
     ];

@@ -69,7 +69,7 @@ impl Plan {
         match wanted {
             _ if !have.metadata.archive_exists => self.step(Step::Download),
             Match::Different => {
-                self.differences.push(Difference::of(if want.checksum.is_some() {
+                self.differences.push(Difference::of(if want.sum().is_some() {
                     "checksum"
                 } else {
                     "checksum_url"
@@ -107,7 +107,7 @@ fn wanted_archive(want: &Properties, have: &ArchiveState) -> Match {
     if !have.metadata.archive_exists {
         return Match::Unknown;
     }
-    match (&want.checksum, &want.checksum_url) {
+    match (want.sum(), &want.checksum_url) {
         (Some(checksum), _) if have.checksums.contains(checksum) => Match::Equal,
         (Some(_), _) => Match::Different,
         (None, None) => Match::Unknown,
@@ -138,7 +138,7 @@ pub(super) fn reason_to_extract_again(want: &Properties, have: &ArchiveState) ->
     // The archive might still exist and show that a checksum of another algorithm belongs to the same file.
     let is_same_file =
         |wanted| have.checksums.contains(wanted) && have.checksums.iter().any(|sum| fetched.is(sum));
-    match (&want.checksum, &want.checksum_url) {
+    match (want.sum(), &want.checksum_url) {
         (Some(checksum), _) if !fetched.is(checksum) && !is_same_file(checksum) => {
             Some(Difference::between("checksum", shown(), checksum))
         }

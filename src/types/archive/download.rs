@@ -36,7 +36,7 @@ pub(super) fn order<'a, 'c>(
 
 /// Returns the expected checksum of the download.
 pub(super) fn checksum(want: &Properties, order: &DownloadRequest) -> Result<Option<Checksum>, Error> {
-    let Some(url) = &want.checksum_url else { return Ok(want.checksum.clone()) };
+    let Some(url) = &want.checksum_url else { return Ok(want.sum().cloned()) };
     let mut request = Request { url, ..order.request(None) };
     if !url.is_same_origin(order.url) {
         request = Request { headers: &[], login: None, ..request };

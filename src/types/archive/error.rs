@@ -32,6 +32,8 @@ pub(super) enum ArchiveError {
     NotListed { url: Url, file: String },
     #[error("cannot unpack {}: {error}", archive.display())]
     Unpack { archive: PathBuf, error: UnpackError },
+    #[error("cannot unpack {}: {error}; it begins with `{start}`", archive.display())]
+    NotAnArchive { archive: PathBuf, error: UnpackError, start: String },
     #[error("the archive does not hold {creates}: nothing of it was unpacked")]
     Uncreated { creates: AbsolutePath },
     #[error("failed to reach desired state: the archive was unpacked, but {creates} is not there")]
@@ -50,7 +52,9 @@ impl ArchiveError {
         match self {
             Self::Needs { property, .. } | Self::Zero { property } => Some(property),
             Self::UnknownEnding { .. } => Some("name"),
-            Self::UnknownUrlEnding { .. } | Self::OtherEnding { .. } => Some("url"),
+            Self::UnknownUrlEnding { .. } | Self::OtherEnding { .. } | Self::NotAnArchive { .. } => {
+                Some("url")
+            }
             Self::TwoChecksums | Self::NotListed { .. } => Some("checksum_url"),
             Self::Unpack { .. } => Some("extract_parent"),
             Self::Uncreated { .. } | Self::StillUncreated { .. } => Some("creates"),
@@ -69,6 +73,7 @@ impl ArchiveError {
                 return Some(format!("supported: {}", ArchiveFormat::endings()));
             }
             Self::Unpack { error, .. } => return unpack_help(error),
+            Self::NotAnArchive { .. } => "check `url`: the server can send a page to log in, or an error",
             Self::OtherEnding { .. } => "give both the same ending",
             Self::TwoChecksums => "keep the one that is to be believed",
             Self::NotAFile { .. } => "remove it first, or name another path",
@@ -93,6 +98,7 @@ impl ArchiveError {
             Self::NotAFile { .. }
                 | Self::NotListed { .. }
                 | Self::Unpack { .. }
+                | Self::NotAnArchive { .. }
                 | Self::Uncreated { .. }
                 | Self::StillUncreated { .. }
         );

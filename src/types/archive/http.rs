@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     fs::File,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -15,7 +16,7 @@ use super::{
     state::ArchiveState,
 };
 use crate::{
-    download::{BrokenDownload, DownloadRequest, Partial, local, verified},
+    download::{BrokenDownload, DownloadRequest, Partial, UNVERIFIED, local, verified},
     host::{
         files::{self, Attributes, CopyInterrupted, TempFile},
         http::Body,
@@ -108,6 +109,9 @@ impl Http {
             (Some((extraction, _)), Some(unpacked)) => Some(extraction.survey(unpacked)?),
             _ => None,
         };
+        if want.checksum.is_none() && want.checksum_url.is_none() {
+            cx.warn(UNVERIFIED);
+        }
         draft.publish(target).map_err(local)?;
         let fetched = Fetched { origin: want.origin(), checksums };
         if want.remembers_origin() {
@@ -135,7 +139,12 @@ fn fetch(
     let Some((extraction, kind)) = extraction else {
         return Ok((verified(feed)?, None));
     };
-    let refusal = |error| extraction.refusal(error);
+    let refusal = |error| match (error, start_of(draft).filter(|_| !order.cx.is_sensitive())) {
+        (error @ UnpackError::OtherKind { .. }, Some(start)) => {
+            ArchiveError::NotAnArchive { archive: order.path.to_owned(), error, start }.into()
+        }
+        (error, _) => extraction.refusal(error),
+    };
     if let ArchiveFormat::Tar(compression) = *kind {
         let unpacked = extraction.of_stream(&mut feed, compression);
         if feed.is_broken() {
@@ -149,6 +158,20 @@ fn fetch(
     }
     let checksums = verified(feed)?;
     Ok((checksums, Some(extraction.of_file(draft.file(), *kind).map_err(refusal)?)))
+}
+
+/// How much of a download that is not an archive a message shows.
+const LONGEST: usize = 60;
+
+/// Returns the first line of a download if it is text, such as a web page.
+fn start_of(draft: &TempFile) -> Option<String> {
+    let mut start = [0; 256];
+    let count = draft.file().read_at(&mut start, 0).ok()?;
+    let line = start[..count].trim_ascii_start().split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    let is_text =
+        !line.is_empty() && !line.contains(|c: char| c.is_control() && !c.is_whitespace() || c == '\u{fffd}');
+    is_text.then(|| line.trim_end().chars().take(LONGEST).collect())
 }
 
 /// Extracts the archive, unless that is already done, and publishes its files.

@@ -12,22 +12,23 @@ mod simulation;
 mod state;
 mod verification;
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::{error::ArchiveError, http::Http, state::ArchiveState};
 use crate::{
-    download::header_problems,
+    document::Severity,
+    download::{header_problems, unverified},
     host::unpack::{ArchiveFormat, Limits},
     resource::{
-        self, Before, Behavior, Candidate, Change, Context, Coverage, Effects, Error, Example, Makes,
-        Managed, ResourceType, Trigger, Watches,
+        self, Before, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example, Makes,
+        Managed, ResourceType, Trigger, Warning, Watches,
     },
     state::{Origin, Unpacking},
     types::ownership::{Ownership, missing},
-    vocabulary::{AbsolutePath, Account, Algorithm, Checksum, Mode, Secret, Size, Url},
+    vocabulary::{AbsolutePath, Account, Algorithm, Checksum, Mode, Secret, Size, Url, WantedChecksum},
 };
 
 /// Downloads archives over HTTP or HTTPS, verifies them, extracts them, and optionally removes them.
@@ -56,10 +57,11 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<Url>,
     /// Expected checksum of the download: a SHA-256 in hex, or `sha512:` and a SHA-512 in hex. ccm downloads an
-    /// existing file again if its checksum differs. Without `checksum`, ccm accepts any content. If `url` changes and
+    /// existing file again if its checksum differs. Without
+    /// `checksum`, ccm accepts any content and warns when it downloads; `none` silences the warning. If `url` changes and
     /// `checksum` does not, ccm prints a warning and downloads nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) checksum: Option<Checksum>,
+    pub(crate) checksum: Option<WantedChecksum>,
     /// URL of the checksum, read when a download is needed: a file like `SHA256SUMS` with a line for the archive, or a
     /// file with only a checksum. Conflicts with `checksum`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,6 +161,11 @@ impl resource::Properties for Properties {
         missing("an archive", &given).into_iter().chain(others).collect()
     }
 
+    fn remarks(&self, _: &Common, _: &Path) -> Vec<(Severity, Warning)> {
+        let is_unverified = self.url.is_some() && self.checksum.is_none() && self.checksum_url.is_none();
+        is_unverified.then(|| (Severity::Warning, unverified("url"))).into_iter().collect()
+    }
+
     fn secrets(&self) -> Vec<Cow<'_, str>> {
         let given =
             self.username.iter().chain(&self.password).chain(self.headers.values()).map(Secret::reveal);
@@ -250,12 +257,17 @@ impl Properties {
 
     /// Returns whether the URL of the archive matters later and the extracted files do not reveal it.
     fn remembers_origin(&self) -> bool {
-        self.checksum_url.is_some() || self.checksum.is_some() && self.extract_parent.is_none()
+        self.checksum_url.is_some() || self.sum().is_some() && self.extract_parent.is_none()
+    }
+
+    /// Returns the expected checksum in the properties.
+    fn sum(&self) -> Option<&Checksum> {
+        self.checksum.as_ref().and_then(WantedChecksum::checksum)
     }
 
     /// Returns the algorithm of the expected checksum.
     fn algorithm(&self) -> Algorithm {
-        self.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm)
+        self.sum().map_or(Algorithm::Sha256, Checksum::algorithm)
     }
 
     fn max_download(&self) -> Size {

@@ -38,7 +38,7 @@ pub(super) fn effects(want: &Properties, have: &ArchiveState, action: &Action) -
                 paths.push(of_archive(Intent::Remove, None, Content::Unknown));
             }
             (Step::Download, Some(target)) => {
-                let sha256 = want.checksum.as_ref().filter(|sum| sum.algorithm() == Algorithm::Sha256);
+                let sha256 = want.sum().filter(|sum| sum.algorithm() == Algorithm::Sha256);
                 let sha256 = sha256.map_or_else(|| UNKNOWN.to_owned(), ToString::to_string);
                 paths.push(of_archive(Intent::Write(target), Some(sha256), Content::Unknown));
             }

@@ -143,7 +143,7 @@ pub(super) fn inspect(want: &Properties, cx: &Context) -> Result<ArchiveState, E
 impl ArchiveState {
     /// Warns about a checksum that belongs to an archive from another URL, in which case nothing is downloaded.
     fn doubt_checksum(&self, want: &Properties, cx: &Context) {
-        let Some(checksum) = want.checksum.as_ref().filter(|_| want.ensure == Ensure::Present) else {
+        let Some(checksum) = want.sum().filter(|_| want.ensure == Ensure::Present) else {
             return;
         };
         let unpacked = self.extraction.as_ref().map(|record| &record.fetched);

@@ -6,7 +6,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use self::{executor::Executor, state::ExecState};
 use crate::{
+    document::Severity,
     resource::{
         self, Before, Behavior, Candidate, Change, Common, Context, Coverage, Effects, Error, Example,
         Inherited, Makes, Managed, PathEffect, ResourceType, Trigger, Unknown, Warning, Watches,
@@ -169,6 +170,10 @@ impl resource::Properties for Properties {
         expanded.chain(never).collect()
     }
 
+    fn remarks(&self, common: &Common, _: &Path) -> Vec<(Severity, Warning)> {
+        self.without_guard(common).map(|note| (Severity::Note, note)).into_iter().collect()
+    }
+
     fn secrets(&self) -> Vec<Cow<'_, str>> {
         let values = self.environment.iter().map(|variable| &variable.value).chain(&self.stdin);
         values.map(|value| Cow::Borrowed(value.reveal())).collect()
@@ -189,6 +194,22 @@ impl resource::Properties for Properties {
 }
 
 impl Properties {
+    /// Notes that the command runs in every run.
+    fn without_guard(&self, common: &Common) -> Option<Warning> {
+        let guards =
+            [self.creates.is_some(), self.onlyif.is_some(), self.unless.is_some(), self.refresh_only];
+        let is_guarded = guards.contains(&true) || common.control.is_some();
+        (!is_guarded).then(|| Warning {
+            id: "no-guard",
+            message: "the command runs in every run, because the resource has no guard".to_owned(),
+            property: None,
+            help: Some(
+                "add `creates`, `onlyif`, `unless` or `refresh_only`, or leave it so if it is meant"
+                    .to_owned(),
+            ),
+        })
+    }
+
     /// Returns the command to run.
     fn command(&self) -> &str {
         self.command.as_deref().unwrap_or(&self.name)

@@ -1,6 +1,6 @@
 //! Properties of a file.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, path::Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,16 @@ use super::{
     inspection,
 };
 use crate::{
-    download::header_problems,
+    document::Severity,
+    download::{header_problems, unverified},
+    host::{input, look},
     resource::{self, Common, Error, JointValidation, Managed, Preparation, ReadAhead, Warning, Watches},
     types::{
         ownership::{Ownership, missing},
         purge::Purge,
         validation::Validate,
     },
-    vocabulary::{AbsolutePath, Account, Checksum, Glob, Mode, Secret, Url, has_scheme},
+    vocabulary::{AbsolutePath, Account, Checksum, Glob, Mode, Secret, Url, WantedChecksum, has_scheme},
 };
 
 /// Manages files, directories and symbolic links: existence, content, owner, group and permissions.
@@ -57,7 +59,7 @@ pub(crate) struct Properties {
     /// file again if its checksum differs. Without `checksum`, ccm accepts any content, and compares `ETag` or
     /// `Last-Modified` to decide whether to download again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) checksum: Option<Checksum>,
+    pub(crate) checksum: Option<WantedChecksum>,
     /// HTTP headers to send to the server. ccm never shows their values, and does not send them to another server after
     /// a redirect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -235,13 +237,18 @@ impl resource::Properties for Properties {
         let texts = [("name", Some(name.as_str())), ("source", local)];
         let given = texts.into_iter().filter_map(|(property, text)| Some((property, text?)));
         let signs = given.filter_map(|(property, text)| resource::meant_for_a_shell(property, text));
-        let unverified = (self.remote().is_some() && self.checksum.is_none()).then(|| Warning {
-            id: "no-checksum",
-            message: "without `checksum`, whatever the server sends is believed".to_owned(),
-            property: Some("source"),
-            help: Some("give the SHA-256 of the file as `checksum`".to_owned()),
-        });
-        signs.chain(unverified).chain(self.without_effect()).chain(self.unfinished_line()).collect()
+        signs
+            .chain(self.without_effect())
+            .chain(self.unfinished_line())
+            .chain(self.missing_time_zone())
+            .collect()
+    }
+
+    fn remarks(&self, _: &Common, folder: &Path) -> Vec<(Severity, Warning)> {
+        let is_unverified = self.remote().is_some() && self.checksum.is_none();
+        let unverified = is_unverified.then(|| unverified("source"));
+        let remarks = unverified.into_iter().chain(self.copied_template(folder));
+        remarks.map(|warning| (Severity::Warning, warning)).collect()
     }
 
     fn secrets(&self) -> Vec<Cow<'_, str>> {
@@ -276,10 +283,18 @@ impl resource::Properties for Properties {
     }
 }
 
+/// Larger files are not searched for expressions.
+const LARGEST_TEMPLATE: u64 = 1 << 20;
+
 /// The id of warnings about properties that a link does not have.
 const NO_EFFECT: &str = "no-effect-on-link";
 
 impl Properties {
+    /// Returns the expected checksum of a download.
+    pub(super) fn sum(&self) -> Option<&Checksum> {
+        self.checksum.as_ref().and_then(WantedChecksum::checksum)
+    }
+
     /// Warns about the first property that has no effect on a link.
     fn without_effect(&self) -> Option<Warning> {
         let given =
@@ -307,6 +322,38 @@ impl Properties {
             help: Some(
                 "write the content as a block (`|`), or end it with \"\\n\" in double quotes".to_owned(),
             ),
+        })
+    }
+
+    /// Warns about a source with expressions or blocks of a template: they are copied as they are.
+    fn copied_template(&self, folder: &Path) -> Option<Warning> {
+        let source = self.copied()?;
+        let bytes = input::read_file(&folder.join(source), LARGEST_TEMPLATE).ok()?;
+        let text = str::from_utf8(&bytes).ok()?;
+        let has = |begin: &str, end: &str| text.split_once(begin).is_some_and(|(_, rest)| rest.contains(end));
+        let (sign, function) = match (has("{%", "%}"), has("{{", "}}")) {
+            (true, _) => ("{% %}", "jinja"),
+            (false, true) => ("{{ }}", "template"),
+            (false, false) => return None,
+        };
+        Some(Warning {
+            id: "copied-template",
+            message: format!("`{sign}` in {source} is copied as it is, not expanded"),
+            property: Some("source"),
+            help: Some(format!("if it is a template, write `content: \"${{ {function}('{source}') }}\"`")),
+        })
+    }
+
+    /// Warns about a link to a time zone that this machine does not have.
+    fn missing_time_zone(&self) -> Option<Warning> {
+        let zones = Path::new("/usr/share/zoneinfo");
+        let target = self.target.as_deref().map(Path::new).filter(|target| target.starts_with(zones))?;
+        let is_missing = self.ensure == Ensure::Link && look::is_directory(zones) && !look::is_file(target);
+        is_missing.then(|| Warning {
+            id: "no-time-zone",
+            message: format!("there is no time zone {}", target.display()),
+            property: Some("target"),
+            help: Some("`timedatectl list-timezones` lists the time zones of a machine".to_owned()),
         })
     }
 

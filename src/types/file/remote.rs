@@ -8,7 +8,7 @@ use std::{
 
 use super::Properties;
 use crate::{
-    download::{BrokenDownload, CHUNK, DownloadRequest, Hashes, Partial, verified},
+    download::{BrokenDownload, CHUNK, DownloadRequest, Hashes, Partial, UNVERIFIED, verified},
     host::files::{self, Attributes, Digested, FileKind, TempFile, UNKNOWN},
     resource::{Context, Error},
     state::Downloaded,
@@ -38,7 +38,7 @@ impl Downloads {
         let fetched = order.ask(part.as_ref()).and_then(|body| {
             let version = body.version().map(str::to_owned);
             let feed = order.receive(&draft, body, algorithm(want))?;
-            Ok((verified(feed, want.checksum.as_ref())?, version))
+            Ok((verified(feed, want.sum())?, version))
         });
         let (checksums, version) = match fetched {
             Ok(fetched) => fetched,
@@ -48,9 +48,12 @@ impl Downloads {
                 return Err(error);
             }
         };
+        if want.checksum.is_none() {
+            cx.warn(UNVERIFIED);
+        }
         publish(draft)?;
         let sha256 = checksums.first().map(ToString::to_string).unwrap_or_default();
-        if want.checksum.is_none() {
+        if want.sum().is_none() {
             let downloaded = Downloaded::new(url, version, sha256);
             let kept = cx.state.directory.keep_downloaded(path, &downloaded);
             kept.map_err(|error| Error::new(format!("cannot record the download: {error}")))?;
@@ -88,7 +91,7 @@ fn order<'a, 'c>(
 }
 
 fn algorithm(want: &Properties) -> Algorithm {
-    want.checksum.as_ref().map_or(Algorithm::Sha256, Checksum::algorithm)
+    want.sum().map_or(Algorithm::Sha256, Checksum::algorithm)
 }
 
 /// Returns the SHA-256 that the file is to have, [`UNKNOWN`] where a download has to tell. That is the one of the file
@@ -101,7 +104,7 @@ pub(super) fn checksum(
 ) -> Result<String, Error> {
     let found = found.filter(|found| found.entry.kind == FileKind::File);
     let found = found.and_then(|found| found.sha256.as_ref()).filter(|sha256| *sha256 != UNKNOWN);
-    match (&want.checksum, found) {
+    match (want.sum(), found) {
         (Some(wanted @ Checksum::Sha256(_)), _) => Ok(wanted.to_string()),
         (_, None) => Ok(UNKNOWN.to_owned()),
         (Some(wanted), Some(sha256)) => {

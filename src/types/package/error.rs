@@ -173,7 +173,9 @@ impl PackageError {
 
 impl From<PackageError> for Error {
     fn from(error: PackageError) -> Self {
-        let (property, help) = (error.property(), error.help());
+        let is_denied = matches!(error, PackageError::Failed { .. }) && !rustix::process::geteuid().is_root();
+        let denied = || is_denied.then(|| "run ccm as root".to_owned());
+        let (property, help) = (error.property(), error.help().or_else(denied));
         Self { property, help, ..Self::new(error.to_string()).of_kind(error.kind()) }
     }
 }

@@ -89,6 +89,7 @@ impl ServiceError {
             Self::DidNotStay { ended_well: true, .. } => {
                 "where its work is done when it ends, `RemainAfterExit=yes` in its unit makes systemd call that running"
             }
+            Self::Systemctl { .. } if !rustix::process::geteuid().is_root() => "run ccm as root",
             _ => return None,
         };
         Some(text.to_owned())
