@@ -60,7 +60,7 @@ impl Arguments {
         facts.extend(set);
         let mut queries: Vec<String> = query.into_iter().chain(queries).collect();
         match queries.pop() {
-            query if queries.is_empty() => Ok(Self { query, yaml, facts, system }),
+            query if queries.is_empty() => Ok(Self { query, json: false, yaml, facts, system }),
             _ => Err(Failure::new("give one query; facts are of the form FACT=VALUE")),
         }
     }
