@@ -219,7 +219,7 @@ fn told_once(items: &str, messages: &[&str]) {
     let world = with_data(World::new(), items);
     let outcome = world.validate();
     let count = messages.len();
-    let summary = format!("{count} problem{} in site.yaml", if count == 1 { "" } else { "s" });
+    let summary = format!("{count} error{} in site.yaml", if count == 1 { "" } else { "s" });
     outcome.exits(2).complains(&summary);
     for message in messages {
         outcome.complains(message);

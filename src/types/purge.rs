@@ -132,9 +132,19 @@ fn of_dpkg(directory: &Path, gone: &[PathBuf]) -> Option<(String, PathBuf)> {
 /// Maximum number of files whose package is queried.
 const QUERIED: usize = 1000;
 
+/// Databases of rpm. Without one of them, `rpm` would create an empty database in the home directory.
+const RPM_DATABASES: [&str; 6] = [
+    "/var/lib/rpm/rpmdb.sqlite",
+    "/var/lib/rpm/Packages.db",
+    "/var/lib/rpm/Packages",
+    "/usr/lib/sysimage/rpm/rpmdb.sqlite",
+    "/usr/lib/sysimage/rpm/Packages.db",
+    "/usr/lib/sysimage/rpm/Packages",
+];
+
 /// Returns one of the files that would be removed and that a package of rpm owns.
 fn of_rpm(directory: &Path, gone: &[PathBuf], cx: &Context) -> Option<(String, PathBuf)> {
-    if !look::exists(Path::new("/var/lib/rpm")) && !look::exists(Path::new("/usr/lib/sysimage/rpm")) {
+    if !RPM_DATABASES.iter().any(|database| look::exists(Path::new(database))) {
         return None;
     }
     let mut paths = Vec::new();

@@ -138,7 +138,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
                     check_span(text, *span)?;
                 }
             }
-            prop_assert!(render(&problems, &source, Colour::Off).starts_with("error: "));
+            prop_assert!(render(&problems, &source, Colour::Off).starts_with("error["));
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ fn a_problem_shows_its_line_and_marks_the_place() {
     assert_eq!(
         format!("\n{}", rendered("a: 1\nb: 'x\n")),
         r"
-error: this quote is never closed
+error[unclosed-quote]: this quote is never closed
  --> site.yaml:2:4
   |
 2 | b: 'x
@@ -26,7 +26,7 @@ fn a_key_given_twice_shows_both_places() {
     assert_eq!(
         format!("\n{}", rendered("owner: root\nmode: '1'\nowner: app\n")),
         r"
-error: the key `owner` is given twice
+error[duplicate-key]: the key `owner` is given twice
  --> site.yaml:3:1
   |
 1 | owner: root
@@ -44,7 +44,7 @@ fn places_far_apart_are_shown_apart() {
     assert_eq!(
         format!("\n{}", rendered(&text)),
         r"
-error: the key `owner` is given twice
+error[duplicate-key]: the key `owner` is given twice
     --> site.yaml:8003:1
      |
 8003 | owner: app
@@ -63,7 +63,7 @@ fn several_problems_have_a_line_between_them() {
     assert_eq!(
         format!("\n{}", rendered("a: !x 1\nb: !y 2\n")),
         r"
-error: the tag `!x` is not known here
+error[unknown-tag]: the tag `!x` is not known here
  --> site.yaml:1:4
   |
 1 | a: !x 1
@@ -71,7 +71,7 @@ error: the tag `!x` is not known here
   |
   = help: quote the value if it is text that begins with `!`, else remove the tag
 
-error: the tag `!y` is not known here
+error[unknown-tag]: the tag `!y` is not known here
  --> site.yaml:2:4
   |
 2 | b: !y 2
@@ -87,7 +87,7 @@ fn characters_of_any_width_and_line_end_are_marked_right() {
     assert_eq!(
         format!("\n{}", rendered("\u{feff}\"日本\": é # ü\r\n\"日本\": \tx\r\n")),
         r#"
-error: the key `日本` is given twice
+error[duplicate-key]: the key `日本` is given twice
  --> site.yaml:2:1
   |
 1 | "日本": é # ü
@@ -105,7 +105,7 @@ fn a_span_of_many_lines_is_marked_on_its_first() {
     assert_eq!(
         format!("\n{}", render(&[problem], &source(text), Colour::Off)),
         r"
-error: the key `d` is missing
+error[test]: the key `d` is missing
  --> site.yaml:2:3
   |
 2 |   b: 1
@@ -120,7 +120,7 @@ fn a_problem_without_a_place_is_its_message() {
     assert_eq!(
         format!("\n{}", render(&[problem], &source(""), Colour::Off)),
         r"
-error: no such file
+error[test]: no such file
  |
  = help: create\u{1b}[2J it
 "
@@ -134,7 +134,7 @@ fn of_a_line_without_end_a_piece_is_shown() {
     assert_eq!(
         format!("\n{}", rendered(&text)),
         r#"
-error: expected `,` or `]`
+error[json-syntax]: expected `,` or `]`
  --> site.yaml:1:60006
   |
 1 | …0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "x" "y", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, …
@@ -145,7 +145,7 @@ error: expected `,` or `]`
     assert_eq!(
         format!("\n{}", rendered(&text)),
         r#"
-error: the key `é` is given twice
+error[duplicate-key]: the key `é` is given twice
  --> site.yaml:1:6020
   |
 1 | …0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "é": 2}
@@ -173,8 +173,8 @@ fn a_bracket_that_is_still_open_is_shown_where_it_is_on_another_line() {
 #[test]
 fn every_one_of_many_problems_is_rendered() {
     let shown = rendered(&"a: !x 1\n".repeat(500));
-    assert_eq!(shown.matches("error: the tag").count(), 500);
-    assert_eq!(shown.matches("error: the key").count(), 499);
+    assert_eq!(shown.matches("error[unknown-tag]: the tag").count(), 500);
+    assert_eq!(shown.matches("error[duplicate-key]: the key").count(), 499);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn many_problems_are_rendered_without_reading_the_text_for_each() {
     let text = source(&("a: 1\n".repeat(300) + &"# more\n".repeat(100_000)));
     let took = |problems: &[Diagnostic]| {
         let before = work();
-        assert_eq!(render(problems, &text, Colour::Off).matches("error: no").count(), problems.len());
+        assert_eq!(render(problems, &text, Colour::Off).matches("error[test]: no").count(), problems.len());
         work().saturating_sub(before)
     };
     // Read for each, it would take hundreds of times as long as for one.
@@ -209,7 +209,7 @@ fn the_end_of_the_text_can_be_marked() {
         let end = u32::try_from(text.len()).unwrap();
         let problem = Diagnostic::error("test", "ends").at(Span { start: end, end: end + 7 });
         let shown = render(&[problem], &source(text), Colour::Off);
-        assert!(shown.starts_with("error: ends\n"), "{shown}");
+        assert!(shown.starts_with("error[test]: ends\n"), "{shown}");
     }
 }
 
