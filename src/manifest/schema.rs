@@ -125,10 +125,11 @@ fn with_manifest(mut definitions: Map<String, Value>, resources: &Value) -> Map<
                         "order": { "type": "array", "items": { "type": "string" } },
                         "merge": { "enum": ["first", "deep", "keys"] },
                         "lists": { "enum": ["append", "replace", "unique"] },
-                        "folder": {
+                        "directory": {
                             "type": "string",
-                            "description": "Where files with more data are: the entry `role:web` of the order is `role/web.yaml` there.",
+                            "description": "Directory with a data file for each entry: `role/web.yaml` for `role:web`.",
                         },
+                        "folder": { "type": "string", "description": "Old name of `directory`." },
                     },
                 },
                 "overrides": {

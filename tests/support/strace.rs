@@ -159,7 +159,8 @@ impl Trace {
         let wrapper = strace.into_iter().map(str::to_owned).chain([file.display().to_string()]);
         let outcome = world.ccm(arguments).under(wrapper).run();
         let text = fs::read_to_string(&file).expect("a trace");
-        let mut seen: HashMap<String, usize> = HashMap::new();
+        // strace counts the calls of each thread on its own.
+        let mut seen: HashMap<(&str, String), usize> = HashMap::new();
         let mut calls: Vec<Syscall> = Vec::new();
         let mut unfinished: HashMap<&str, usize> = HashMap::new();
         // Each line begins with the number of the process.
@@ -177,7 +178,7 @@ impl Trace {
                 unfinished.insert(process, calls.len());
             }
             let mut call = Syscall { text: whole.unwrap_or(text).trim_end().to_owned(), number: 0 };
-            let count = seen.entry(call.name().to_owned()).or_default();
+            let count = seen.entry((process, call.name().to_owned())).or_default();
             *count += 1;
             call.number = *count;
             calls.push(call);
