@@ -201,7 +201,7 @@ fn hanging(world: &World) -> Child {
 
 fn with_hanging_command() -> World {
     furnished().manifest(&format!(
-        "{CHANGES}- exec:\n    - \"sh -c 'touch $W/../runs; mkdir -p $W/runs; sleep 1000'\": {{ undo: 'rmdir $W/runs' }}\n"
+        "{CHANGES}- exec:\n    - \"sh -c 'mkdir -p $W/runs; touch $W/../runs; sleep 1000'\": {{ undo: 'rmdir $W/runs' }}\n"
     ))
 }
 
