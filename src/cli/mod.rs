@@ -70,7 +70,7 @@ use self::{
 };
 use crate::{
     checks::CheckState,
-    host::{interrupt::Interrupt, process::disable_core_dumps},
+    host::{interrupt::Interrupt, memory::has_stack_of, process::disable_core_dumps},
 };
 
 /// Size of the stack, as most systems limit that of the first thread.
@@ -80,7 +80,10 @@ const STACK: usize = 8 << 20;
 #[must_use]
 pub fn main() -> ExitCode {
     disable_core_dumps();
-    // The stack of the first thread can be limited to a size that is too small (ulimit -s).
+    if has_stack_of(STACK) {
+        return answer();
+    }
+    // The stack of the first thread is limited to a size that is too small (ulimit -s).
     let started = thread::Builder::new().name("main".to_owned()).stack_size(STACK).spawn(answer);
     match started.map(JoinHandle::join) {
         Ok(Ok(code)) => code,

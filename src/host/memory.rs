@@ -5,6 +5,8 @@ use std::{
     sync::atomic::{AtomicI32, Ordering},
 };
 
+use rustix::process::{Resource, getrlimit};
+
 use super::system_file;
 
 /// Returns the resident memory of the program in bytes; `None` if the kernel does not report it.
@@ -12,6 +14,11 @@ pub(crate) fn resident() -> Option<u64> {
     let text = system_file::read("/proc/self/statm").ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
+}
+
+/// Reports whether the stack of the first thread can grow to this size.
+pub(crate) fn has_stack_of(bytes: usize) -> bool {
+    getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= bytes as u64)
 }
 
 /// Keeps the memory of this process out of core dumps and away from other processes of its user, from now on. A program that
