@@ -149,28 +149,16 @@ fn what_somebody_writes_right_after_the_agent_is_put_right_too() {
     agent.makes("a", "one\n");
 }
 
-/// A folder that is gone when the test is over.
-struct Quiet(std::path::PathBuf);
-
-impl Drop for Quiet {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn own_writes_do_not_wake_it_and_nothing_else_does() {
     if !is_root() {
         return;
     }
-    // Beside the temporary folder, in which other tests come and go.
-    let quiet = Quiet(format!("/srv/ccm-idle-{}", std::process::id()).into());
-    fs::create_dir_all(&quiet.0).unwrap();
-    let folder = quiet.0.display();
-    let items: String = (0..300).map(|n| format!("    - {folder}/f{n}: {{ content: x }}\n")).collect();
-    let manifest = format!("- file:\n    - defaults: {{ owner: root, group: root, mode: '0644' }}\n{items}");
-    fs::write(quiet.0.join("site.yaml"), manifest).unwrap();
-    let world = World::new().beside("agent.yaml", format!("manifests: [{folder}/site.yaml]\n"));
+    // The agent also watches the folders above its configuration, and other tests create folders beside theirs.
+    let items: String = (0..300).map(|n| format!("    - $W/f{n}: {{ content: x }}\n")).collect();
+    let world = World::quiet()
+        .manifest(&format!("- file:\n    - defaults: {{ owner: root, group: root, mode: '0644' }}\n{items}"))
+        .beside("agent.yaml", "manifests: [site.yaml]\n");
     let agent = Agent::start(&world);
     agent.says("resources=300 changed=300", 1);
     // Whoever has nothing to do is not woken: the kernel counts how often a thread was.

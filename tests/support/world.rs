@@ -38,6 +38,11 @@ impl World {
         Self::below(&std::env::temp_dir())
     }
 
+    /// A world of root's in a folder in which no other test creates or removes anything.
+    pub(crate) fn quiet() -> Self {
+        Self::below(Path::new("/srv"))
+    }
+
     fn below(folder: &Path) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
