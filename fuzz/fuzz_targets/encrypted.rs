@@ -1,4 +1,4 @@
-//! Any bytes as an encrypted document, a file in age format, an identity and a file of Ansible Vault: errors, never a panic.
+//! Any bytes as an encrypted document of each format: errors, never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -105,7 +105,17 @@ fn with_host(run: impl FnOnce(&Host, &LocalState)) {
     HOST.with(|host| host.as_ref().map(|host| run(host, &state)));
 }
 
-/// Encrypted documents, files and identities, opened with a key that every fuzzer knows.
+/// Encrypted documents.
 pub fn encrypted(bytes: &[u8]) {
-    crate::secrets::fuzz(bytes);
+    crate::secrets::fuzzing::read_document(bytes);
+}
+
+/// Documents that ccm encrypts and opens again.
+pub fn sealed(bytes: &[u8]) {
+    crate::secrets::fuzzing::seal_document(bytes);
+}
+
+/// Files in age format, and identities.
+pub fn keys(bytes: &[u8]) {
+    crate::secrets::fuzzing::read_keys(bytes);
 }

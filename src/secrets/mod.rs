@@ -13,6 +13,9 @@
 mod age_file;
 mod bech32;
 mod format;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
+mod handover;
 mod identity;
 mod keyring;
 mod recipients;
@@ -26,9 +29,10 @@ mod vault;
 
 pub(crate) use age_file::AgeError;
 pub(crate) use format::Format;
+pub(crate) use handover::Handover;
 pub(crate) use identity::{Found, NoPrompt, Place, Prompt, generate, is_age_file, with_passphrase};
 pub(crate) use keyring::{Keyring, WithoutKey};
-pub(crate) use recipients::encrypt;
+pub(crate) use recipients::{check as check_recipient, encrypt};
 pub(crate) use rules::{FILE as RULES_FILE, Rule, Rules, normal, with_new_keys};
 pub(crate) use scan::{find as find_plain, form as secret_form};
 pub(crate) use sops::{
@@ -41,7 +45,7 @@ use keyring::NoKey;
 use sops::{Document, Opened};
 
 use crate::{
-    document::{Diagnostic, Diagnostics, Parsed, Source, Span},
+    document::{Diagnostic, Diagnostics, Node, Parsed, Source, Span},
     host::memory,
 };
 
@@ -63,6 +67,14 @@ pub(crate) fn read(source: &Source, format: Format, keyring: &Keyring) -> Result
         .extend(warnings.into_iter().map(|text| Diagnostic::warning("identity-not-used", text).at(span)));
     parsed.root = opened?.root;
     Ok(parsed)
+}
+
+/// Returns a document that cannot be decrypted with placeholders: whatever else is wrong with its use is reported, too.
+pub(crate) fn stand_in(source: &Source, format: Format, keyring: &Keyring) -> Option<Node> {
+    let parsed = format.read(source).ok().filter(|parsed| !parsed.diagnostics.has_errors())?;
+    let document = sops::document(&parsed.root, format, source).ok()??;
+    keyring.use_placeholders();
+    Some(sops::placeholders(document, source).ok()?.root)
 }
 
 fn open(document: Document, source: &Source, keyring: &Keyring) -> Result<Opened, Diagnostics> {
@@ -98,20 +110,4 @@ pub(crate) fn no_key(error: NoKey, span: Span) -> Diagnostic {
         }
         NoKey::Parts => sops::invalid("the parts of the data key do not belong together", span),
     }
-}
-
-/// Reads bytes as every kind of encrypted data.
-#[cfg(feature = "fuzzing")]
-pub(crate) fn fuzz(bytes: &[u8]) {
-    let keyring = Keyring::none();
-    let key = zeroize::Zeroizing::new([7; 32]);
-    // Only panics matter here.
-    let _opened = keyring.decrypt(bytes);
-    let Ok(source) = Source::read("fuzz", bytes.to_vec()) else { return };
-    for format in [Format::Yaml, Format::Dotenv, Format::Ini] {
-        let _read = read(&source, format, &keyring);
-        let _revealed = reveal(&source, format, &key);
-    }
-    let _identities = identity::parse(&source.text, "fuzz");
-    let _vault = decrypt_vault(&source.text, b"fuzz");
 }
