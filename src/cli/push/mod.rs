@@ -16,7 +16,7 @@ use self::{
     askpass::Askpass,
     flags::Flags,
     inputs::{Inputs, Packed},
-    output::Show,
+    output::{Printed, Show},
     record::Record,
 };
 pub(super) use self::{
@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
         warn(&format!("the push is not recorded: {error}"));
     }
     let resume = resume.filter(|_| arguments.names[0] != "undo");
-    Show::new(output, flags.format, flags.verbosity, 0, arguments.lists()).end(
+    Show::new(output, flags.format, flags.verbosity, 0, arguments.printed()).end(
         &finished,
         record.as_ref().map(Record::run),
         resume.as_deref(),
@@ -102,9 +102,13 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
 }
 
 impl Arguments {
-    /// Returns whether the command prints a list of documents.
-    fn lists(&self) -> bool {
-        self.names == ["history"]
+    /// Returns what the command prints on each host.
+    fn printed(&self) -> Printed {
+        match &self.names[..] {
+            [name] if name == "history" => Printed::List,
+            [.., name] if name == "recipients" => Printed::Recipients,
+            _ => Printed::Document,
+        }
     }
 
     /// Returns whether the history of the controller gets a record.
@@ -194,7 +198,7 @@ impl Arguments {
         if let Some(askpass) = &askpass {
             askpass.serve(Arc::clone(&output.progress), fleet.questions()).map_err(failed)?;
         }
-        Ok(fleet.run(&mut Show::new(output, flags.format, flags.verbosity, total, self.lists())))
+        Ok(fleet.run(&mut Show::new(output, flags.format, flags.verbosity, total, self.printed())))
     }
 }
 

@@ -12,8 +12,19 @@ use super::super::{
 };
 use crate::{
     push::{Finished, HostResult, Listener, Outcome, groups, ranges},
+    secrets::{check_recipient, normal},
     visible::visible_line,
 };
+
+/// What a command prints on each host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Printed {
+    Document,
+    /// A list of documents.
+    List,
+    /// Recipients of encrypted data.
+    Recipients,
+}
 
 /// Prints a push as it happens.
 pub(super) struct Show<'o> {
@@ -22,8 +33,7 @@ pub(super) struct Show<'o> {
     verbosity: Verbosity,
     total: usize,
     done: usize,
-    /// Whether commands print a list of documents.
-    lists: bool,
+    printed: Printed,
 }
 
 impl<'o> Show<'o> {
@@ -32,9 +42,9 @@ impl<'o> Show<'o> {
         format: Format,
         verbosity: Verbosity,
         total: usize,
-        lists: bool,
+        printed: Printed,
     ) -> Self {
-        Self { output, format, verbosity, total, done: 0, lists }
+        Self { output, format, verbosity, total, done: 0, printed }
     }
 
     fn json(&mut self, document: &Value) {
@@ -51,6 +61,9 @@ impl<'o> Show<'o> {
         }
         if self.format == Format::Json {
             return self.summary(finished, &counts, run, resume);
+        }
+        if self.printed == Printed::Recipients {
+            return self.recipients(finished);
         }
         self.groups(finished);
         let listed: Vec<String> = Outcome::ALL
@@ -79,7 +92,7 @@ impl<'o> Show<'o> {
         resume: Option<&str>,
     ) {
         for result in finished.results.iter().filter(|result| result.outcome == Outcome::Untouched) {
-            self.json(&host(result, self.lists));
+            self.json(&host(result, self.printed));
         }
         let mut all: Map<String, Value> = Map::new();
         all.insert("total".to_owned(), finished.results.len().into());
@@ -164,6 +177,23 @@ impl<'o> Show<'o> {
         }
     }
 
+    /// Prints the recipients of hosts as `.sops.yaml` lists them, each with the name of its host.
+    fn recipients(&mut self, finished: &Finished) {
+        for HostResult { host, outcome, reason, output, .. } in &finished.results {
+            let found = output.as_ref().and_then(|output| output["recipients"].as_array());
+            let found: Vec<String> =
+                found.into_iter().flatten().filter_map(Value::as_str).filter_map(recipient).collect();
+            if found.is_empty() {
+                let reason = reason.as_deref().unwrap_or("the host has no recipient");
+                warn(&format!("{host}: {}: {}", outcome.name(), visible_line(reason)));
+            }
+            for recipient in found {
+                self.output.line(&visible_line(&format!("{recipient} {host}")));
+            }
+        }
+        self.output.flush();
+    }
+
     fn progress(&self, host: &str) {
         if self.format == Format::Text && self.verbosity > Verbosity::Quiet {
             let count = Count { done: self.done, total: self.total, stable: self.done };
@@ -205,7 +235,7 @@ impl Listener for Show<'_> {
     fn finished(&mut self, result: &HostResult) {
         self.done += 1;
         if self.format == Format::Json {
-            return self.json(&host(result, self.lists));
+            return self.json(&host(result, self.printed));
         }
         self.progress(&result.host);
     }
@@ -216,8 +246,14 @@ impl Listener for Show<'_> {
     }
 }
 
+/// Returns what a host sent as a recipient, if it is one.
+fn recipient(text: &str) -> Option<String> {
+    let recipient = normal(text);
+    check_recipient(&recipient).is_ok().then_some(recipient)
+}
+
 /// Returns the object of a host.
-fn host(result: &HostResult, lists: bool) -> Value {
+fn host(result: &HostResult, printed: Printed) -> Value {
     let HostResult { host, outcome, reason, run, batch, exit, summary, output, .. } = result;
     let mut document = json!({ "protocol": "io.choria.ccm.v1.push.host", "host": host, "result": outcome });
     let mut set = |key: &str, value: Option<Value>| {
@@ -235,6 +271,6 @@ fn host(result: &HostResult, lists: bool) -> Value {
         Some(one) => Some(Value::Array(vec![one.clone()])),
     };
     let none = || (*outcome == Outcome::Ok).then(|| Value::Array(Vec::new()));
-    set("output", if lists { listed.or_else(none) } else { output.clone() });
+    set("output", if printed == Printed::List { listed.or_else(none) } else { output.clone() });
     document
 }

@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
         }
     }
     if findings > 0 {
-        crate::cli::failure::warn(&format!("{findings} problem{}", if findings == 1 { "" } else { "s" }));
+        crate::cli::failure::error(&format!("{findings} error{}", if findings == 1 { "" } else { "s" }));
         return Ok(Exit::Failed);
     }
     output.message(&format!("{documents} encrypted document{}", if documents == 1 { "" } else { "s" }));

@@ -5,6 +5,7 @@ mod document;
 mod editor;
 mod import;
 mod init;
+mod recipients;
 mod rekey;
 mod whole_file;
 
@@ -18,6 +19,7 @@ use super::{
     load_inputs::IdentityFlags,
     machine::{self, NatsFlags, StateFolder},
     output::Output,
+    push::WithHosts,
 };
 use crate::{
     document::{Diagnostics, Review, Source},
@@ -65,6 +67,8 @@ enum Command {
     Rekey(rekey::Arguments),
     /// Check encrypted documents and find secrets in plain text
     Check(check::Arguments),
+    /// Print the ssh keys of hosts as recipients
+    Recipients(WithHosts<recipients::Arguments>),
     /// Encrypt a whole file in age format
     Encrypt(whole_file::EncryptArguments),
     /// Decrypt a whole file in age format
@@ -81,6 +85,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Show(arguments) => document::show(arguments, output),
         Command::Rekey(arguments) => rekey::run(arguments, output),
         Command::Check(arguments) => check::run(&arguments, output),
+        Command::Recipients(WithHosts(arguments)) => recipients::run(&arguments, output),
         Command::Encrypt(arguments) => whole_file::encrypt(&arguments),
         Command::Decrypt(arguments) => whole_file::decrypt(arguments, output),
         Command::Import(arguments) => import::run(&arguments),
