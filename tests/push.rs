@@ -6,7 +6,7 @@ use std::{fs, process::Command};
 
 use serde_json::Value;
 
-use crate::support::{Outcome, skip, wait_until};
+use crate::support::{Outcome, encrypted::Author, skip, wait_until};
 use lab::Lab;
 
 const MOTD: &str =
@@ -124,6 +124,50 @@ fn variables_of_the_inventory_are_data_and_facts() {
     lab.run("apply site.yaml -i hosts.ini --on web --data port=1 --hiera more.yaml")
         .exits(2)
         .complains("more.yaml");
+}
+
+#[test]
+fn encrypted_variables_reach_the_host_and_appear_only_in_the_managed_file() {
+    let Some(lab) = Lab::start(1) else { return };
+    let author = Author::new();
+    lab.write("hosts.ini", "[web]\nweb1 ansible_host=10.9.0.1 ansible_user=root\n[web:vars]\nport=8080\n");
+    lab.write(
+        "group_vars/web.yml",
+        &author.document(&[("password", "c4n4ry ${ 1 }", "str"), ("pin", "4815162342", "int")]),
+    );
+    lab.write(
+        "site.yaml",
+        "- file:\n    - /opt/a: { content: \"${ Data.password } ${ Data.pin } ${ Data.port } ${ Facts.inventory.variables.password ?? 'none' }\", \
+         owner: root, group: root, mode: \"0600\" }\n",
+    );
+    let apply = "apply site.yaml -i hosts.ini --on web --diff";
+    lab.run(apply).exits(2).complains("no identity opens this encrypted document");
+    lab.write("identity.txt", &author.secret());
+    crate::support::sh("chmod 600 identity.txt", lab.directory());
+    let outcome = lab.run(&format!("{apply} --identity identity.txt --json"));
+    outcome.exits(0).never_says("c4n4ry").never_says("4815162342");
+    assert_eq!(fs::read_to_string(lab.file(1, "/opt/a")).unwrap(), "c4n4ry ${ 1 } 4815162342 8080 none");
+    for directory in [lab.root(1), lab.directory().join("state"), lab.directory().join("home")] {
+        let found =
+            Command::new("grep").args(["-rlE", "c4n4ry|4815162342"]).arg(&directory).output().unwrap();
+        let found = String::from_utf8_lossy(&found.stdout).into_owned();
+        assert!(found.lines().all(|path| path.ends_with("/opt/a")), "{found}");
+    }
+}
+
+#[test]
+fn host_keys_are_recipients() {
+    let Some(lab) = Lab::start(2) else { return };
+    let expected = fs::read_to_string("/etc/ssh/ssh_host_ed25519_key.pub").unwrap();
+    let expected = expected.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let listed = lab.run("secret recipients --on $ALL");
+    listed.exits(0);
+    assert_eq!(listed.stdout, format!("{expected} 10.9.0.1\n{expected} 10.9.0.2\n"));
+    let listed = lab.run("secret recipients --on $ALL,10.9.0.9 --json");
+    listed.exits(4);
+    let hosts = documents(&listed, ".push.host");
+    assert!(hosts.iter().any(|host| host["output"]["recipients"][0] == expected.as_str()), "{hosts:?}");
+    lab.run("secret recipients").exits(0).says(&expected);
 }
 
 #[test]

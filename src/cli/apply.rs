@@ -174,6 +174,7 @@ impl Arguments {
     pub(super) fn accept(&mut self, pushed: Pushed) {
         self.manifests.named.pushed = Some(pushed.manifests);
         self.manifests.inputs.accept(pushed.hiera, pushed.facts);
+        self.manifests.inputs.identities.accept(pushed.identity);
         self.run.accept(pushed.recorded);
     }
 }

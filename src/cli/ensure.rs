@@ -207,6 +207,7 @@ fn ensure(
     inputs.nats.select(parsed(matches)?);
     if let Some(pushed) = pushed {
         inputs.accept(pushed.hiera, pushed.facts);
+        inputs.identities.accept(pushed.identity);
         flags.accept(pushed.recorded);
     }
     let resource = ResourceFlags::from_matches(kind, matches)?;

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     host::{input::Limits, process::Runner, users::Users},
     inventory::{self, Inventory, InventoryError, Loader, Machine, Selection},
+    secrets::Keyring,
     visible::visible,
 };
 
@@ -58,7 +59,8 @@ pub(super) struct HostFlags {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let (machines, unmatched) = machines(arguments)?;
+    let keyring = Keyring::none();
+    let (machines, unmatched) = machines(arguments, &keyring)?;
     for part in unmatched {
         warn(&format!("pattern `{part}` matches no host and no group"));
     }
@@ -79,20 +81,18 @@ pub(super) fn select(
     pattern: &str,
     inventories: &[PathBuf],
     limits: &[String],
+    keyring: &Keyring,
 ) -> Result<Vec<Machine>, Failure> {
     let (pattern, inventories, limits) = (pattern.to_owned(), inventories.to_vec(), limits.to_vec());
-    let (machines, unmatched) = machines(&Arguments {
-        pattern,
-        selection: HostFlags { inventory: inventories, limit: limits },
-        json: false,
-    })?;
+    let selection = HostFlags { inventory: inventories, limit: limits };
+    let (machines, unmatched) = machines(&Arguments { pattern, selection, json: false }, keyring)?;
     match unmatched.first() {
         Some(part) => Err(Failure::new(format!("pattern `{part}` matches no host and no group"))),
         None => Ok(machines),
     }
 }
 
-fn machines(arguments: &Arguments) -> Result<(Vec<Machine>, Vec<String>), Failure> {
+fn machines(arguments: &Arguments, keyring: &Keyring) -> Result<(Vec<Machine>, Vec<String>), Failure> {
     if let Some(glob) = arguments.pattern.strip_prefix(SSH) {
         let home =
             Users::default().own_home().ok_or_else(|| Failure::new("this user has no home directory"))?;
@@ -106,7 +106,7 @@ fn machines(arguments: &Arguments) -> Result<(Vec<Machine>, Vec<String>), Failur
         ));
     }
     let (runner, interrupt) = (Runner::default(), interrupt()?);
-    let loader = Loader { runner: &runner, interrupt: &interrupt, limits: Limits::default() };
+    let loader = Loader { runner: &runner, interrupt: &interrupt, limits: Limits::default(), keyring };
     let inventory = Inventory::load(&arguments.selection.inventory, &loader)?;
     inventory.warnings.iter().for_each(|text| warn(text));
     let Selection { hosts, unmatched } =

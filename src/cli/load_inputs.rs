@@ -7,6 +7,7 @@ use std::{
 
 use ccm_expr::{Map, Value};
 use clap::{ArgAction, Args, ValueHint, builder::NonEmptyStringValueParser};
+use zeroize::Zeroizing;
 
 use super::{
     dotenv::{DotenvFlags, ours, with_dotenv},
@@ -23,7 +24,7 @@ use crate::{
     host::{input::Limits, interrupt::Interrupt},
     manifest::{LoadInputs, Location, Strictness},
     run::Machine,
-    secrets::{Keyring, WithoutKey},
+    secrets::{Keyring, Place, WithoutKey},
     state::Recall,
     vocabulary::Size,
 };
@@ -71,17 +72,33 @@ pub(super) struct InputFlags {
 }
 
 /// Private keys that open encrypted data.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 pub(super) struct IdentityFlags {
     /// Private key of age or ssh that opens encrypted data; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     identity: Vec<PathBuf>,
+    /// The identity that a controller sent.
+    #[arg(skip)]
+    sent: Option<String>,
 }
 
 impl IdentityFlags {
     /// Returns the keys of the files and the usual places. Passphrases are asked for on the terminal.
     pub(super) fn keyring(self, machine: &Machine) -> Keyring {
-        machine.keyring(self.identity, Arc::new(Terminal))
+        machine.keyring(self.places(), Arc::new(Terminal))
+    }
+
+    /// Takes the identity that a controller sent.
+    pub(super) fn accept(&mut self, sent: Option<String>) {
+        self.sent = sent;
+    }
+
+    /// Returns the places that were named.
+    pub(super) fn places(self) -> Vec<Place> {
+        let sent = self.sent.map(Zeroizing::new);
+        let sent = sent.map(|text| Place::Text { variable: "the controller", text });
+        let named = self.identity.into_iter().map(|path| Place::Named { by: "--identity", path });
+        sent.into_iter().chain(named).collect()
     }
 }
 

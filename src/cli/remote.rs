@@ -39,6 +39,8 @@ pub(super) struct Pushed {
     pub(super) facts: Vec<ccm_expr::Map>,
     /// Command line for the history.
     pub(super) recorded: Vec<String>,
+    /// Private key that opens encrypted data among the input.
+    pub(super) identity: Option<String>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
@@ -84,6 +86,7 @@ fn perform(output: &mut Output) -> Result<Exit, Failure> {
             .filter_map(|facts| ccm_expr::Value::from(facts.clone()).as_map().cloned())
             .collect(),
         recorded: request.recorded.clone(),
+        identity: request.identity.clone(),
     });
     invocation.run(output)
 }

@@ -30,7 +30,10 @@ use serde::{Serialize, Serializer};
 
 pub(crate) use self::{error::InventoryError, pattern::Selection, ssh_config::hosts as ssh_hosts};
 use self::{graph::Graph, variables::VariableFiles};
-use crate::host::{input::Limits, interrupt::Interrupt, process::Runner};
+use crate::{
+    host::{input::Limits, interrupt::Interrupt, process::Runner},
+    secrets::Keyring,
+};
 
 /// Access to the machine and limits for loading.
 pub(crate) struct Loader<'a> {
@@ -38,6 +41,8 @@ pub(crate) struct Loader<'a> {
     pub(crate) runner: &'a Runner,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) limits: Limits,
+    /// Opens encrypted files.
+    pub(crate) keyring: &'a Keyring,
 }
 
 /// The machines of all sources that were named, with their groups and variables.

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::{Loader, error::InventoryError, graph::Graph, ini, script, short_form, yaml};
 use crate::{
-    document::{self, Source},
+    document::{Diagnostic, Diagnostics, Node, Source},
     host::input::{self, InputError, Kind},
+    secrets::{self, Format},
 };
 
 /// Endings of files in a directory that are not inventories.
@@ -30,7 +31,7 @@ pub(super) fn read(
         Some(Kind::Program) => script::run(path, loader, graph),
         _ => {
             let bytes = read_file(path, loader)?;
-            parse(path, bytes, graph, warnings)
+            parse(path, bytes, loader, graph, warnings)
         }
     }
 }
@@ -53,6 +54,7 @@ pub(super) fn read_file(path: &Path, loader: &Loader) -> Result<Vec<u8>, Invento
 fn parse(
     path: &Path,
     bytes: Vec<u8>,
+    loader: &Loader,
     graph: &mut Graph,
     warnings: &mut Vec<String>,
 ) -> Result<(), InventoryError> {
@@ -67,7 +69,7 @@ fn parse(
     if !matches!(ending, None | Some("yaml" | "yml" | "json")) {
         return ini::read(path, &source.text, graph);
     }
-    let root = match document::parse(&source) {
+    let root = match document(&source, loader) {
         Ok(root) => root,
         // Without an ending, a file is YAML only if it can be read as YAML.
         Err(_) if ending.is_none() && !looks_like_yaml(&source.text) => {
@@ -80,7 +82,7 @@ fn parse(
             return ini::read(path, &source.text, graph);
         }
         let message = format!("an inventory is a map of groups, not {}", root.kind());
-        let diagnostic = document::Diagnostic::error("invalid-inventory", message).at(root.span);
+        let diagnostic = Diagnostic::error("invalid-inventory", message).at(root.span);
         return Err(InventoryError::document(&source, diagnostic));
     };
     if let Some(plugin) = root.lookup("plugin") {
@@ -99,13 +101,19 @@ fn parse(
     yaml::Reader { source: &source, graph, warnings }.read(groups)
 }
 
+/// Reads a YAML or JSON document, and decrypts it if it is encrypted.
+pub(super) fn document(source: &Source, loader: &Loader) -> Result<Node, Diagnostics> {
+    let parsed = secrets::read(source, Format::Yaml, loader.keyring)?;
+    if parsed.diagnostics.has_errors() { Err(parsed.diagnostics) } else { Ok(parsed.root) }
+}
+
 fn looks_like_yaml(text: &str) -> bool {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
     first.is_some_and(|line| line == "---" || line.ends_with(':') || line.starts_with('{'))
 }
 
 /// Returns the errors of a document, unless the document cannot be read because of a value that ansible-vault encrypted.
-pub(super) fn vaulted(path: &Path, source: &Source, diagnostics: document::Diagnostics) -> InventoryError {
+pub(super) fn vaulted(path: &Path, source: &Source, diagnostics: Diagnostics) -> InventoryError {
     let at = diagnostics.iter().filter(|one| one.message.contains("!vault")).find_map(|one| one.span);
     let Some(span) = at else { return InventoryError::document(source, diagnostics) };
     let (line, _) = source.line_column(span.start);

@@ -9,7 +9,7 @@ use ccm_expr::Map;
 
 use super::{Loader, error::InventoryError, graph::Graph, sources, yaml_1_1};
 use crate::{
-    document::{self, Diagnostic, Source},
+    document::{Diagnostic, Source},
     host::input::{self, Kind},
 };
 
@@ -109,8 +109,8 @@ fn read_file(path: &Path, loader: &Loader) -> Result<Option<Map>, InventoryError
     let bytes = sources::read_file(path, loader)?;
     let source = Source::read(path.display().to_string(), bytes)
         .map_err(|error| InventoryError::unreadable(path, error.message))?;
-    let root =
-        document::parse(&source).map_err(|diagnostics| sources::vaulted(path, &source, diagnostics))?;
+    let root = sources::document(&source, loader)
+        .map_err(|diagnostics| sources::vaulted(path, &source, diagnostics))?;
     match yaml_1_1::value(&root).as_map() {
         Some(variables) => Ok(Some(variables.clone())),
         None if root.is_null() => Ok(None),

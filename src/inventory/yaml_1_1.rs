@@ -12,7 +12,9 @@ pub(super) fn value(node: &Node) -> Value {
             let entries = entries.iter().map(|entry| (entry.key.as_str().into(), value(&entry.value)));
             entries.collect::<Map>().into()
         }
-        document::Value::Scalar(scalar) if scalar.style == Style::Plain => plain(&scalar.text),
+        document::Value::Scalar(scalar) if scalar.style == Style::Plain && !scalar.is_secret => {
+            plain(&scalar.text)
+        }
         document::Value::Scalar(_) => document::to_value(node),
     }
 }

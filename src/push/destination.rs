@@ -2,7 +2,10 @@
 
 use ccm_expr::{Map, Value};
 
-use crate::inventory::Machine;
+use crate::{
+    document::{Span, from_value},
+    inventory::Machine,
+};
 
 /// A host and how `ssh` reaches it.
 #[derive(Clone, Debug)]
@@ -86,8 +89,9 @@ impl Destination {
             help,
         };
         let variables = &machine.variables;
-        let text =
-            |variable: &str| variables.get(variable).map(Value::to_text).filter(|text| !text.is_empty());
+        let text = |variable: &str| {
+            variables.get(variable).map(|value| value.reveal().to_text()).filter(|text| !text.is_empty())
+        };
         if text("ansible_connection")
             .is_some_and(|connection| !matches!(connection.as_str(), "ssh" | "smart"))
         {
@@ -143,16 +147,48 @@ impl Destination {
         data
     }
 
-    /// Returns `Facts.inventory`.
+    /// Returns the data without its secrets, and the secrets.
+    pub(crate) fn split_data(&self) -> (Map, Map) {
+        split(self.data())
+    }
+
+    /// Returns `Facts.inventory`. Decrypted variables are only data: facts have no secrets.
     pub(crate) fn facts(&self) -> Value {
         let groups: Vec<Value> = self.machine.groups.iter().map(|group| group.as_str().into()).collect();
         let inventory = Map::from_iter([
             ("name".into(), self.name.as_str().into()),
             ("groups".into(), Value::from(groups)),
-            ("variables".into(), self.data().into()),
+            ("variables".into(), self.split_data().0.into()),
         ]);
         Map::from_iter([("inventory".into(), inventory.into())]).into()
     }
+}
+
+/// Splits values of a map, and of maps in it, into open and secret ones. A list with a secret is secret.
+fn split(data: Map) -> (Map, Map) {
+    let (mut open, mut secret) = (Map::default(), Map::default());
+    for (name, value) in data {
+        match value.as_map() {
+            Some(map) if !value.is_secret() => {
+                let (of_open, of_secret) = split(map.clone());
+                if !of_secret.is_empty() {
+                    secret.insert(name.clone(), of_secret.into());
+                }
+                open.insert(name, of_open.into());
+            }
+            _ if holds_secret(&value) => {
+                secret.insert(name, value);
+            }
+            _ => {
+                open.insert(name, value);
+            }
+        }
+    }
+    (open, secret)
+}
+
+fn holds_secret(value: &Value) -> bool {
+    from_value(value, Span::empty(0)).holds_secret()
 }
 
 fn unsafe_part(name: &str, part: &'static str, problem: &'static str) -> DestinationError {

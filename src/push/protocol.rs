@@ -130,6 +130,9 @@ pub(crate) struct Request {
     pub(crate) facts: Vec<serde_json::Value>,
     /// Files that only this host gets: paths and texts.
     pub(crate) files: Vec<(String, String)>,
+    /// Private key that opens encrypted data among these files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<String>,
 }
 
 /// A document that the controller read, as a file among those that were sent.

@@ -1,6 +1,6 @@
 //! The machine that ccm runs on.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use ccm_expr::Map;
 
@@ -92,10 +92,12 @@ impl Machine {
         })
     }
 
-    /// Returns the identities of this process, with those of named files first.
-    pub(crate) fn keyring(&self, named: Vec<PathBuf>, prompt: Arc<dyn Prompt>) -> Keyring {
-        let named = named.into_iter().map(|path| Place::Named { by: "--identity", path });
-        let places = named.chain(self.environment.identities(self.state.directory.identity_path())).collect();
+    /// Returns the identities of this process, after those of the given places.
+    pub(crate) fn keyring(&self, given: Vec<Place>, prompt: Arc<dyn Prompt>) -> Keyring {
+        let places = given
+            .into_iter()
+            .chain(self.environment.identities(self.state.directory.identity_path()))
+            .collect();
         Keyring::new(places, prompt, self.host.interrupt.clone())
     }
 }

@@ -166,12 +166,16 @@ impl Keyring {
 
     /// Decrypts a file in age format that a manifest names; `None` if a placeholder stands for it.
     pub(crate) fn open_file(&self, bytes: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, String> {
-        if self.without_key == WithoutKey::NeverDecrypt {
-            return Ok(None);
-        }
-        match self.decrypt(bytes) {
+        let opened = match self.without_key {
+            WithoutKey::NeverDecrypt => Err(AgeError::NoMatch),
+            _ => self.decrypt(bytes),
+        };
+        match opened {
             Ok(plain) => Ok(Some(plain)),
-            Err(AgeError::NoMatch) if self.without_key == WithoutKey::Placeholders => Ok(None),
+            Err(AgeError::NoMatch) if self.without_key != WithoutKey::Fail => {
+                self.use_placeholders();
+                Ok(None)
+            }
             Err(AgeError::NoMatch) => {
                 let tried = self.tried();
                 let tried = if tried.is_empty() { "none was found".to_owned() } else { tried.join(", ") };

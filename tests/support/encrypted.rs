@@ -30,10 +30,15 @@ impl Author {
         Self { identity: Identity::generate() }
     }
 
+    /// Returns the identity as a file has it.
+    pub(crate) fn secret(&self) -> String {
+        format!("{}\n", self.identity.to_string().expose_secret())
+    }
+
     /// Writes the identity into a file next to the manifest and returns its path.
     pub(crate) fn identity(&self, world: &World) -> PathBuf {
         let path = world.base().join("identity.txt");
-        fs::write(&path, format!("{}\n", self.identity.to_string().expose_secret())).unwrap();
+        fs::write(&path, self.secret()).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         fs::set_permissions(&path, mode).unwrap();
         path
@@ -41,11 +46,21 @@ impl Author {
 
     /// Returns an encrypted document with these keys. Each has a value and its type, such as `str`.
     pub(crate) fn document(&self, entries: &[(&str, &str, &str)]) -> String {
+        self.sealed("", "", entries)
+    }
+
+    /// Returns the same with its keys in the section `data`.
+    pub(crate) fn data(&self, entries: &[(&str, &str, &str)]) -> String {
+        self.sealed("data:\n", "data:", entries)
+    }
+
+    fn sealed(&self, begin: &str, path: &str, entries: &[(&str, &str, &str)]) -> String {
         let key = random();
-        let (mut lines, mut mac) = (Vec::new(), Sha512::new());
+        let (mut lines, mut mac) = (vec![begin.to_owned()], Sha512::new());
+        let indent = if begin.is_empty() { "" } else { "  " };
         for (name, value, kind) in entries {
             mac.update(value);
-            lines.push(format!("{name}: {}\n", seal(&key, value, &format!("{name}:"), kind)));
+            lines.push(format!("{indent}{name}: {}\n", seal(&key, value, &format!("{path}{name}:"), kind)));
         }
         let mac: String = mac.finalize().iter().map(|byte| format!("{byte:02X}")).collect();
         let (recipient, data_key) = (self.identity.to_public(), indented(&self.for_recipient(&key)));

@@ -13,6 +13,10 @@ use super::{
     super::{
         failure::{Failure, warn},
         hosts::{self, HostFlags},
+        interrupt,
+        load_inputs::IdentityFlags,
+        machine::StateFolder,
+        prompt::Terminal,
         report::{Format, Verbosity},
     },
     CONNECT_TIMEOUT,
@@ -22,6 +26,7 @@ use crate::{
     host::{input, process, users::Users},
     push::{Amount, Become, Destination, Pace, Password, Target, Transport, batches},
     run::Environment,
+    secrets::{Keyring, WithoutKey},
     vocabulary::{self, RunMode},
 };
 
@@ -227,6 +232,9 @@ pub(super) struct Flags {
     pub(super) noop: bool,
     pub(super) reason: Option<String>,
     pub(super) records_history: bool,
+    identities: IdentityFlags,
+    /// Whether variables of the inventory become data on the hosts.
+    sends_data: bool,
 }
 
 impl Flags {
@@ -260,7 +268,23 @@ impl Flags {
             reason: matches.try_get_one::<String>("reason").ok().flatten().cloned(),
             records_history: !flag("no_history") && !Environment::of_process().turns_history_off(),
             noop: matches.try_get_one::<RunMode>("noop").ok().flatten() == Some(&RunMode::Noop),
+            identities: if matches.try_contains_id("identity").is_ok() {
+                IdentityFlags::from_arg_matches(matches).map_err(parsed)?
+            } else {
+                IdentityFlags::default()
+            },
+            sends_data: matches.try_contains_id("hiera").is_ok(),
         })
+    }
+
+    /// Returns the identities that open the variables of an inventory.
+    fn keyring(&self) -> Result<Keyring, Failure> {
+        let environment = Environment::of_process();
+        let state = StateFolder::default().directory(&environment)?;
+        let places = self.identities.clone().places().into_iter();
+        let places = places.chain(environment.identities(state.identity_path())).collect();
+        let without_key = if self.sends_data { WithoutKey::Fail } else { WithoutKey::Placeholders };
+        Ok(Keyring::new(places, Arc::new(Terminal), interrupt()?).without_key(without_key))
     }
 
     /// Returns the selected hosts, in the order in which they get their turn.
@@ -275,7 +299,7 @@ impl Flags {
             let names = self.on.split(',').filter(|name| !name.is_empty());
             names.map(Destination::parse).collect::<Result<_, _>>().map_err(invalid)?
         } else {
-            let machines = hosts::select(&self.on, &self.inventories, &self.limits)?;
+            let machines = hosts::select(&self.on, &self.inventories, &self.limits, &self.keyring()?)?;
             machines.into_iter().map(Destination::of_machine).collect::<Result<_, _>>().map_err(invalid)?
         };
         let mut seen = std::collections::HashSet::new();

@@ -9,7 +9,7 @@ use super::super::{
     apply::ManifestArguments,
     command_line,
     failure::Failure,
-    load_inputs::{self, InputFlags},
+    load_inputs::{self, IdentityFlags, InputFlags},
     machine::{NatsFlags, machine},
     output::Output,
 };
@@ -19,7 +19,7 @@ use crate::{
     manifest::{self, LoadError, LoadInputs, Location, Packaged, Parcel},
     push::{Archive, Destination, Document, Origin, Request, Target},
     run::{Environment, Machine},
-    secrets::{NoPrompt, WithoutKey},
+    secrets::{Handover, NoPrompt, WithoutKey},
     state::{LocalState, Recall, StateDirectory},
     template::escape,
 };
@@ -131,16 +131,20 @@ impl Inputs {
         let mut given = flags.facts.given(&machine.host.interrupt)?;
         let Some(host) = hosts.first() else { return Ok(()) };
         given.splice(0..0, host.facts().as_map().cloned());
-        let data = layer(host).map(|text| Location::Open {
+        let layers = Layers::of(host)?;
+        let data = layers.texts.into_iter().map(|text| Location::Open {
             name: "inventory".to_owned(),
             folder: "/".into(),
             bytes: text.into_bytes(),
         });
-        let hiera = data.into_iter().chain(flags.hiera()?).collect();
+        let hiera = data.chain(flags.hiera()?).collect();
         let inputs =
             machine.load_inputs(given, hiera, flags.data()?, flags.facts.limits()).map_err(Failure::new)?;
         // Hosts open encrypted data with identities of their own.
-        let keyring = machine.keyring(Vec::new(), Arc::new(NoPrompt)).without_key(WithoutKey::Placeholders);
+        let mut identities = IdentityFlags::default();
+        identities.accept(layers.identity);
+        let keyring = machine.keyring(identities.places(), Arc::new(NoPrompt));
+        let keyring = keyring.without_key(WithoutKey::Placeholders);
         let inputs = LoadInputs { keyring: Arc::new(keyring), ..inputs };
         for (location, packed) in self.manifests.iter().zip(&parcel.documents) {
             // Standard input was read.
@@ -174,15 +178,45 @@ fn check(location: &Location, inputs: &LoadInputs, host: &Host, machine: &Machin
     if reviews.is_empty() { Ok(()) } else { Err(LoadError::Invalid(reviews).into()) }
 }
 
-/// Returns the variables of a host as a document with data. They are not templates of ccm.
-fn layer(host: &Destination) -> Option<String> {
-    let data = host.data();
-    if data.is_empty() {
-        return None;
+/// The variables of a host as documents with data. They are not templates of ccm.
+#[derive(Default)]
+struct Layers {
+    texts: Vec<String>,
+    /// Opens the document with the secrets.
+    identity: Option<String>,
+}
+
+impl Layers {
+    fn of(host: &Destination) -> Result<Self, Failure> {
+        let (open, secret) = host.split_data();
+        let mut layers = Self::default();
+        if !open.is_empty() {
+            let mut data = serde_json::to_value(ccm_expr::Value::from(open)).unwrap_or_default();
+            escape(&mut data);
+            layers.texts.push(serde_json::json!({ "data": data }).to_string());
+        }
+        if !secret.is_empty() {
+            // A document with marks of its own: the host treats what it decrypts as secret.
+            let data = revealed(&secret.into());
+            let sent = Handover::new(&serde_json::json!({ "data": data }).to_string());
+            let sent = sent.map_err(|reason| Failure::new(format!("`{}`: {reason}", host.name)))?;
+            layers.texts.push(sent.text);
+            layers.identity = Some(sent.identity.to_string());
+        }
+        Ok(layers)
     }
-    let mut data = serde_json::to_value(ccm_expr::Value::from(data)).ok()?;
-    escape(&mut data);
-    Some(serde_json::json!({ "data": data }).to_string())
+}
+
+/// Returns a value with its secrets.
+fn revealed(value: &ccm_expr::Value) -> serde_json::Value {
+    match value.reveal() {
+        ccm_expr::Value::List(items) => items.iter().map(revealed).collect(),
+        ccm_expr::Value::Map(map) => {
+            let entries = map.iter().map(|(name, value)| (name.to_string(), revealed(value)));
+            serde_json::Value::Object(entries.collect())
+        }
+        other => serde_json::to_value(other).unwrap_or_default(),
+    }
 }
 
 impl Packed {
@@ -196,8 +230,9 @@ impl Packed {
     pub(super) fn target(&self, destination: Destination, words: Vec<String>) -> Result<Target, Failure> {
         let mut files = self.parcel.selected(&destination.facts()).map_err(Failure::new)?;
         let mut data = Vec::new();
-        if let Some(text) = layer(&destination) {
-            let path = "inventory/data.json".to_owned();
+        let Layers { texts, identity } = Layers::of(&destination)?;
+        for (at, text) in texts.into_iter().enumerate() {
+            let path = format!("inventory/data{at}.json");
             files.push((path.clone(), text));
             data.push(Document { name: "inventory".to_owned(), path, origin: Origin::Local });
         }
@@ -210,6 +245,7 @@ impl Packed {
             data,
             facts: std::iter::once(inventory).chain(self.facts.iter().cloned()).collect(),
             files,
+            identity,
         };
         Ok(Target { destination, request })
     }

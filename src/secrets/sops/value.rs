@@ -58,7 +58,7 @@ pub(crate) enum ValueError {
 pub(crate) struct Sealed {
     data: Vec<u8>,
     iv: [u8; KEY_LENGTH],
-    tag: [u8; 16],
+    pub(super) tag: [u8; 16],
     pub(crate) kind: Kind,
 }
 

@@ -1,5 +1,6 @@
 //! Walks a document, decrypts its values and computes its MAC.
 
+use ccm_expr::MASK;
 use ring::digest::{Context, SHA512};
 
 use super::{
@@ -76,7 +77,7 @@ pub(crate) fn placeholders(document: Document, source: &Source) -> Result<Opened
         let Leaf { scalar, is_encrypted, span, .. } = leaf;
         if is_encrypted && !is_empty(scalar) {
             match Sealed::parse(&scalar.text) {
-                Ok(sealed) => *scalar = placeholder(sealed.kind),
+                Ok(sealed) => *scalar = placeholder(&sealed),
                 Err(error) => problems.push(invalid(format!("this value {error}"), span)),
             }
         }
@@ -113,14 +114,15 @@ fn style(kind: Kind) -> Style {
     }
 }
 
-fn placeholder(kind: Kind) -> Scalar {
-    let text = match kind {
-        Kind::Int | Kind::Float => "0",
-        Kind::Bool => "false",
-        Kind::Time => "1970-01-01T00:00:00Z",
-        Kind::Str | Kind::Bytes | Kind::Comment => "[secret]",
+/// Returns a value of the same type. Another ciphertext has another placeholder, so that a comparison finds the change.
+fn placeholder(sealed: &Sealed) -> Scalar {
+    let text = match sealed.kind {
+        Kind::Int | Kind::Float => (u32::from(sealed.tag[0]) + 1).to_string(),
+        Kind::Bool => "false".to_owned(),
+        Kind::Time => "1970-01-01T00:00:00Z".to_owned(),
+        Kind::Str | Kind::Bytes | Kind::Comment => format!("{MASK}{}", hex(&sealed.tag)),
     };
-    Scalar::secret(text, style(kind))
+    Scalar::secret(text, style(sealed.kind))
 }
 
 /// An empty string and null are never encrypted.
