@@ -91,6 +91,12 @@ pub(crate) const SOURCE_STALE: Metric = metric(
     Kind::Gauge,
     &["source"],
 );
+pub(crate) const NOT_APPLIED: Metric = metric(
+    "choria_ccm_agent_manifest_not_applied",
+    "Whether the last run could not load the manifest, for example because no key decrypts its data",
+    Kind::Gauge,
+    &["manifest"],
+);
 pub(crate) const REPAIR_LATENCY: Metric = metric(
     "choria_ccm_agent_repair_latency_seconds",
     "How long it took from noticing drift to having repaired it",
@@ -172,6 +178,7 @@ pub(crate) fn described() -> Vec<&'static Metric> {
         &FETCH_ERROR,
         &SOURCE_AGE,
         &SOURCE_STALE,
+        &NOT_APPLIED,
         &REPAIR_LATENCY,
         &BACKOFF,
         &LAST_RUN,

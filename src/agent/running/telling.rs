@@ -45,6 +45,10 @@ impl Agent<'_> {
             let name = if pause.is_sensitive { "hidden" } else { &resource.name };
             metrics.set(&metrics::BACKOFF, &[&resource.kind, name], pause.length.as_secs_f64());
         }
+        for manifest in &status.manifests {
+            let is_error = f64::from(u8::from(manifest.error.is_some()));
+            metrics.set(&metrics::NOT_APPLIED, &[&manifest.source], is_error);
+        }
         let mut sources = Vec::new();
         for slot in &self.intake.slots {
             let name = slot.address.to_string();
