@@ -20,6 +20,7 @@ mod agent_fleet;
 mod agent_health;
 mod agent_nats;
 mod agent_network;
+mod agent_secrets;
 mod agent_sources;
 mod agent_systemd;
 mod architecture;
@@ -116,6 +117,7 @@ mod support;
 mod templates;
 mod undo;
 mod validation;
+mod without_key;
 
 #[test]
 fn every_file_of_the_tests_is_part_of_them() {

@@ -31,6 +31,8 @@ pub(crate) struct Declaration {
     pub(crate) management: Management,
     /// Whether a secret value is part of it, as far as that is known before the run.
     pub(crate) is_secret: bool,
+    /// Properties with placeholders of encrypted data: their values are not known.
+    pub(crate) placeholders: Vec<String>,
 }
 
 /// How much of a declaration has to be there.
@@ -55,8 +57,8 @@ impl Declaration {
         properties: Vec<Entry>,
     ) -> Self {
         let management = Management::default();
-        let (element, foreseen, is_secret) = (None, Vec::new(), false);
-        Self { kind, name, name_span, properties, element, foreseen, management, is_secret }
+        let (element, foreseen, is_secret, placeholders) = (None, Vec::new(), false, Vec::new());
+        Self { kind, name, name_span, properties, element, foreseen, management, is_secret, placeholders }
     }
 
     /// Makes it sensitive if a secret value is part of it.
@@ -89,6 +91,7 @@ impl Declaration {
         };
         let secrecy = Secrecy::of(&properties);
         let mut faults = Faults::new(kind, secrecy);
+        faults.late = self.placeholders;
         check_name(&name, name_span, completeness, &mut faults);
         let late_checks = set_late_checks_aside(&mut properties, &mut foreseen);
         let (mut shared, mut own) = faults.sort(properties);

@@ -119,7 +119,7 @@ impl<'a> Expansion<'a> {
         let control = declaration.properties.iter().position(|entry| entry.key == "control");
         let (management, of_control) = self.conditions(declaration, scope);
         let mut of_properties: Vec<_> = control.map(|at| (at, of_control)).into_iter().collect();
-        let mut foreseen = Vec::new();
+        let (mut foreseen, mut placeholders) = (Vec::new(), Vec::new());
         for (at, entry) in
             declaration.properties.iter_mut().enumerate().filter(|(at, _)| Some(*at) != control)
         {
@@ -127,10 +127,14 @@ impl<'a> Expansion<'a> {
             found.extend(exposed::warning(kind, entry));
             let known = self.property(kind, entry, scope, management, &mut declaration.is_secret, &mut found);
             found.extend(secrecy::misplaced(kind, entry));
+            if scope.has_placeholders() && entry.value.holds_secret() {
+                placeholders.push(entry.key.clone());
+            }
             foreseen.extend(known);
             of_properties.push((at, found));
         }
         declaration.foreseen = foreseen;
+        declaration.placeholders = placeholders;
         declaration.management = management;
         declaration.mark_if_secret();
         // Only now it is known whether it is sensitive.

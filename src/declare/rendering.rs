@@ -191,7 +191,8 @@ impl Resource {
             return (properties, left, redactor, secrets);
         }
         // What comes out does not fit: that is for the run to tell.
-        let (left, plain) = late.iter().cloned().partition(|entry| template::holds_template(&entry.value));
+        let is_unknown = |entry: &Entry| template::holds_template(&entry.value) || entry.value.holds_secret();
+        let (left, plain) = late.iter().cloned().partition(is_unknown);
         let (properties, redactor, secrets) =
             read(plain).map(|wanted| known(wanted.as_ref())).unwrap_or_default();
         (properties, left, redactor, secrets)

@@ -135,8 +135,14 @@ impl Directory {
 impl LayerFile {
     fn read(source: Source, scope: &Scope, keyring: &Keyring) -> Self {
         let mut diagnostics = Diagnostics::default();
-        let parsed = secrets::read(&source, Format::of(&source.name), keyring);
+        let format = Format::of(&source.name);
+        let parsed = secrets::read(&source, format, keyring);
         let mut data = Map::new().into();
+        if parsed.is_err()
+            && let Some(root) = secrets::stand_in(&source, format, keyring)
+        {
+            data = to_value(&root);
+        }
         if let Ok(Parsed { root, .. }) = &parsed {
             check_closed(root, &source, &mut diagnostics);
             if let Some([entry]) = root.as_map()

@@ -1,6 +1,6 @@
 //! Strings of a document become the values of their expressions.
 
-use ccm_expr::{Template, has_template};
+use ccm_expr::{MASK, Template, has_template};
 
 use super::{Scope, foresight::doubtful};
 use crate::document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, Style, Value, from_value};
@@ -67,6 +67,11 @@ fn expand_with(
                 let warning = |doubt| doubtful(doubt, scalar, span, source);
                 diagnostics.extend(doubts.into_iter().map(warning));
                 Some(from_value(&value, span))
+            }
+            // A placeholder is not the value that the expression is for.
+            Err(error) if scope.has_placeholders() && error.kind.is_masked() => {
+                let placeholder = Scalar::secret(MASK, Style::Literal);
+                Some(Node { value: Value::Scalar(placeholder), span })
             }
             Err(error) => {
                 diagnostics.push(problem(scope.advise(error), scalar, span, source));

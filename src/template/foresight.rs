@@ -88,7 +88,12 @@ impl Place<'_> {
                 // What a file holds may be something else by then.
                 let node = from_value(&value, self.span);
                 *is_secret |= node.holds_secret();
-                (!has_read).then_some(node)
+                let is_placeholder = scope.has_placeholders() && node.holds_secret();
+                (!has_read && !is_placeholder).then_some(node)
+            }
+            Err(error) if scope.has_placeholders() && error.kind.is_masked() => {
+                *is_secret = true;
+                None
             }
             Err(error) => {
                 diagnostics.extend(self.failed(error, scope, makes));

@@ -8,6 +8,7 @@ use std::{
 };
 
 use ccm_expr::{Arguments, CallError, ErrorKind, MASK, Template, Value};
+use sha2::{Digest, Sha256};
 
 use super::{
     Author, Delimiters, JinjaError, JinjaTemplate, NeededFile, Scope,
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     host::look,
     host::{
-        files::{self, Problem},
+        files::{self, Problem, hex},
         input,
     },
     secrets::{AgeError, is_age_file},
@@ -101,7 +102,8 @@ impl Scope {
                 Ok(text) => Ok(Value::secret(text)),
                 Err(_) => Err(failed("its content is not UTF-8 text".to_owned())),
             },
-            Ok(None) => Ok(Value::secret(MASK)),
+            // Another file has another placeholder, so that a comparison finds the change.
+            Ok(None) => Ok(Value::secret(format!("{MASK}{}", hex(&Sha256::digest(&bytes))))),
             Err(reason) => Err(failed(reason)),
         }
     }

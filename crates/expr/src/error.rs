@@ -139,6 +139,20 @@ impl ErrorKind {
         true
     }
 
+    /// Returns whether the message was replaced because it could quote a secret value.
+    #[must_use]
+    pub fn is_masked(&self) -> bool {
+        match self.innermost() {
+            Self::HostLimit(message)
+            | Self::Value(message)
+            | Self::Unavailable(message)
+            | Self::NotYet(message)
+            | Self::Syntax(message) => message == MASKED,
+            Self::MissingFile { path } => path.as_os_str() == MASK,
+            _ => false,
+        }
+    }
+
     /// Returns whether all that is wrong is that something has no value.
     #[must_use]
     pub fn is_about_nil(&self) -> bool {

@@ -25,6 +25,7 @@ use crate::{
     inventory::{self, Inventory, Loader},
     manifest::{self, LoadInputs, Location},
     run::Machine,
+    secrets::WithoutKey,
 };
 
 const EXAMPLES: &str = "\
@@ -71,14 +72,16 @@ struct Group {
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let Arguments { old, new, inputs, hosts, dotenv, json, detailed_exitcode } = arguments;
+    let inputs = inputs.with_placeholders();
     let machine = inputs.machine_read_only(output)?;
     let (old, new) = (Side::open(&old, &machine)?, Side::open(&new, &machine)?);
-    let mut groups: Vec<Group> = Vec::new();
+    let (mut groups, mut has_placeholders) = (Vec::<Group>::new(), false);
     for (facts, load_inputs) in machines(inputs, &hosts, &dotenv, &machine)? {
         let load = |side: &Side| -> Result<_, Failure> {
             Ok(heed(manifest::load(side.location(), &load_inputs, &machine.host, &machine.state)?))
         };
         let differences = compare(&load(&old)?, &load(&new)?);
+        has_placeholders |= load_inputs.keyring.has_placeholders();
         match groups.iter_mut().find(|group| group.differences == differences) {
             Some(group) => group.facts.extend(facts),
             None => groups.push(Group { facts: facts.into_iter().collect(), differences }),
@@ -87,7 +90,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     if json {
         output.line(&print::json(&groups).to_string());
     } else {
-        print::text(&groups, output);
+        print::text(&groups, has_placeholders, output);
     }
     let is_different = groups.iter().any(|group| !group.differences.is_empty());
     Ok(if is_different && detailed_exitcode { Exit::Changed } else { Exit::Success })
@@ -102,10 +105,12 @@ fn machines(
 ) -> Result<Vec<(Option<String>, LoadInputs)>, Failure> {
     let read = |inputs: InputFlags| dotenv.read(inputs.read(machine)?);
     if !hosts.inventory.is_empty() {
+        let keyring = inputs.identities.clone().keyring(machine).without_key(WithoutKey::Placeholders);
         let loader = Loader {
             runner: &machine.host.runner,
             interrupt: &machine.host.interrupt,
             limits: Limits::default(),
+            keyring: &keyring,
         };
         let inventory = Inventory::load(&hosts.inventory, &loader)?;
         inventory.warnings.iter().for_each(|text| warn(&format!("warning: {text}")));

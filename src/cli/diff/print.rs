@@ -33,8 +33,8 @@ pub(super) fn json(groups: &[Group]) -> Value {
     json!({ "groups": groups.iter().map(group).collect::<Vec<_>>() })
 }
 
-/// Prints differences for people.
-pub(super) fn text(groups: &[Group], output: &mut Output) {
+/// Prints differences for people. `has_placeholders` if encrypted values were compared without a key.
+pub(super) fn text(groups: &[Group], has_placeholders: bool, output: &mut Output) {
     for (at, group) in groups.iter().enumerate() {
         if !group.facts.is_empty() {
             let gap = if at > 0 { "\n" } else { "" };
@@ -46,10 +46,18 @@ pub(super) fn text(groups: &[Group], output: &mut Output) {
         for difference in &group.differences {
             output.line(&visible(&format!("{} {}", difference.change.sign(), difference.resource)));
             for (name, old, new) in &difference.properties {
-                property(name, old.as_ref(), new.as_ref(), output);
+                if has_placeholders && [old, new].iter().all(|side| is_hidden(side.as_ref())) {
+                    output.line(&format!("    {name}: changed (encrypted)"));
+                } else {
+                    property(name, old.as_ref(), new.as_ref(), output);
+                }
             }
         }
     }
+}
+
+fn is_hidden(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| value == HIDDEN)
 }
 
 fn property(name: &str, old: Option<&Value>, new: Option<&Value>, output: &mut Output) {
