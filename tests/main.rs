@@ -87,6 +87,7 @@ mod package;
 mod package_apt;
 mod package_dnf;
 mod package_prediction;
+mod patterns;
 mod pending_refreshes;
 mod plans;
 mod prediction;

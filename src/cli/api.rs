@@ -203,7 +203,9 @@ impl<'m> ApiServer<'m> {
         Response { protocol: RESPONSE, id, state, error, warnings }
     }
 
-    fn ensure(&mut self, source: Source, resource: Resource) -> Result<Event, String> {
+    fn ensure(&mut self, source: Source, mut resource: Resource) -> Result<Event, String> {
+        let (session, mode) = (self.engine.session(), self.engine.settings().mode);
+        resource.replace_patterns(|pattern| session.matching(pattern, mode));
         self.manifest.resources = vec![resource];
         self.manifest.source = source;
         let mut witness = Witness { event: None, aside: Aside(&self.progress) };

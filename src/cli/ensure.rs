@@ -221,12 +221,13 @@ fn ensure(
     let completeness = Expansion::new(&scope, &source).expand(&mut declaration, &mut diagnostics);
     attributes::complete(&mut declaration);
     let resource = declaration.resolve(completeness, &mut diagnostics);
-    let Some(resource) = resource.filter(|_| !diagnostics.has_errors()) else {
+    let Some(mut resource) = resource.filter(|_| !diagnostics.has_errors()) else {
         return Err(Failure::problems(source, diagnostics));
     };
     refuse_bad_rules(&resource, &source, &folder)?;
     show(diagnostics.review(&source).as_slice());
     let session = session.resume()?;
+    resource.replace_patterns(|pattern| session.matching(pattern, flags.mode));
     // The report of a session counts them.
     let unchanged = if session.is_kept() { Unchanged::Counted } else { Unchanged::Shown };
     let manifest = Manifest::of(vec![resource], source, folder, scope);

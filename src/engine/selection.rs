@@ -10,7 +10,7 @@ use regex::Regex;
 
 use crate::{
     resource::{Resource, flattened},
-    vocabulary::Reference,
+    vocabulary::{Reference, wildcards},
 };
 
 /// Names resources: `tag:WORD`, or a `type#name` in which `*` stands for any text and `?` for any character.
@@ -44,8 +44,7 @@ impl FromStr for Selector {
                 "`{text}` names no resource: write `type#name`, a pattern of it, or `tag:{tag}`"
             ));
         }
-        let pattern = regex::escape(text).replace(r"\*", ".*").replace(r"\?", ".");
-        let pattern = Regex::new(&format!("(?s)^(?:{pattern})$")).map_err(|error| error.to_string())?;
+        let pattern = wildcards(text).map_err(|error| error.to_string())?;
         Ok(Self { written, names: Names::Pattern(pattern) })
     }
 }

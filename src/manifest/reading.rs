@@ -348,7 +348,7 @@ impl Reading<'_> {
     fn check_references(&mut self) {
         let mut order = Vec::new();
         order_of(&self.files, 0, &[], &mut order);
-        let Checked { problems, assumed } = {
+        let Checked { problems, replaced } = {
             let stated: Vec<Stated> = order
                 .iter()
                 .filter_map(|(file, item, within)| {
@@ -359,10 +359,10 @@ impl Reading<'_> {
                 .collect();
             references::check(&stated)
         };
-        for (at, reference) in assumed {
-            let (file, item, _) = &order[at];
+        for replaced in replaced {
+            let (file, item, _) = &order[replaced.index];
             if let Some(content) = &mut self.files[*file].content {
-                references::remove(&mut content.items[*item].declared.declaration, &reference);
+                references::replace(&mut content.items[*item].declared.declaration, &replaced);
             }
         }
         for (at, problem) in problems {

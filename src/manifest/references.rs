@@ -1,14 +1,14 @@
 //! Names that resources are known by, and whether they fit together.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fmt::Write,
 };
 
 use super::{entries::Declared, reading::APPLY, repetition};
 use crate::{
     declare::{Completeness, Declaration, Management},
-    document::{Diagnostic, Entry, Node, Source, Span, Value, closest},
+    document::{Diagnostic, Entry, Node, Scalar, Source, Span, Style, Value, closest},
     template::holds_template,
     vocabulary::Reference,
 };
@@ -36,9 +36,16 @@ struct Known {
 pub(super) struct Checked {
     /// Problems, each with the index of the resource that has it.
     pub(super) problems: Vec<(usize, Diagnostic)>,
-    /// References to resources that are assumed to be in a manifest that is not loaded, with the index of the resource
-    /// that has them.
-    pub(super) assumed: Vec<(usize, Reference)>,
+    /// What to replace references with: patterns with the resources that they match, and references to resources that are
+    /// assumed to be in a manifest that is not loaded with nothing.
+    pub(super) replaced: Vec<Replaced>,
+}
+
+/// A reference, the index of the resource that has it, and the references to use instead.
+pub(super) struct Replaced {
+    pub(super) index: usize,
+    pub(super) reference: Reference,
+    pub(super) by: Vec<Reference>,
 }
 
 /// Finds names that are taken twice, and references to nothing or to something that comes later. Skips names and references
@@ -46,7 +53,7 @@ pub(super) struct Checked {
 pub(super) fn check(stated: &[Stated]) -> Checked {
     let mut known: HashMap<Reference, Known> = HashMap::with_capacity(stated.len());
     let mut nameless: Vec<&str> = Vec::new();
-    let Checked { mut problems, mut assumed } = Checked::default();
+    let Checked { mut problems, mut replaced } = Checked::default();
     let unloaded: Vec<&Stated> = stated.iter().filter(|one| is_unloaded(one.declared)).collect();
     for (index, one) in stated.iter().enumerate() {
         let Declared { declaration, completeness, .. } = one.declared;
@@ -77,16 +84,40 @@ pub(super) fn check(stated: &[Stated]) -> Checked {
     for (index, one) in stated.iter().enumerate() {
         for (reference, span) in references(&one.declared.declaration) {
             let is_declared = known.contains_key(&reference);
-            if !is_declared && !unloaded.is_empty() {
+            let by = if is_declared { Vec::new() } else { matching(&reference, index, &known, stated) };
+            if !by.is_empty() {
+                replaced.push(Replaced { index, reference, by });
+            } else if !is_declared && !unloaded.is_empty() {
                 problems.push((index, assumption(one, &reference, span, &unloaded)));
-                assumed.push((index, reference));
+                replaced.push(Replaced { index, reference, by });
             } else if is_declared || !nameless.contains(&reference.kind.as_str()) {
                 let found = problem(index, &reference, span, &known, stated);
                 problems.extend(found.map(|problem| (index, problem)));
             }
         }
     }
-    Checked { problems, assumed }
+    Checked { problems, replaced }
+}
+
+/// Returns the resources before a resource that a pattern matches by name or alias, without the ones that it is a part of.
+fn matching(
+    pattern: &Reference,
+    index: usize,
+    known: &HashMap<Reference, Known>,
+    stated: &[Stated],
+) -> Vec<Reference> {
+    if !pattern.is_pattern() {
+        return Vec::new();
+    }
+    let matches = pattern.matcher();
+    let is_before = |other: &usize| *other < index && !stated[index].within.contains(other);
+    let found = known.iter().filter(|(name, _)| matches(name)).map(|(_, other)| other.index);
+    let places: BTreeSet<usize> = found.filter(is_before).collect();
+    let reference = |declaration: &Declaration| Reference {
+        kind: declaration.kind.name().to_owned(),
+        name: declaration.name.clone(),
+    };
+    places.into_iter().map(|place| reference(&stated[place].declared.declaration)).collect()
 }
 
 /// Returns whether a resource is an included manifest that ccm did not load.
@@ -173,10 +204,18 @@ fn problem(
     let is_sensitive = declaration.is_sensitive();
     let what = if is_sensitive { "a resource that it refers to".to_owned() } else { reference.to_string() };
     match known.get(reference) {
+        None if let Some(other) = matching_later(reference, index, known) => {
+            let what = if is_sensitive { what } else { format!("a resource that matches {reference}") };
+            Some(declared_later(&who, &what, span, one, other, stated))
+        }
         None => {
             let others = known.iter().filter(|(_, other)| other.index != index && !other.hidden);
             let names: Vec<String> = others.map(|(name, _)| name.to_string()).collect();
-            let message = format!("{who}: {what} is not declared");
+            let message = if reference.is_pattern() && !is_sensitive {
+                format!("{who}: no resource before it matches {reference}")
+            } else {
+                format!("{who}: {what} is not declared")
+            };
             let problem = Diagnostic::error("undeclared-reference", message).at(span);
             let near = closest(&reference.to_string(), names.iter().map(String::as_str));
             Some(match near {
@@ -209,6 +248,17 @@ fn problem(
         Some(other) if other.index > index => Some(declared_later(&who, &what, span, one, other, stated)),
         Some(_) => None,
     }
+}
+
+/// Returns the first resource after a resource that a pattern matches.
+fn matching_later<'k>(
+    pattern: &Reference,
+    index: usize,
+    known: &'k HashMap<Reference, Known>,
+) -> Option<&'k Known> {
+    let matches = Some(pattern).filter(|pattern| pattern.is_pattern())?.matcher();
+    let later = known.iter().filter(|(name, other)| other.index > index && !other.hidden && matches(name));
+    later.map(|(_, other)| other).min_by_key(|other| other.index)
 }
 
 /// Returns the resources through which `from` refers to `to`, both included; none if one of them is sensitive.
@@ -270,27 +320,35 @@ fn alias(declaration: &Declaration) -> Option<&Node> {
 /// What the declaration refers to. What is no reference at all is found when the resource is read.
 fn references(declaration: &Declaration) -> impl Iterator<Item = (Reference, Span)> {
     let refers = |entry: &&Entry| is_reference_list(entry);
-    // One alone needs no list.
-    let listed = |entry: &'_ Entry| -> Vec<Node> {
-        entry.value.as_seq().map_or_else(|| vec![entry.value.clone()], <[Node]>::to_vec)
-    };
     let items = declaration.properties.iter().filter(refers).flat_map(listed);
     let items = items.filter(|item| !holds_template(item));
     items.filter_map(|item| Some((item.as_str()?.parse().ok()?, item.span)))
 }
 
-/// Removes a reference from `require` and `subscribe`.
-pub(super) fn remove(declaration: &mut Declaration, reference: &Reference) {
+/// Replaces a reference in `require` and `subscribe`. A reference that is listed twice then stays once.
+pub(super) fn replace(declaration: &mut Declaration, Replaced { reference, by, .. }: &Replaced) {
     let is_it = |node: &Node| node.as_str().and_then(|text| text.parse().ok()).as_ref() == Some(reference);
-    declaration.properties.retain_mut(|entry| {
-        if !is_reference_list(entry) {
-            return true;
+    let named = |name: &Reference, node: &Node| Node {
+        value: Value::Scalar(Scalar::new(name.to_string(), Style::Quoted)),
+        span: node.span,
+    };
+    for entry in declaration.properties.iter_mut().filter(|entry| is_reference_list(entry)) {
+        let written = listed(entry);
+        if !written.iter().any(is_it) {
+            continue;
         }
-        if let Value::Seq(items) = &mut entry.value.value {
-            items.retain(|item| !is_it(item));
-        }
-        !is_it(&entry.value)
-    });
+        let items = written.into_iter().flat_map(|node| {
+            if is_it(&node) { by.iter().map(|name| named(name, &node)).collect() } else { vec![node] }
+        });
+        let mut seen = HashSet::new();
+        let is_new = |node: &Node| node.as_str().is_none_or(|text| seen.insert(text.to_owned()));
+        entry.value.value = Value::Seq(items.filter(is_new).collect());
+    }
+}
+
+/// Returns the items of a list. A single item needs no list.
+fn listed(entry: &Entry) -> Vec<Node> {
+    entry.value.as_seq().map_or_else(|| vec![entry.value.clone()], <[Node]>::to_vec)
 }
 
 fn is_reference_list(entry: &Entry) -> bool {

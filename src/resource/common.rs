@@ -25,11 +25,12 @@ pub(crate) struct Common {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) provider: Option<String>,
     /// References (`type#name`) of resources that must succeed first. If one of them failed or was skipped, ccm skips
-    /// this resource.
+    /// this resource. A pattern such as `file#/etc/nginx/*` refers to all matching resources before this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = or_alone)]
     pub(crate) require: Vec<Reference>,
-    /// References (`type#name`) of resources. If one of them changes, ccm refreshes this resource.
+    /// References (`type#name`) of resources. If one of them changes, ccm refreshes this resource. A pattern such as
+    /// `file#/etc/nginx/*` refers to all matching resources before this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = or_alone)]
     pub(crate) subscribe: Vec<Reference>,

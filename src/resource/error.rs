@@ -145,6 +145,9 @@ impl fmt::Display for ErrorKind {
             Self::NotSeen { reference, sight: Sight::NoSession, .. } => {
                 write!(f, "there is no session in which {reference} could have been seen")
             }
+            Self::NotSeen { reference, sight: Sight::Never, .. } if reference.is_pattern() => {
+                write!(f, "no resource in this session matches {reference}")
+            }
             Self::NotSeen { reference, sight: Sight::Never, .. } => {
                 write!(f, "{reference} has not been seen in this session")
             }

@@ -120,6 +120,31 @@ impl Resource {
         }
     }
 
+    /// Replaces patterns in `require` and `subscribe` with the references that `matching` returns for them. A pattern without
+    /// a match stays.
+    pub(crate) fn replace_patterns(&mut self, matching: impl Fn(&Reference) -> Vec<Reference>) {
+        let Common { require, subscribe, .. } = &*self.common;
+        if !require.iter().chain(subscribe).any(Reference::is_pattern) {
+            return;
+        }
+        let own = self.reference();
+        let replaced = |references: &[Reference]| {
+            let mut all: Vec<Reference> = Vec::new();
+            for reference in references {
+                let mut found = if reference.is_pattern() { matching(reference) } else { Vec::new() };
+                found.retain(|name| *name != own);
+                if found.is_empty() {
+                    found.push(reference.clone());
+                }
+                found.retain(|name| !all.contains(name));
+                all.append(&mut found);
+            }
+            all
+        };
+        let (require, subscribe) = (replaced(require), replaced(subscribe));
+        self.common = Arc::new(Common { require, subscribe, ..Common::clone(&self.common) });
+    }
+
     /// Returns file, line and column of the resource in the text that declares it; nothing if no text does.
     pub(crate) fn position(&self, source: &Source) -> String {
         if let Some(recorded) = &self.places.recorded {

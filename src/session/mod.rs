@@ -15,7 +15,10 @@ pub(crate) use schema::{event_schema, summary_schema};
 pub(crate) use store::{Store, StoreError};
 pub(crate) use summary::Summary;
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::Path,
+};
 
 use jiff::Timestamp;
 
@@ -117,6 +120,19 @@ impl Session {
         let last = last.map(|&at| &self.events[at])?;
         let is_it = |event: &&Event| event.kind == last.kind && event.name == last.name;
         Some(last).filter(counts).or_else(|| self.events.iter().rev().filter(is_it).find(counts))
+    }
+
+    /// Returns the resources whose name or alias a pattern matches, if an event of them counts in such a run. A resource
+    /// with the very name of the pattern is the only match.
+    pub(crate) fn matching(&self, pattern: &Reference, mode: RunMode) -> Vec<Reference> {
+        if self.find(pattern, mode).is_some() {
+            return vec![pattern.clone()];
+        }
+        let matches = pattern.matcher();
+        let aliased = self.aliases.iter().filter(|(alias, _)| matches(alias)).map(|(_, name)| name);
+        let names = self.last.keys().filter(|name| matches(name)).chain(aliased);
+        let found = names.filter(|name| self.find(name, mode).is_some()).cloned();
+        found.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// All events in the order they were recorded.

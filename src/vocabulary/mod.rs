@@ -35,7 +35,7 @@ pub(crate) use mode::Mode;
 pub(crate) use pattern::Pattern;
 pub(crate) use plain_name::PlainName;
 pub(crate) use raw::Raw;
-pub(crate) use reference::Reference;
+pub(crate) use reference::{Reference, wildcards};
 pub(crate) use run_mode::RunMode;
 pub(crate) use scalar_text::ScalarText;
 pub(crate) use search_path::SearchPath;

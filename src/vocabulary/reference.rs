@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,25 @@ pub(crate) struct Reference {
     pub(crate) kind: String,
     /// Name or alias of the resource.
     pub(crate) name: String,
+}
+
+impl Reference {
+    /// Returns whether the name can be a pattern of names. A resource can also have a name with `*`.
+    pub(crate) fn is_pattern(&self) -> bool {
+        self.name.contains(['*', '?'])
+    }
+
+    /// Returns the predicate for the references that this pattern matches: of the same type, with a matching name.
+    pub(crate) fn matcher(&self) -> impl Fn(&Self) -> bool {
+        let (kind, names) = (self.kind.clone(), wildcards(&self.name));
+        move |other| other.kind == kind && names.as_ref().is_ok_and(|names| names.is_match(&other.name))
+    }
+}
+
+/// Returns the expression for a pattern in which `*` stands for any text, and `?` for any character.
+pub(crate) fn wildcards(pattern: &str) -> Result<Regex, regex::Error> {
+    let pattern = regex::escape(pattern).replace(r"\*", ".*").replace(r"\?", ".");
+    Regex::new(&format!("(?s)^(?:{pattern})$"))
 }
 
 impl FromStr for Reference {
@@ -62,6 +82,25 @@ mod tests {
         let reference: Reference = "file#/etc/a#b".parse().unwrap();
         assert_eq!((reference.kind.as_str(), reference.name.as_str()), ("file", "/etc/a#b"));
         assert_eq!(reference.to_string(), "file#/etc/a#b");
+    }
+
+    #[test]
+    fn pattern_matches_names_of_its_type() {
+        for (pattern, reference, matches) in [
+            ("file#/etc/nginx/*", "file#/etc/nginx/a", true),
+            ("file#/etc/nginx/*", "file#/etc/nginx/sites/a", true),
+            ("file#/etc/nginx/*", "file#/etc/nginx", false),
+            ("file#/etc/nginx/*", "edit#/etc/nginx/a", false),
+            ("file#/etc/?", "file#/etc/a", true),
+            ("file#/etc/?", "file#/etc/ab", false),
+            ("exec#a.*", "exec#ab", false),
+            ("exec#*", "exec#first\nsecond", true),
+        ] {
+            let (pattern, reference): (Reference, Reference) =
+                (pattern.parse().unwrap(), reference.parse().unwrap());
+            assert!(pattern.is_pattern() && !reference.is_pattern());
+            assert_eq!(pattern.matcher()(&reference), matches, "{pattern} on {reference}");
+        }
     }
 
     #[test]
