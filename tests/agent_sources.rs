@@ -112,6 +112,35 @@ fn a_new_bundle_is_applied_and_a_bad_one_is_kept_out_and_not_fetched_again() {
 }
 
 #[test]
+fn status_shows_the_current_reason_of_a_stale_source() {
+    let (world, shelf) = (World::new(), Shelf::default());
+    shelf.put("/site.yaml", manifest(&world, "one"));
+    let server = shelf.serve(true);
+    configure(&world, &[server.url("/site.yaml")], "");
+    let agent = Agent::start(&world);
+    agent.makes("a", "one");
+    let shows = |reason: &str| {
+        let line = format!("  stale: {reason}");
+        agent.until(&line, || {
+            let outcome = world.ccm(["agent", "status"]).run();
+            let shown: Vec<&str> = outcome.stdout.lines().filter(|text| text.contains("stale:")).collect();
+            matches!(shown[..], [only] if only.contains(reason))
+        });
+    };
+    shelf.put("/site.yaml", "first: 1\n");
+    shows("unknown section `first`");
+    shelf.put("/site.yaml", "second: 2\n");
+    shows("unknown section `second`");
+    shelf.remove("/site.yaml");
+    shows("answered 404");
+    shelf.put("/site.yaml", "third: 3\n");
+    shows("unknown section `third`");
+    shelf.put("/site.yaml", manifest(&world, "one"));
+    agent.tells("/manifests/0/stale", false);
+    world.ccm(["agent", "status"]).run().exits(0).never_says("stale");
+}
+
+#[test]
 fn an_update_is_loaded_once_to_validate_and_apply_it() {
     let (world, shelf) = (World::new(), Shelf::default());
     // ccm warns about this name each time it loads the manifest.

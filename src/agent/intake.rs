@@ -454,9 +454,13 @@ impl Slot {
         self.problem().is_some()
     }
 
-    /// Returns why the source is stale.
-    pub(crate) fn problem(&self) -> Option<&String> {
-        self.set_aside.as_ref().or(self.unverified.as_ref()).or(self.refused.as_ref()).or(self.away.as_ref())
+    /// Returns why the source is stale: first why its content is not used, then the result of the last request.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let unused = self.set_aside.as_ref().or(self.unverified.as_ref());
+        // Content that was refused earlier says nothing about a source that is unreachable since.
+        let last = self.away.as_ref().or(self.refused.as_ref());
+        let reasons = unused.into_iter().chain(last.filter(|last| unused != Some(last)));
+        reasons.cloned().reduce(|all, reason| format!("{all}; {reason}"))
     }
 
     pub(crate) fn digest(&self) -> Option<&str> {

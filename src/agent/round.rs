@@ -302,8 +302,7 @@ impl Round<'_> {
             let Some((_, extent)) = extents.iter().find(|(wanted, _)| *wanted == number) else { continue };
             let location = slot.location(inputs.limits.document);
             let Some(location) = location else {
-                let reason = slot.problem().cloned();
-                let reason = reason.unwrap_or_else(|| "it was not fetched yet".to_owned());
+                let reason = slot.problem().unwrap_or_else(|| "it was not fetched yet".to_owned());
                 self.log
                     .warn("the manifest is not applied", &[("source", &slot.address), ("error", &reason)]);
                 outcomes.push(Outcome::not_applied(number, reason));

@@ -73,7 +73,7 @@ impl SourceStatus {
             digest: slot.digest().map(str::to_owned),
             fetched: slot.fetched(),
             stale: slot.is_stale(),
-            problem: slot.problem().cloned(),
+            problem: slot.problem(),
             last_run: last.map(|(at, _)| *at),
             failed: outcome.map(|outcome| outcome.failed).unwrap_or_default(),
             health,
