@@ -115,6 +115,7 @@ mod standard_streams;
 mod state_directory;
 mod subsets;
 mod support;
+mod sysctl;
 mod templates;
 mod undo;
 mod validation;

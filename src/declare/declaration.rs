@@ -13,6 +13,8 @@ use crate::{
     redaction::Redactor,
     resource::{AnyProperties, AnyType, Common, Places, REGISTRATIONS, Resource, validators},
     template::Element,
+    types::canonical,
+    vocabulary::Reference,
 };
 
 /// A resource as somebody wrote it.
@@ -119,7 +121,11 @@ impl Declaration {
         let is_known = !faults.late.iter().any(|key| key == "validate");
         let is_valid = !faults.diagnostics.has_errors();
         diagnostics.extend(faults.about(&name, &places, [&shared, &own]));
-        let (common, mut wanted) = common.zip(wanted).filter(|_| is_valid)?;
+        let (mut common, mut wanted) = common.zip(wanted).filter(|_| is_valid)?;
+        for other in common.require.iter_mut().chain(&mut common.subscribe) {
+            *other = canonical(other.clone());
+        }
+        let Reference { name, .. } = canonical(Reference { kind: kind.name().to_owned(), name });
         let validators = if is_known { validators(wanted.as_ref()) } else { Vec::new() };
         if let Some(late) = &late {
             // What was foreseen is not held on to: contents of all files together may be large.

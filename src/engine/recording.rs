@@ -192,6 +192,7 @@ impl Attempts<'_> {
         };
         let undo = match before {
             Before::Paths => Undo::Paths,
+            Before::PathsAndResource { properties, .. } => Undo::PathsAndResource(seal(properties)?),
             Before::Resource { properties, .. } => Undo::Resource(seal(properties)?),
             Before::Command(properties) => Undo::Command(properties.map(&mut seal).transpose()?),
         };
@@ -218,7 +219,7 @@ impl Attempts<'_> {
             ..Change::default()
         };
         let mut depths = Vec::new();
-        if change.undo == Undo::Paths {
+        if matches!(change.undo, Undo::Paths | Undo::PathsAndResource(_)) {
             let keeping = match (resource.common.keep, recording.policy) {
                 (Some(Keep::Never), KeepPolicy::Usual | KeepPolicy::Large) => Keeping::Never,
                 (Some(Keep::Always), _) | (_, KeepPolicy::Large | KeepPolicy::Required) => {
@@ -267,7 +268,7 @@ impl Subject<'_> {
 
 fn relies_on(before: &Before) -> &'static [&'static str] {
     match before {
-        Before::Resource { relies_on, .. } => relies_on,
+        Before::Resource { relies_on, .. } | Before::PathsAndResource { relies_on, .. } => relies_on,
         _ => &[],
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     declare::{Completeness, Declaration, Management},
     document::{Diagnostic, Entry, Node, Scalar, Source, Span, Style, Value, closest},
     template::holds_template,
+    types::canonical,
     vocabulary::Reference,
 };
 
@@ -69,7 +70,7 @@ pub(super) fn check(stated: &[Stated]) -> Checked {
         }
         names.dedup_by_key(|(name, _)| *name);
         for (name, span) in names {
-            let reference = Reference { kind: kind.to_owned(), name: name.to_owned() };
+            let reference = canonical(Reference { kind: kind.to_owned(), name: name.to_owned() });
             match known.get(&reference) {
                 Some(first) => {
                     problems.push((index, declared_twice(one, &reference, span, first, stated)));
@@ -322,12 +323,14 @@ fn references(declaration: &Declaration) -> impl Iterator<Item = (Reference, Spa
     let refers = |entry: &&Entry| is_reference_list(entry);
     let items = declaration.properties.iter().filter(refers).flat_map(listed);
     let items = items.filter(|item| !holds_template(item));
-    items.filter_map(|item| Some((item.as_str()?.parse().ok()?, item.span)))
+    items.filter_map(|item| Some((canonical(item.as_str()?.parse().ok()?), item.span)))
 }
 
 /// Replaces a reference in `require` and `subscribe`. A reference that is listed twice then stays once.
 pub(super) fn replace(declaration: &mut Declaration, Replaced { reference, by, .. }: &Replaced) {
-    let is_it = |node: &Node| node.as_str().and_then(|text| text.parse().ok()).as_ref() == Some(reference);
+    let is_it = |node: &Node| {
+        node.as_str().and_then(|text| text.parse().ok()).map(canonical).as_ref() == Some(reference)
+    };
     let named = |name: &Reference, node: &Node| Node {
         value: Value::Scalar(Scalar::new(name.to_string(), Style::Quoted)),
         span: node.span,

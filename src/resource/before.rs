@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 pub(crate) enum Before {
     /// The paths that the effects of the action name. The engine keeps their contents and attributes.
     Paths,
+    /// The paths that the effects of the action name, and then a resource as in [`Before::Resource`]: a type that changes files
+    /// and the running system restores both.
+    PathsAndResource { properties: Map<String, Value>, relies_on: &'static [&'static str] },
     /// A resource of the same type with these properties, if the given values of its state are still those that the action
     /// left. An empty list stands for all values.
     Resource { properties: Map<String, Value>, relies_on: &'static [&'static str] },
@@ -17,11 +20,20 @@ pub(crate) enum Before {
 impl Before {
     /// A resource of the same type with the given properties; null values are left out.
     pub(crate) fn resource(properties: Value, relies_on: &'static [&'static str]) -> Self {
-        let mut properties = match properties {
-            Value::Object(properties) => properties,
-            _ => Map::new(),
-        };
-        properties.retain(|_, value| !value.is_null());
-        Self::Resource { properties, relies_on }
+        Self::Resource { properties: given(properties), relies_on }
     }
+
+    /// The paths, and then a resource of the same type with the given properties; null values are left out.
+    pub(crate) fn paths_and_resource(properties: Value, relies_on: &'static [&'static str]) -> Self {
+        Self::PathsAndResource { properties: given(properties), relies_on }
+    }
+}
+
+fn given(properties: Value) -> Map<String, Value> {
+    let mut properties = match properties {
+        Value::Object(properties) => properties,
+        _ => Map::new(),
+    };
+    properties.retain(|_, value| !value.is_null());
+    properties
 }

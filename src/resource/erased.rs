@@ -168,10 +168,8 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
     fn compare(&self, have: &AnyState, trigger: Trigger) -> Result<Option<PlannedChange>, Error> {
         let change = T::compare(&self.0, have.get(), trigger)?;
         Ok(change.map(|Change { action, differences, refreshes }| PlannedChange {
-            summary: action.to_string(),
-            differences,
             refreshes,
-            action: Box::new(action),
+            ..PlannedChange::new(action.to_string(), differences, Box::new(action))
         }))
     }
 
@@ -210,9 +208,7 @@ impl<T: ResourceType> AnyProperties for Desired<T> {
         on: &Provider,
         cx: &Context,
     ) -> Result<AnyState, Error> {
-        let action =
-            change.action.downcast().expect("an action goes back only to the type that decided on it");
-        T::enact(&self.0, have.get(), *action, on.of::<T>(), cx).map(AnyState::of)
+        T::enact(&self.0, have.get(), change.into_action(), on.of::<T>(), cx).map(AnyState::of)
     }
 }
 
@@ -224,6 +220,16 @@ impl dyn Properties {
 }
 
 impl PlannedChange {
+    /// A change that is no refresh.
+    pub(crate) fn new(summary: String, differences: Vec<Difference>, action: Box<dyn Any + Send>) -> Self {
+        Self { summary, differences, refreshes: false, action }
+    }
+
+    /// Returns the action to the type that decided on it.
+    pub(crate) fn into_action<A: 'static>(self) -> A {
+        *self.action.downcast().expect("an action goes back only to the type that decided on it")
+    }
+
     /// Returns the action of the type that decided on it.
     pub(crate) fn action<A: 'static>(&self) -> &A {
         self.action.downcast_ref().expect("an action goes back only to the type that decided on it")
@@ -239,6 +245,11 @@ impl AnyState {
     pub(crate) fn get<S: State>(&self) -> &S {
         let state: &dyn Any = &*self.0;
         state.downcast_ref().expect("a state goes back only to the type that observed it")
+    }
+
+    /// Returns the fields as they are serialized.
+    pub(crate) fn fields(&self) -> Map<String, Value> {
+        self.0.fields()
     }
 
     /// Whether the machine is as it was in an earlier state, whatever was tried in between.

@@ -72,7 +72,8 @@ impl Observation<'_> {
         }
         // Undo restores values, such as a password, that no shown state contains.
         if let Some(change) = self.change
-            && let Before::Resource { properties, .. } = self.wanted.before(self.have, change)
+            && let Before::Resource { properties, .. } | Before::PathsAndResource { properties, .. } =
+                self.wanted.before(self.have, change)
         {
             for (name, mut value) in properties {
                 hide(&name, &mut value, keyed);

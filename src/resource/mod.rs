@@ -157,6 +157,8 @@ pub(crate) struct Behavior {
     pub(crate) keeps: &'static [&'static str],
     /// Returns the provider that is native to the machine and goes before the others in [`ResourceType::PROVIDERS`].
     pub(crate) native: Option<fn() -> &'static str>,
+    /// Returns another spelling of a name that stands for the same thing, the same for all of its spellings.
+    pub(crate) canonical: Option<fn(&str) -> Option<String>>,
 }
 
 impl Behavior {
@@ -169,6 +171,7 @@ impl Behavior {
         learns_facts: false,
         keeps: &[],
         native: None,
+        canonical: None,
     };
 }
 

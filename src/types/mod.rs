@@ -9,12 +9,15 @@ mod disk;
 mod exec;
 mod fact;
 mod file;
+mod live;
 mod ownership;
 mod package;
 mod purge;
 mod restore;
 mod scaffold;
 mod service;
+mod shared_file;
+mod sysctl;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unmanaged;
@@ -27,6 +30,7 @@ use schemars::Schema;
 use crate::{
     document::{Diagnostic, closest},
     resource::{AnyType, TypeOf},
+    vocabulary::Reference,
 };
 
 /// Every type, in the order in which help and manual list them.
@@ -40,6 +44,7 @@ pub(crate) const TYPES: &[&dyn AnyType] = &[
     &TypeOf::<package::Package>::NEW,
     &TypeOf::<scaffold::Scaffold>::NEW,
     &TypeOf::<service::Service>::NEW,
+    &TypeOf::<sysctl::Sysctl>::NEW,
     &TypeOf::<account::User>::NEW,
 ];
 
@@ -51,6 +56,15 @@ pub(crate) fn package() -> &'static dyn AnyType {
 /// The type with this name.
 pub(crate) fn find(name: &str) -> Option<&'static dyn AnyType> {
     TYPES.iter().copied().find(|kind| kind.name() == name)
+}
+
+/// Returns the reference with the spelling that stands for all spellings of the name.
+pub(crate) fn canonical(mut reference: Reference) -> Reference {
+    let canonical = find(&reference.kind).and_then(|kind| kind.behavior().canonical);
+    if let Some(name) = canonical.and_then(|canonical| canonical(&reference.name)) {
+        reference.name = name;
+    }
+    reference
 }
 
 /// Types, modules and resources of other tools, and what to use here.

@@ -4,6 +4,7 @@
 //! applies them, in reverse order, like any others: with diffs, verification, events and refreshes of subscribers. The
 //! state that the run left is the precondition of each: a resource that was changed since fails, and stays as it is.
 
+mod files_and_live;
 mod guarded;
 mod order;
 
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use self::{guarded::Guarded, order::Group};
+use self::{files_and_live::FilesAndLive, guarded::Guarded, order::Group};
 use crate::{
     document::Source,
     resource::{AnyProperties, AnyType, Common, Manifest, Resource},
@@ -135,15 +136,17 @@ fn resource(group: &Group, force: bool, state: &StateDirectory) -> Result<Option
         .ok_or_else(|| (Reason::Failed, format!("this version of ccm has no type `{}`", reference.kind)))?;
     match &change.undo {
         Undo::Paths => {
-            let kind = types::restoring(&reference.kind)
-                .ok_or_else(|| (Reason::Failed, "paths of this type cannot be restored".to_owned()))?;
-            let properties = json!({
-                "name": reference.name,
-                "paths": group.paths(),
-                "sensitive": change.sensitive,
-                "force": force,
-            });
-            let wanted = read(kind, &properties)?;
+            let (kind, wanted) = paths(group, &reference, force)?;
+            Ok(Some(Resource::assembled(kind, reference.name, common, wanted)))
+        }
+        Undo::PathsAndResource(properties) => {
+            let (files_kind, files) = paths(group, &reference, force)?;
+            let mut properties = unsealed(properties)?;
+            properties.insert("name".to_owned(), reference.name.clone().into());
+            let live = read(kind, &Value::Object(properties))?;
+            let after = group.done().map(|done| done.state.clone()).filter(|_| !force);
+            let live = Guarded::new(live, after, reference.to_string());
+            let wanted = Box::new(FilesAndLive::new(files_kind, files, live));
             Ok(Some(Resource::assembled(kind, reference.name, common, wanted)))
         }
         Undo::Resource(properties) => {
@@ -175,6 +178,23 @@ fn resource(group: &Group, force: bool, state: &StateDirectory) -> Result<Option
             Ok(Some(Resource::assembled(kind, reference.name, common, wanted)))
         }
     }
+}
+
+/// Returns the properties that restore the paths of the changes, and their type.
+fn paths(
+    group: &Group,
+    reference: &Reference,
+    force: bool,
+) -> Result<(&'static dyn AnyType, Box<dyn AnyProperties>), Refusal> {
+    let kind = types::restoring(&reference.kind)
+        .ok_or_else(|| (Reason::Failed, "paths of this type cannot be restored".to_owned()))?;
+    let properties = json!({
+        "name": reference.name,
+        "paths": group.paths(),
+        "sensitive": group.change().sensitive,
+        "force": force,
+    });
+    Ok((kind, read(kind, &properties)?))
 }
 
 fn read(kind: &'static dyn AnyType, properties: &Value) -> Result<Box<dyn AnyProperties>, Refusal> {

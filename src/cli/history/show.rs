@@ -71,7 +71,7 @@ impl<'a> Listed<'a> {
     fn before(&self) -> Value {
         let Change { paths, undo, .. } = self.change;
         let (existed, reason) = match undo {
-            Undo::Paths => {
+            Undo::Paths | Undo::PathsAndResource(_) => {
                 let existed = paths.last().is_some_and(|path| path.before.existed());
                 let reasons = paths.iter().enumerate().filter_map(|(at, path)| {
                     let unknown = Snapshot { kind: SnapshotKind::Special, ..Snapshot::default() };

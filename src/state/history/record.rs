@@ -195,6 +195,8 @@ pub(crate) enum Undo {
     /// The paths are restored, and nothing else changed.
     #[default]
     Paths,
+    /// The paths, and then a resource of the same type with these properties.
+    PathsAndResource(Map<String, Value>),
     /// A resource of the same type with these properties.
     Resource(Map<String, Value>),
     /// A command that was run; the other command, if there is one, undoes it.
