@@ -250,6 +250,18 @@ fn pattern_part_that_matches_nothing_is_a_warning() {
 }
 
 #[test]
+fn position_counts_a_host_once_for_each_match_as_ansible_does() {
+    // `*` matches `all`, the group `db` and the hosts.
+    for (pattern, expected) in
+        [("*[0]", &["a"][..]), ("*[2:3]", &["a", "b"]), ("*[1:]", &["b", "a"]), ("db[1:]", &["b"])]
+    {
+        let listed = hosts("hosts.ini", "[db]\na\nb\n", &["--", pattern]);
+        let names = listed.exits(0).stdout.lines().filter_map(|line| line.split(' ').next());
+        assert_eq!(names.collect::<Vec<_>>(), expected, "{pattern}");
+    }
+}
+
+#[test]
 fn file_of_host_names_selects_its_lines() {
     let world = World::new().beside("hosts.ini", "a\nb\nc\n").beside("failed.txt", "c\na\n");
     let path = |name: &str| world.base().join(name).display().to_string();

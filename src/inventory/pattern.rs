@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use indexmap::IndexSet;
 use regex::Regex;
 
 use super::{
@@ -102,29 +103,21 @@ fn evaluate(
     if parts.first().is_none_or(|part| part.starts_with(['&', '!'])) {
         parts.insert(0, ALL);
     }
-    let mut hosts: Vec<Index> = Vec::new();
+    let mut hosts: IndexSet<Index> = IndexSet::new();
     for part in parts {
         if let Some(host) = graph.host(part) {
-            if !hosts.contains(&host) {
-                hosts.push(host);
-            }
+            hosts.insert(host);
             continue;
         }
         let name = part.strip_prefix(['&', '!']).unwrap_or(part);
-        let found = subscripted(graph, name, unmatched)?;
+        let found: IndexSet<Index> = subscripted(graph, name, unmatched)?.into_iter().collect();
         match part.as_bytes()[0] {
             b'!' => hosts.retain(|host| !found.contains(host)),
             b'&' => hosts.retain(|host| found.contains(host)),
-            _ => {
-                for host in found {
-                    if !hosts.contains(&host) {
-                        hosts.push(host);
-                    }
-                }
-            }
+            _ => hosts.extend(found),
         }
     }
-    Ok(hosts)
+    Ok(hosts.into_iter().collect())
 }
 
 /// Positions that `[...]` at the end of a part selects.
@@ -185,7 +178,8 @@ fn split_subscript(part: &str) -> (&str, Option<Subscript>) {
     }
 }
 
-/// Returns the hosts in groups that match, and the hosts that match themselves.
+/// Returns the hosts in groups that match, and the hosts that match themselves. A host that is found several times is listed
+/// several times: as in Ansible, positions count it each time.
 fn matching(graph: &Graph, name: &str, unmatched: &mut Vec<String>) -> Result<Vec<Index>, InventoryError> {
     let regex = match name.strip_prefix('~') {
         Some(expression) => Regex::new(&format!("^(?:{expression})")),
@@ -200,8 +194,6 @@ fn matching(graph: &Graph, name: &str, unmatched: &mut Vec<String>) -> Result<Ve
     if groups.is_empty() || name.starts_with('~') || name.contains(['.', '?', '*', '[']) {
         hosts.extend(graph.hosts().filter(|(_, host)| regex.is_match(host)).map(|(index, _)| index));
     }
-    let mut seen = std::collections::HashSet::new();
-    hosts.retain(|&host| seen.insert(host));
     if hosts.is_empty() && groups.is_empty() && name != ALL {
         unmatched.push(name.to_owned());
     }

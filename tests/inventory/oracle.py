@@ -170,7 +170,7 @@ def pattern(rng):
     def one():
         word = rng.choice(GROUPS + HOSTS + ["web*", "*", "all", "*.net", "h?che", "?ache", "[wd]*", "~web.*", "~^(db|n)\\d",
                                            "~.*[13]$", "ungrouped", "n1", "x[ab]", "nothing", "[!w]*", "e*"])
-        if rng.random() < 0.15 and not word.startswith("~"):
+        if rng.random() < 0.4 and not word.startswith("~"):
             word += rng.choice(["[0]", "[1]", "[-1]", "[0:1]", "[1:]", "[0:0]", "[2:0]"])
         return word
     words = [one()]
