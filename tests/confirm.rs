@@ -256,6 +256,19 @@ fn next_run_completes_an_overdue_undo_first() {
 }
 
 #[test]
+fn pruning_the_history_completes_an_overdue_undo_first() {
+    let before = contents(&changing());
+    let (world, _) = unconfirmed();
+    if let Some(guard) = guard(&world) {
+        let _ = kill_process(guard, Signal::KILL);
+    }
+    wait_until("the time is over", || !is_pending(&world) || status(&world)["left"] == 0);
+    world.ccm(["history", "prune"]).run().exits(0);
+    assert!(contents(&world) == before);
+    assert!(!is_pending(&world));
+}
+
+#[test]
 fn missing_guard_is_started_again() {
     let world = changing();
     world.apply_with(&["--confirm", "1h"]).exits(0);
@@ -301,6 +314,30 @@ fn confirmation_needs_the_history() {
     let before = contents(&world);
     world.apply_with(&["--confirm", "1h", "--no-history"]).exits(2).complains("needs the history");
     world.ccm(["apply", "site.yaml", "--confirm", "1h"]).env("CCM_HISTORY", "off").run().exits(2);
+    assert!(contents(&world) == before);
+}
+
+#[test]
+fn plan_can_require_a_confirmation() {
+    let world = changing();
+    let before = contents(&world);
+    world.ccm(["plan", "site.yaml", "-o", "site.plan"]).run().exits(0);
+    let applied = world.ccm(["apply", "site.plan", "--confirm", "1h"]).run();
+    applied.exits(0).says("ccm confirm ");
+    assert!(is_pending(&world) && contents(&world) != before);
+    confirm(&world, &["--undo"]).exits(0);
+    assert!(contents(&world) == before && !is_pending(&world));
+}
+
+#[test]
+fn nothing_changes_if_the_disk_is_full() {
+    let Some(world) = furnished().tmpfs("../full", "size=64k,mode=0700") else { return };
+    let world = world.manifest(CHANGES);
+    let before = contents(&world);
+    let state = world.path("../full").canonicalize().unwrap();
+    let outcome =
+        world.ccm(["apply", "site.yaml", "--confirm", "1h", "--state-dir", state.to_str().unwrap()]).run();
+    outcome.exits(2).says("no space left");
     assert!(contents(&world) == before);
 }
 

@@ -124,6 +124,14 @@ fn pruned_copies_leave_their_records() {
 }
 
 #[test]
+fn command_lines_and_requests_have_no_digest() {
+    let world = World::new();
+    let path = world.path("file").display().to_string();
+    world.ccm(["ensure", "file", &path, "--content", "x", "--mode", "0644"]).run().exits(0);
+    assert_eq!(runs(&world)[0]["manifests"], serde_json::json!([]));
+}
+
+#[test]
 fn secrets_are_not_stored_in_plain_text() {
     let canary = "C4NARY-93bd1";
     let world = World::new().file("token", format!("{canary}-old"));

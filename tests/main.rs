@@ -12,6 +12,7 @@
 )]
 
 mod account_crashes;
+mod account_undo;
 mod accounts;
 mod agent;
 mod agent_confirm;
@@ -87,6 +88,7 @@ mod package;
 mod package_apt;
 mod package_dnf;
 mod package_prediction;
+mod package_undo;
 mod patterns;
 mod pending_refreshes;
 mod plans;
@@ -118,6 +120,7 @@ mod support;
 mod sysctl;
 mod templates;
 mod undo;
+mod undo_random;
 mod validation;
 mod without_key;
 

@@ -284,6 +284,27 @@ fn difference_that_an_earlier_step_makes_stops_the_run() {
 }
 
 #[test]
+fn difference_in_one_resource_of_a_joint_validation_stops_all_of_them() {
+    let world = World::new().file("a", "old\n").file("b", "old\n");
+    let validate = world.fill("validate: grep -q . $W/a");
+    let manifest = world.fill(&format!(
+        "- file:\n    - $W/a: {{ content: \"new\\n\", $OWN, mode: '0644', {validate} }}\n\
+         - exec:\n    - echo other >$W/b: {{ provider: shell }}\n\
+         - file:\n    - $W/b: {{ content: \"new\\n\", $OWN, mode: '0644', {validate} }}\n    \
+         - $W/c: {{ content: \"new\\n\", $OWN, mode: '0644', {validate} }}\n"
+    ));
+    let is_last = manifest.lines().take(6).collect::<Vec<_>>().join("\n");
+    for manifest in [manifest, is_last] {
+        fs::write(world.path("b"), "old\n").unwrap();
+        fs::write(world.base().join("site.yaml"), manifest).unwrap();
+        plan(&world, &["--allow-opaque"]).exits(0);
+        apply_plan(&world, &[]).exits(1).says("the machine differs from the plan");
+        assert_eq!(world.read("a") + &world.read("b"), "old\nother\n");
+        assert!(!world.path("c").exists());
+    }
+}
+
+#[test]
 fn refresh_that_became_pending_after_the_plan_stays_pending() {
     let manifest = |content: &str| {
         format!(

@@ -103,6 +103,18 @@ fn resource_that_changed_since_is_refused_and_the_rest_goes_on() {
 }
 
 #[test]
+fn validator_that_rejects_the_restored_state_is_a_warning() {
+    let world = World::new().file("a", "old\n").file("b", "old\n");
+    let manifest = "- file:\n    - $W/a: { content: \"new\\n\", $OWN, mode: '0644', validate: 'grep -q new %s' }\n    \
+                    - $W/b: { content: \"new\\n\", $OWN, mode: '0644', validate: 'grep -q new $W/b' }\n";
+    let world = with_manifest(world, manifest);
+    world.apply().exits(0);
+    let undone = undo(&world, &[]);
+    undone.exits(0).says("the state was restored although its validation fails");
+    assert_eq!(world.read("a") + &world.read("b"), "old\nold\n");
+}
+
+#[test]
 fn only_the_named_resources_are_undone() {
     let world = with_manifest(furnished(), ALL_KINDS);
     world.apply().exits(0);

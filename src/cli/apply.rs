@@ -1,6 +1,6 @@
 //! `ccm apply`
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint, parser::ValueSource};
 use serde_json::{Map, Value, json};
@@ -209,16 +209,24 @@ impl WithInputs {
     }
 }
 
+/// Returns a manifest and all manifests that it includes.
+fn with_included(manifest: &Manifest) -> impl Iterator<Item = &Manifest> {
+    let resources = flattened(&manifest.resources).into_iter();
+    std::iter::once(manifest).chain(resources.filter_map(|resource| resource.included.as_deref()))
+}
+
 /// Returns all manifests, included ones as well, with the digests of their texts.
 pub(super) fn digests(manifests: &[Manifest]) -> Vec<ManifestDigest> {
-    let included = |manifest: &Manifest| -> Vec<ManifestDigest> {
-        let resources = flattened(&manifest.resources).into_iter();
-        resources.filter_map(|resource| resource.included.as_deref()).map(manifest_digest).collect()
-    };
-    manifests
-        .iter()
-        .flat_map(|manifest| [vec![manifest_digest(manifest)], included(manifest)].concat())
-        .collect()
+    manifests.iter().flat_map(with_included).map(manifest_digest).collect()
+}
+
+/// Returns the template files that all manifests read so far, with the digests of their texts.
+pub(super) fn template_digests(manifests: &[&Manifest]) -> Vec<ManifestDigest> {
+    let all = manifests.iter().flat_map(|manifest| with_included(manifest));
+    let files: BTreeMap<_, _> = all.flat_map(|manifest| manifest.scope.template_files()).collect();
+    let named =
+        |(path, digest): (PathBuf, String)| ManifestDigest { path: path.display().to_string(), digest };
+    files.into_iter().map(named).collect()
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {

@@ -401,10 +401,12 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 if let Some(report) = &report {
                     observer.finished(report);
                 }
-                self.close_group_after(resource, observer);
+                if !self.is_stale {
+                    self.close_group_after(resource, observer);
+                }
                 let has_failed = report.is_some_and(|report| report.event.failed);
                 let is_last = done + 1 == resources.len();
-                if self.is_stale && !is_last {
+                if self.is_stale && (!is_last || self.joint.is_any_waiting()) {
                     return Some((Reason::Stale, done + 1));
                 }
                 if (has_failed || self.joint.takes_failure_of(manifest)) && stops && !is_last {

@@ -346,7 +346,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
 
 impl Error {
     /// Returns whether the machine differs from the state that a plan relies on.
-    pub(super) fn is_stale(&self) -> bool {
+    pub(in crate::engine) fn is_stale(&self) -> bool {
         matches!(self.kind, ErrorKind::Stale { .. })
     }
 }

@@ -186,7 +186,12 @@ impl Attempts<'_> {
         let redactor = &cx.redactor;
         let masked = |text: &str| redactor.redact(text).into_owned();
         let before = subject.before();
-        let has_secrets = is_sensitive || !wanted.secrets().is_empty();
+        let (is_secret, has_paths) = match &before {
+            Before::Resource { is_secret, has_paths, .. } => (*is_secret, *has_paths),
+            Before::Paths | Before::PathsAndResource { .. } => (false, true),
+            Before::Command(_) => (false, false),
+        };
+        let has_secrets = is_sensitive || is_secret || !wanted.secrets().is_empty();
         let mut seal = |map: Map<String, Value>| -> Result<Map<String, Value>, StateError> {
             if has_secrets { self.state.directory.seal(&map) } else { Ok(map) }
         };
@@ -198,6 +203,8 @@ impl Attempts<'_> {
         };
         let properties =
             if causes.is_empty() { Map::new() } else { seal(Secret::revealed(|| wanted.to_json()))? };
+        let validate = wanted.to_json().remove_entry("validate").filter(|(_, value)| !value.is_null());
+        let validate = validate.map(|entry| seal(Map::from_iter([entry]))).transpose()?.unwrap_or_default();
         let mut change = Change {
             resource: resource.to_string(),
             position: resource.position(&self.place.manifest.source),
@@ -213,13 +220,14 @@ impl Attempts<'_> {
             refreshes: recorded.subscribers(),
             causes: causes.iter().map(ToString::to_string).collect(),
             properties,
+            validate,
             directory: to_text(self.place.manifest.working_directory.as_os_str()),
             within: self.place.within.iter().map(ToString::to_string).collect(),
             sensitive: is_sensitive,
             ..Change::default()
         };
         let mut depths = Vec::new();
-        if matches!(change.undo, Undo::Paths | Undo::PathsAndResource(_)) {
+        if has_paths {
             let keeping = match (resource.common.keep, recording.policy) {
                 (Some(Keep::Never), KeepPolicy::Usual | KeepPolicy::Large) => Keeping::Never,
                 (Some(Keep::Always), _) | (_, KeepPolicy::Large | KeepPolicy::Required) => {

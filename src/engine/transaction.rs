@@ -159,7 +159,7 @@ impl Report<'_> {
     pub(crate) fn not_undone(&self) -> Option<NotUndone> {
         let error = self.errors.first()?;
         let reason = match error.kind {
-            ErrorKind::ChangedSince { .. } => Reason::Changed,
+            ErrorKind::ChangedSince { .. } | ErrorKind::StillInUse { .. } => Reason::Changed,
             ErrorKind::NotKept { .. } => Reason::NotKept,
             _ => Reason::Failed,
         };

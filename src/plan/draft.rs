@@ -15,6 +15,7 @@ use crate::{
         StateDirectory, StateError,
         history::{Measure, PropertyChange, to_text},
     },
+    types,
     vocabulary::{Secret, schema::object},
 };
 
@@ -107,7 +108,8 @@ impl<'o> Draft<'o> {
             causes: report.causes.iter().map(ToString::to_string).collect(),
             skipped: report.excluded.map(str::to_owned),
             restores: self.restores
-                && captured.as_ref().is_some_and(|captured| captured.provider == "history"),
+                && (types::undoing(resource.kind.name()).is_some()
+                    || captured.as_ref().is_some_and(|captured| captured.provider == "history")),
             ..Step::default()
         };
         match captured {

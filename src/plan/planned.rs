@@ -231,7 +231,9 @@ impl AnyProperties for Planned {
         {
             stale(self.compare_with(predicted, &have, cx))?;
         }
-        self.is_begun.store(true, Ordering::Relaxed);
+        // A change that is validated together with others is made later, and checked again before.
+        let is_waiting = self.inner.joint_validation().is_some() && cx.validated().is_none();
+        self.is_begun.fetch_or(!is_waiting, Ordering::Relaxed);
         Ok(have)
     }
 

@@ -30,6 +30,9 @@ pub(crate) struct Header {
     pub(crate) who: Who,
     #[serde(default)]
     pub(crate) manifests: Vec<ManifestDigest>,
+    /// Template files that were read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) templates: Vec<ManifestDigest>,
     /// Keyed hash of the data of all manifests.
     #[serde(default)]
     pub(crate) data: String,

@@ -111,8 +111,8 @@ impl Builder<'_> {
 
     fn resource(&mut self, step: &Step) -> Result<Resource, String> {
         let reference: Reference = step.resource.parse().map_err(|_| "not a reference".to_owned())?;
-        let known =
-            if step.restores { types::restoring(&reference.kind) } else { types::find(&reference.kind) };
+        let restoring = || types::undoing(&reference.kind).or_else(|| types::restoring(&reference.kind));
+        let known = if step.restores { restoring() } else { types::find(&reference.kind) };
         let kind = known.ok_or_else(|| format!("this version of ccm has no type `{}`", reference.kind))?;
         let common: Common = serde_json::from_value(Value::Object(self.unsealed(&step.common)?))
             .map_err(|error| error.to_string())?;

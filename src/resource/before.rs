@@ -12,7 +12,14 @@ pub(crate) enum Before {
     PathsAndResource { properties: Map<String, Value>, relies_on: &'static [&'static str] },
     /// A resource of the same type with these properties, if the given values of its state are still those that the action
     /// left. An empty list stands for all values.
-    Resource { properties: Map<String, Value>, relies_on: &'static [&'static str] },
+    Resource {
+        properties: Map<String, Value>,
+        relies_on: &'static [&'static str],
+        /// Whether the paths that the effects of the action name are kept, too.
+        has_paths: bool,
+        /// Whether the properties contain a secret.
+        is_secret: bool,
+    },
     /// Nothing, because the effects of a command are unknown, unless an `exec` resource with these properties undoes it.
     Command(Option<Map<String, Value>>),
 }
@@ -20,12 +27,28 @@ pub(crate) enum Before {
 impl Before {
     /// A resource of the same type with the given properties; null values are left out.
     pub(crate) fn resource(properties: Value, relies_on: &'static [&'static str]) -> Self {
-        Self::Resource { properties: given(properties), relies_on }
+        Self::Resource { properties: given(properties), relies_on, has_paths: false, is_secret: false }
     }
 
     /// The paths, and then a resource of the same type with the given properties; null values are left out.
     pub(crate) fn paths_and_resource(properties: Value, relies_on: &'static [&'static str]) -> Self {
         Self::PathsAndResource { properties: given(properties), relies_on }
+    }
+
+    /// Keeps the paths that the effects of the action name, too.
+    pub(crate) fn with_paths(mut self) -> Self {
+        if let Self::Resource { has_paths, .. } = &mut self {
+            *has_paths = true;
+        }
+        self
+    }
+
+    /// Encrypts the properties if they contain a secret.
+    pub(crate) fn secret_if(mut self, has_secret: bool) -> Self {
+        if let Self::Resource { is_secret, .. } = &mut self {
+            *is_secret = has_secret;
+        }
+        self
     }
 }
 

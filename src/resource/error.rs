@@ -53,6 +53,8 @@ pub(crate) enum ErrorKind {
     NotStarted,
     /// Undo found a path or resource that was changed since the run.
     ChangedSince { path: String },
+    /// Undo found that others use the package or account that the run created.
+    StillInUse { what: String, reason: String },
     /// The history has no copy of an earlier state.
     NotKept { path: String, reason: String },
     /// The machine differs from the state that a plan relies on.
@@ -81,6 +83,7 @@ impl ErrorKind {
             | Self::Unguarded { .. }
             | Self::UnknownAccount { .. }
             | Self::ChangedSince { .. }
+            | Self::StillInUse { .. }
             | Self::NotKept { .. }
             | Self::Stale { .. }
             | Self::Hopeless => Retry::Pointless,
@@ -156,6 +159,7 @@ impl fmt::Display for ErrorKind {
             }
             Self::Unrecorded { reason } => write!(f, "cannot record which refreshes are owed: {reason}"),
             Self::ChangedSince { path } => write!(f, "`{path}` was changed since the run"),
+            Self::StillInUse { what, reason } => write!(f, "`{what}` is still in use: {reason}"),
             Self::NotKept { path, reason } => {
                 write!(f, "the earlier state of `{path}` was not kept: {reason}")
             }

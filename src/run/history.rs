@@ -116,8 +116,12 @@ impl Total {
     }
 }
 
-/// Returns the manifests of a run with the digests of their texts.
-pub(super) fn manifests(manifests: &[(&Manifest, &Selected)]) -> Vec<ManifestDigest> {
+/// Returns the manifests of a run with the digests of their texts. A command line or request could contain a secret, which
+/// its digest would reveal.
+pub(super) fn manifests(kind: RunKind, manifests: &[(&Manifest, &Selected)]) -> Vec<ManifestDigest> {
+    if matches!(kind, RunKind::Ensure | RunKind::Session | RunKind::Api) {
+        return Vec::new();
+    }
     let written = manifests.iter().filter(|(manifest, _)| !manifest.source.text.is_empty());
     written.map(|(manifest, _)| manifest_digest(manifest)).collect()
 }

@@ -26,8 +26,8 @@ mod history;
 mod machine;
 
 pub(crate) use confirmation::{
-    Answer, Awaited, ConfirmSettings, Ending, UndoneRun, confirm, guard, note_undone, status, undo_now,
-    unguarded_boot, wait,
+    Answer, Awaited, ConfirmSettings, Ending, UndoneRun, complete_overdue, confirm, guard, note_undone,
+    status, undo_now, unguarded_boot, wait,
 };
 pub(crate) use environment::Environment;
 pub(crate) use history::{HistorySettings, Origin, manifest_digest, who};
@@ -139,7 +139,7 @@ impl<'r, 'm> Run<'r, 'm> {
             is_needed.then(|| refresh_store(&state.directory, &**notices))
         };
         if let Some(recording) = self.engine.recording() {
-            recording.recorder().add_manifests(history::manifests(manifests));
+            recording.recorder().add_manifests(history::manifests(self.origin.kind, manifests));
         }
         memory::begin_to_attempt();
         let mut finished = match &mut self.confirming {

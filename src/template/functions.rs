@@ -164,7 +164,13 @@ impl Scope {
 
     /// Reads a template, unless it is one of a language that is not read.
     fn template_file(&self, path: &str) -> Result<(String, Author), CallError> {
-        if jet::is_named(path) { Err(jet::refusal(path)) } else { self.open(path) }
+        if jet::is_named(path) {
+            return Err(jet::refusal(path));
+        }
+        let (text, author) = self.open(path)?;
+        let digest = files::hex(&Sha256::digest(text.as_bytes()));
+        self.template_files.borrow_mut().insert(self.working_directory.join(path), digest);
+        Ok((text, author))
     }
 
     /// Returns the scope for a template of another user; `None` if the template sees all of this one.

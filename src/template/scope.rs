@@ -2,7 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     path::{Path as FilePath, PathBuf},
     rc::Rc,
     sync::Arc,
@@ -53,6 +53,8 @@ pub(crate) struct Scope {
     suspects: RefCell<Vec<Suspect>>,
     /// Whether a file was read.
     pub(super) has_read: Cell<bool>,
+    /// Digests of the template files that were read, by path. Scopes that are made from this one add to them.
+    pub(super) template_files: Rc<RefCell<BTreeMap<PathBuf, String>>>,
     /// Whether a fleet was to be asked before the run.
     pub(super) waits_for_fleet: Cell<bool>,
 }
@@ -147,6 +149,7 @@ impl Scope {
             doubts: RefCell::default(),
             suspects: RefCell::default(),
             has_read: Cell::new(false),
+            template_files: Rc::default(),
             waits_for_fleet: Cell::new(false),
         }
     }
@@ -263,6 +266,7 @@ impl Scope {
             prediction: self.prediction.clone(),
             templates: self.templates.clone(),
             calls: self.calls.clone(),
+            template_files: Rc::clone(&self.template_files),
             ..Self::new(self.facts.clone(), Value::Null, self.working_directory.clone())
         }
     }
@@ -309,6 +313,11 @@ impl Scope {
     /// Returns whether a file was read since this was last asked.
     pub(crate) fn take_has_read(&self) -> bool {
         self.has_read.take()
+    }
+
+    /// Returns the SHA-256 digests of the template files that were read so far, by path.
+    pub(crate) fn template_files(&self) -> BTreeMap<PathBuf, String> {
+        self.template_files.borrow().clone()
     }
 
     /// Returns whether a fleet was to be asked since this was last asked, and is not before the run.

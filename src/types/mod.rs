@@ -126,6 +126,15 @@ pub(crate) fn state_schemas() -> impl Iterator<Item = (&'static str, Schema)> {
     TYPES.iter().map(|kind| (kind.name(), kind.state_schema()))
 }
 
+/// Returns the type that undoes changes of resources of this type, if neither their paths nor their properties are enough.
+pub(crate) fn undoing(kind: &str) -> Option<&'static dyn AnyType> {
+    match kind {
+        "package" => Some(&TypeOf::<package::Undoing>::NEW),
+        "user" => Some(&TypeOf::<account::Undoing>::NEW),
+        _ => None,
+    }
+}
+
 /// The names of all types.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TYPES.iter().map(|kind| kind.name())

@@ -99,9 +99,11 @@ impl<'a> Request<'a> {
     pub(crate) fn reversal(&self, state: &StateDirectory, name: &str) -> Reversal {
         let source = Source { name: name.to_owned(), text: String::new() };
         let mut reversal = Reversal { resources: Vec::new(), source, not_undone: Vec::new() };
-        for group in order::groups(self) {
+        let groups = order::groups(self);
+        for (at, group) in groups.iter().enumerate() {
+            let is_validated = !order::is_validated_later(group, &groups[at + 1..]);
             let force = self.force || self.begun.contains(&group.change().resource);
-            match resource(&group, force, state) {
+            match resource(group, is_validated, force, state) {
                 Ok(Some(resource)) => reversal.resources.push(resource),
                 Ok(None) => {}
                 Err((reason, detail)) => {
@@ -122,7 +124,12 @@ impl<'a> Request<'a> {
 type Refusal = (Reason, String);
 
 /// Returns the resource that undoes the changes of one resource; `None` if there is nothing to do.
-fn resource(group: &Group, force: bool, state: &StateDirectory) -> Result<Option<Resource>, Refusal> {
+fn resource(
+    group: &Group,
+    is_validated: bool,
+    force: bool,
+    state: &StateDirectory,
+) -> Result<Option<Resource>, Refusal> {
     let change = group.change();
     let reference: Reference = change
         .resource
@@ -136,17 +143,32 @@ fn resource(group: &Group, force: bool, state: &StateDirectory) -> Result<Option
         .ok_or_else(|| (Reason::Failed, format!("this version of ccm has no type `{}`", reference.kind)))?;
     match &change.undo {
         Undo::Paths => {
-            let (kind, wanted) = paths(group, &reference, force)?;
+            let validate = if is_validated { unsealed(&change.validate)? } else { Map::new() };
+            let (kind, wanted) = paths(group, &reference, validate, force)?;
             Ok(Some(Resource::assembled(kind, reference.name, common, wanted)))
         }
         Undo::PathsAndResource(properties) => {
-            let (files_kind, files) = paths(group, &reference, force)?;
+            let (files_kind, files) = paths(group, &reference, Map::new(), force)?;
             let mut properties = unsealed(properties)?;
             properties.insert("name".to_owned(), reference.name.clone().into());
             let live = read(kind, &Value::Object(properties))?;
             let after = group.done().map(|done| done.state.clone()).filter(|_| !force);
             let live = Guarded::new(live, after, reference.to_string());
             let wanted = Box::new(FilesAndLive::new(files_kind, files, live));
+            Ok(Some(Resource::assembled(kind, reference.name, common, wanted)))
+        }
+        Undo::Resource(properties) if types::undoing(&reference.kind).is_some() => {
+            let kind = types::undoing(&reference.kind).unwrap_or(kind);
+            let mut before = unsealed(properties)?;
+            before.insert("name".to_owned(), reference.name.clone().into());
+            let properties = json!({
+                "name": reference.name,
+                "before": before,
+                "left": group.done().and_then(|done| done.state.get("metadata")),
+                "files": restored(group, &reference, force),
+                "force": force,
+            });
+            let wanted = read(kind, &properties)?;
             Ok(Some(Resource::assembled(kind, reference.name, common, wanted)))
         }
         Undo::Resource(properties) => {
@@ -180,20 +202,23 @@ fn resource(group: &Group, force: bool, state: &StateDirectory) -> Result<Option
     }
 }
 
-/// Returns the properties that restore the paths of the changes, and their type.
+/// Returns the properties of a resource that restores the paths of the changes.
+fn restored(group: &Group, reference: &Reference, force: bool) -> Value {
+    let sensitive = group.change().sensitive;
+    json!({ "name": reference.name, "paths": group.paths(), "sensitive": sensitive, "force": force })
+}
+
+/// Returns the desired state that restores the paths of the changes, and its type.
 fn paths(
     group: &Group,
     reference: &Reference,
+    mut validate: Map<String, Value>,
     force: bool,
 ) -> Result<(&'static dyn AnyType, Box<dyn AnyProperties>), Refusal> {
     let kind = types::restoring(&reference.kind)
         .ok_or_else(|| (Reason::Failed, "paths of this type cannot be restored".to_owned()))?;
-    let properties = json!({
-        "name": reference.name,
-        "paths": group.paths(),
-        "sensitive": group.change().sensitive,
-        "force": force,
-    });
+    let mut properties = restored(group, reference, force);
+    properties["validate"] = validate.remove("validate").unwrap_or_default();
     Ok((kind, read(kind, &properties)?))
 }
 

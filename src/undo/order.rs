@@ -57,6 +57,15 @@ impl<'a> Group<'a> {
     }
 }
 
+/// Returns whether the same command validates a later resource, too, and with it the configuration as a whole.
+pub(super) fn is_validated_later(group: &Group, later: &[Group]) -> bool {
+    let validate = &group.change().validate;
+    let names_file = |value: &Value| value.to_string().contains("%s");
+    !validate.is_empty()
+        && !validate.values().any(names_file)
+        && later.iter().any(|later| later.change().validate == *validate)
+}
+
 /// Returns the changes to undo, grouped by resource: the last changed resource first, and refreshes after all of their
 /// causes.
 pub(super) fn groups<'a>(request: &Request<'a>) -> Vec<Group<'a>> {

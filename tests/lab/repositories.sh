@@ -38,6 +38,9 @@ for version in 1.0 2.0; do deb plain "$version"; done
 for name in one two three four; do deb "$name" 1.0; done
 native=$(dpkg --print-architecture)
 deb arched 1.0 "Architecture: $native" 'Multi-Arch: same'
+deb helper 1.0
+deb needy 1.0 'Architecture: all' 'Depends: helper (>= 1.0)'
+deb rival 1.0 'Architecture: all' 'Depends: missing | helper'
 deb provider 1.0 'Architecture: all' 'Provides: virtual'
 
 # A configuration file that differs between the versions.
@@ -131,6 +134,8 @@ for version in '1.0 1' '1.5~rc1 1' '1.5 1' '1.5 2' '2.0 1' '0.9 1 1'; do
 done
 for version in 1.0 2.0; do echo "$nothing" | rpm plain $version 1; done
 for name in one two three four; do echo "$nothing" | rpm "$name" 1.0 1; done
+echo "$nothing" | rpm helper 1.0 1
+for name in needy rival; do preamble='Requires: helper' && echo "$nothing" | rpm "$name" 1.0 1 && preamble=; done
 for version in 1.0 2.0; do
     printf '%s\n' '%install' 'mkdir -p %{buildroot}/etc' "echo 'setting of $version' >%{buildroot}/etc/configured.conf" \
         '%files' '%config(noreplace) /etc/configured.conf' | rpm configured "$version" 1

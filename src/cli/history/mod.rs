@@ -8,17 +8,17 @@ use jiff::{SignedDuration, Timestamp};
 use self::show::Listed;
 pub(super) use self::show::{describe, who, who_json};
 use super::{
-    Exit,
+    Exit, command_line,
     failure::{Failure, waiting, warn},
-    machine::StateFolder,
+    machine::{NatsFlags, StateFolder, machine},
     or_variable,
     output::Output,
 };
 use crate::{
-    run::Environment,
+    run::{self, Environment, Origin},
     state::{
-        Patience, RunLock, StateDirectory,
-        history::{HistoryStore, Limits, Log, RunRecord},
+        LocalState, Patience, RunLock, StateDirectory,
+        history::{HistoryStore, Limits, Log, RunKind, RunRecord},
     },
     vocabulary::Duration,
 };
@@ -198,7 +198,16 @@ fn verify(StoreFlags { json, state }: &StoreFlags, output: &mut Output) -> Resul
 fn prune(state: &StateFolder, limits: &LimitFlags, output: &mut Output) -> Result<Exit, Failure> {
     let limits = limits.limits()?;
     let Some(store) = open(state)? else { return Ok(Exit::Success) };
-    let _lock = lock(&state.directory(&Environment::of_process())?)?;
+    let environment = Environment::of_process();
+    let origin = Origin {
+        command: command_line::without_secrets(std::env::args().collect()),
+        history: environment.history().map_err(Failure::new)?,
+        ..Origin::new("ccm history prune", RunKind::Undo)
+    };
+    let local = LocalState::at(state.directory(&environment)?);
+    let machine = machine(&output.progress, environment, local, &NatsFlags::default())?;
+    run::complete_overdue(&machine, &origin)?;
+    let _lock = lock(&machine.state.directory)?;
     let pruned = store.prune(limits, &[])?;
     output.message(&format!(
         "removed {} runs and {} copies ({} bytes)",

@@ -126,6 +126,7 @@ pub(crate) fn draft(
     let read = facts.read_so_far().into_iter();
     header.facts = read.map(|(path, value)| (path, serde_json::json!(value))).collect();
     let names: Vec<&Manifest> = manifests.iter().map(|(manifest, _)| *manifest).collect();
+    header.templates = apply::template_digests(&names);
     let drafted = draft.finish(&names, header).map_err(|error| Failure::new(error.to_string()));
     printer.summary(&finished);
     (finished, drafted)

@@ -83,7 +83,14 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                         Staged::Unmet(unmet)
                     });
                 }
-                match self.validate(&waiting, &staged, &drafts, &prediction, &mut outcomes) {
+                // A plan has one step for the group, with the preconditions of all members.
+                let stale =
+                    outcomes.iter().flat_map(|outcome| &outcome.errors).find(|error| error.is_stale());
+                let valid = match stale.cloned() {
+                    Some(error) => Err(error),
+                    None => self.validate(&waiting, &staged, &drafts, &prediction, &mut outcomes),
+                };
+                match valid {
                     Ok(()) => self.publish(&waiting, &staged, &drafts, &mut outcomes, observer),
                     Err(error) => reject(&error, &waiting, &staged, &mut outcomes),
                 }

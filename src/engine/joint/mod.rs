@@ -69,6 +69,10 @@ impl<'a> Joint<'a> {
         self.groups.iter().flat_map(|group| &group.waiting)
     }
 
+    pub(super) fn is_any_waiting(&self) -> bool {
+        self.waiting().next().is_some()
+    }
+
     /// Returns whether a name is that of a member that waits.
     pub(super) fn is_waiting(&self, reference: &Reference) -> bool {
         self.waiting().any(|Waiting { resource, .. }| {

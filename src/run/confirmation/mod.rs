@@ -193,6 +193,14 @@ fn start_guard(state: &StateDirectory, store: &ConfirmationStore, run: &str) -> 
     }
 }
 
+/// Undoes a run whose time is over, if there is one. A run that can still be confirmed stays.
+pub(crate) fn complete_overdue(machine: &Machine, origin: &Origin) -> Result<(), Refused> {
+    match settle(machine, origin, false) {
+        Err(Refused::AwaitsConfirmation { .. } | Refused::PartlyUndone { .. }) => Ok(()),
+        other => other,
+    }
+}
+
 /// Checks whether a run awaits confirmation before another one begins. Completes an overdue undo, or refuses the run and
 /// starts a missing guard.
 pub(super) fn settle(machine: &Machine, origin: &Origin, has_lock: bool) -> Result<(), Refused> {

@@ -158,6 +158,9 @@ pub(crate) struct Change {
     /// Properties of a refreshed resource, to refresh it again.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) properties: Map<String, Value>,
+    /// The property `validate` of the resource, if it has one.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) validate: Map<String, Value>,
     /// Where relative paths of the resource start.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) directory: String,

@@ -11,7 +11,10 @@ mod tests;
 mod tool;
 mod user;
 
-pub(crate) use self::{group::Group, user::User};
+pub(crate) use self::{
+    group::Group,
+    user::{Undoing, User},
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

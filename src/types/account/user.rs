@@ -3,6 +3,7 @@
 mod decision;
 mod enact;
 mod state;
+mod undoing;
 
 use std::{
     borrow::Cow,
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::state::UserState;
+pub(crate) use self::undoing::Undoing;
 use super::{
     Ensure,
     authorized_keys::{AuthorizedKey, Others},
@@ -21,9 +23,10 @@ use super::{
     shadow::Shadow,
 };
 use crate::{
+    host::files::Intent,
     resource::{
-        self, AccountEffect, AccountLeft, Before, Candidate, Change, Context, Effects, Error, Example,
-        Managed, PathEffect, ResourceType, Trigger, Watches,
+        self, AccountEffect, AccountLeft, Before, Candidate, Change, Content, Context, Effects, Error,
+        Example, Managed, PathEffect, ResourceType, Trigger, Watches,
     },
     vocabulary::{AbsolutePath, Account, Secret},
 };
@@ -329,31 +332,36 @@ impl ResourceType for User {
         let name = want.name.to_string();
         let account = |left| vec![AccountEffect { name: name.clone(), left }];
         let uid = want.uid.or(have.metadata.uid);
-        // Where a home is made or moved to; what is in it afterwards nobody knows.
-        let makes_home = match action {
+        // The home is created, moved or removed. Its contents afterwards are unknown.
+        let concerns_home = match action {
             Action::Create => want.manage_home,
             Action::Update(parts) => {
                 want.manage_home && parts.iter().any(|part| matches!(part, Part::Home | Part::MissingHome))
             }
-            Action::Remove => false,
+            Action::Remove => want.manage_home && want.force && have.home_exists,
         };
         let home = want.home.as_ref().map(|home| home.as_path().to_owned());
         let home = home.or_else(|| have.metadata.home.as_ref().map(PathBuf::from));
         let home = home.unwrap_or_else(|| Path::new("/home").join(&name));
         let gid = have.wanted_gid.or(have.metadata.gid).unwrap_or_default();
-        let appears = PathEffect::Appears { path: home, uid: uid.unwrap_or_default(), gid };
+        let home = if *action == Action::Remove {
+            let (path, intent) = (home, Intent::RemoveTree);
+            PathEffect::Operation { path, intent, sha256: None, content: Content::Kept }
+        } else {
+            PathEffect::Appears { path: home, uid: uid.unwrap_or_default(), gid }
+        };
         let makes_group = *action == Action::Create && want.group.is_none();
         let left = if *action == Action::Remove { AccountLeft::Absent } else { AccountLeft::Present(uid) };
         Effects {
             users: account(left),
             groups: if makes_group { account(AccountLeft::Present(None)) } else { Vec::new() },
-            paths: makes_home.then_some(appears).into_iter().collect(),
+            paths: concerns_home.then_some(home).into_iter().collect(),
             ..Effects::default()
         }
     }
 
     fn before(want: &Properties, have: &UserState, _: &Action) -> Before {
-        Before::resource(have.restoring(want), &[])
+        have.before(want)
     }
 
     fn enact(

@@ -204,9 +204,13 @@ mod tests {
     fn state(scheme: Scheme, presence: Presence, offer: Offer, hold: Hold) -> PackageState {
         let version = presence.version().map(|version| scheme.shown(version).to_owned());
         let (name, provider) = ("tool".to_owned(), "apt".to_owned());
-        let metadata = Metadata { name, version, arch: None, provider, extended: Extended::default() };
+        let (installed_along, removed_along) = (Vec::new(), Vec::new());
+        let extended = Extended::default();
+        let metadata =
+            Metadata { name, version, arch: None, provider, installed_along, removed_along, extended };
         PackageState {
             metadata,
+            configuration: Vec::new(),
             standing: Standing { scheme, provider: "apt", presence, hold, offer, index: Index::Current },
         }
     }

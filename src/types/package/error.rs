@@ -98,6 +98,18 @@ impl PackageError {
         matches!(self, Self::Interrupted | Self::NoAnswer { .. } | Self::Locked { .. })
     }
 
+    /// Whether no repository offers the package or version.
+    pub(super) fn is_lack(&self) -> bool {
+        matches!(
+            self,
+            Self::Unknown { .. }
+                | Self::NoCandidate { .. }
+                | Self::NotRefreshed { .. }
+                | Self::NotInIndex { .. }
+                | Self::NoSuchVersion { .. }
+        )
+    }
+
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Interrupted => ErrorKind::Interrupted,

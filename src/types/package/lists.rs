@@ -27,6 +27,12 @@ pub(super) fn entries(directory: &str) -> Vec<PathBuf> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
+/// Whether the name of a file has this beginning and end.
+pub(super) fn is_named(path: &Path, start: &str, end: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
+}
+
 /// Returns the one that was changed last, and when.
 pub(super) fn last_changed(paths: impl Iterator<Item = PathBuf>) -> Option<(PathBuf, SystemTime)> {
     paths.filter_map(|path| Some((changed(&path)?, path))).max().map(|(time, path)| (path, time))

@@ -1,9 +1,11 @@
 //! The `package` type: installed packages and their versions.
 
 mod action;
+mod along;
 mod apt;
 mod command;
 mod decision;
+mod dependents;
 mod dnf;
 mod ensure;
 mod error;
@@ -17,11 +19,14 @@ mod refresh;
 mod state;
 #[cfg(test)]
 mod tests;
+mod undoing;
+
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
+pub(crate) use self::undoing::Undoing;
 use self::{
     action::{Action, Deed},
     apt::Apt,
@@ -34,11 +39,11 @@ use self::{
     state::{Offer, PackageState},
 };
 use crate::{
-    host::platform::Platform,
+    host::{files::Intent, platform::Platform},
     resource::{
-        self, AnyMember, AnyState, Before, Behavior, Candidate, Change, Context, Effects, Error, Example,
-        Grouping, PackageEffect, PackageLeft, Pinned, PlannedChange, Provider, ResourceType, Survey, Trigger,
-        Unknown, Watches,
+        self, AnyMember, AnyState, Before, Behavior, Candidate, Change, Content, Context, Effects, Error,
+        Example, Grouping, PackageEffect, PackageLeft, PathEffect, Pinned, PlannedChange, Provider,
+        ResourceType, Survey, Trigger, Unknown, Watches,
     },
     vocabulary::{PlainName, package_version::Scheme},
 };
@@ -241,15 +246,18 @@ impl ResourceType for Package {
         };
         // Files, users and services come and go with it.
         let packages = vec![PackageEffect { name: want.name.to_string(), left }];
-        Effects { packages, unknown: Unknown::Anything, ..Effects::default() }
+        let removed = |path: &PathBuf| PathEffect::Operation {
+            path: path.clone(),
+            intent: Intent::Remove,
+            sha256: None,
+            content: Content::Kept,
+        };
+        let paths = have.configuration.iter().map(removed).collect();
+        Effects { packages, paths, unknown: Unknown::Anything, ..Effects::default() }
     }
 
     fn before(want: &Properties, have: &PackageState, _: &Action) -> Before {
-        let properties = json!({
-            "ensure": have.metadata.version.as_deref().unwrap_or("absent"),
-            "hold": want.hold.and(have.metadata.extended.hold).filter(|_| have.metadata.version.is_some()),
-        });
-        Before::resource(properties, &["version"])
+        undoing::before(have, want.hold.is_some())
     }
 
     fn enact(

@@ -8,7 +8,9 @@ use std::{
 use super::{
     Properties,
     action::{Action, Deed, Verb},
+    along::Along,
     decision,
+    ensure::Ensure,
     error::PackageError,
     memory::{Memory, Refreshed, presence},
     name::PackageName,
@@ -23,7 +25,7 @@ use crate::{
 
 /// The packages of a machine, through its package system.
 pub(crate) struct Packages {
-    provider: Box<dyn PackageProvider>,
+    pub(super) provider: Box<dyn PackageProvider>,
     memory: Mutex<Memory>,
 }
 
@@ -39,7 +41,7 @@ impl Packages {
         Self { provider: Box::new(provider), memory: Mutex::default() }
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -61,6 +63,7 @@ impl Packages {
         let arch = counts.map(|record| record.arch.clone());
         let status =
             counts.or(records.first()).map_or("not-installed", |record| record.status.as_str()).to_owned();
+        let is_recorded = !records.is_empty();
         let presence = predicted(want, cx).unwrap_or(found);
         let need = decision::need(&want.ensure, scheme, &presence);
         let (offer, index) = self.offer(&mut memory, want, need, cx)?;
@@ -69,7 +72,14 @@ impl Packages {
         if want.hold.is_some() || decision::is_to_change(want, &standing) {
             standing.hold = if memory.is_held(parts, on, cx)? { Hold::Held } else { Hold::Free };
         }
-        Ok(PackageState { metadata: metadata(want, on, &standing, arch, status), standing })
+        let is_to_go = matches!(want.ensure, Ensure::Absent | Ensure::Purged)
+            && !matches!(standing.presence, Presence::Absent);
+        let configuration = if is_to_go && is_recorded {
+            on.configuration(&want.name, &want.ensure, cx)?
+        } else {
+            Vec::new()
+        };
+        Ok(PackageState { metadata: metadata(want, on, &standing, arch, status), standing, configuration })
     }
 
     /// Looks up what the repositories offer, and refreshes the package index if necessary.
@@ -133,13 +143,24 @@ impl Packages {
 
     /// Does what was decided for packages that come one after the other, and looks at what it left.
     pub(super) fn enact(&self, members: &[Member], cx: &Context) -> Result<Vec<PackageState>, PackageError> {
+        let is_transaction = members.iter().any(|member| member.action.deed.is_some());
+        let earlier = is_transaction.then(|| self.provider.everything(cx)).transpose()?;
         let done = self.carry_out(members, cx);
         self.memory().forget_installed();
         // What a package manager left is looked at even when the time is up.
-        let states = match cx.tick() {
-            Ok(()) => self.look(members, cx),
-            Err(_) => self.look(members, &cx.last_look(&mut |_| {})),
+        let look = |cx: &Context| {
+            Ok((self.look(members, cx)?, is_transaction.then(|| self.provider.everything(cx))))
+        };
+        let (mut states, later) = match cx.tick() {
+            Ok(()) => look(cx),
+            Err(_) => look(&cx.last_look(&mut |_| {})),
         }?;
+        if let (Some(earlier), Some(Ok(later))) = (earlier, later) {
+            let names: Vec<&PackageName> = members.iter().map(|member| &member.want.name).collect();
+            let along = Along::between(&earlier, &later, &names, self.provider.as_ref());
+            let changed = members.iter().zip(&mut states).filter(|(member, _)| member.action.deed.is_some());
+            changed.for_each(|(_, state)| along.note(&mut state.metadata));
+        }
         let is_reached = |(member, state): (&Member, &PackageState)| {
             matches!(decision::compare(member.want, state), Ok(None))
         };
@@ -167,9 +188,10 @@ impl Packages {
             let Some(Call { verb, options, holds }) = Call::of(&alike[0]) else { continue };
             let items = alike.iter().map(|&Member { want, action, .. }| {
                 let version = action.deed.as_ref().and_then(Deed::exact);
-                Item { name: &want.name, version }
+                Item { name: &want.name, version, file: None }
             });
-            self.provider.transact(&Transaction { verb, items: items.collect(), options, holds }, cx)?;
+            let transaction = Transaction { verb, items: items.collect(), options, holds, is_exact: false };
+            self.provider.transact(&transaction, cx)?;
         }
         let named = |holds: fn(&Action, &Properties) -> bool| -> Vec<&PackageName> {
             let chosen = members.iter().filter(|member| holds(member.action, member.want));
@@ -274,5 +296,14 @@ fn metadata(
         versions,
     };
     let (name, provider) = (want.name.to_string(), on.name().to_owned());
-    Metadata { name, version: version.map(shown), arch, provider, extended }
+    let version = version.map(shown);
+    Metadata {
+        name,
+        version,
+        arch,
+        provider,
+        installed_along: Vec::new(),
+        removed_along: Vec::new(),
+        extended,
+    }
 }

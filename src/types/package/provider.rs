@@ -1,10 +1,14 @@
 //! What a package system has to be able to do to be a provider.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{
     Scheme,
     action::Verb,
+    ensure::Ensure,
     error::PackageError,
     lists::Lists,
     name::{PackageName, Parts},
@@ -25,6 +29,23 @@ pub(crate) trait PackageProvider: Send + Sync {
 
     /// Reads what is installed of these packages, and perhaps of others, with one query.
     fn installed(&self, names: &[&str], cx: &Context) -> Result<Vec<Record>, PackageError>;
+
+    /// Returns all packages.
+    fn everything(&self, cx: &Context) -> Result<Vec<Record>, PackageError>;
+
+    /// Returns the packages in `removed` that other packages need.
+    fn needed(&self, removed: &[String], cx: &Context) -> Result<Vec<Needed>, PackageError>;
+
+    /// Returns the configuration files that go with a package when it is no longer in the state `ensure`.
+    fn configuration(
+        &self,
+        name: &PackageName,
+        ensure: &Ensure,
+        cx: &Context,
+    ) -> Result<Vec<PathBuf>, PackageError>;
+
+    /// Returns the file of a version in the package cache.
+    fn cached(&self, name: &PackageName, version: &str) -> Option<PathBuf>;
 
     /// Looks up what the sources offer of these packages, without bringing the lists up to date. Answers in the same order.
     fn offers(&self, packages: &[Parts], cx: &Context) -> Result<Vec<Offer>, PackageError>;
@@ -75,6 +96,20 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Returns the name, with the architecture unless it is the usual one.
+    pub(super) fn full_name(&self) -> String {
+        if self.is_usual { self.name.clone() } else { format!("{}:{}", self.name, self.arch) }
+    }
+}
+
+/// A package that another package needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Needed {
+    pub(super) package: String,
+    pub(super) by: String,
+}
+
 /// One thing that is done to one or more packages.
 #[derive(Debug)]
 pub(super) struct Transaction<'a> {
@@ -83,6 +118,8 @@ pub(super) struct Transaction<'a> {
     /// What the user passes to the package manager, before the names.
     pub(super) options: &'a [String],
     pub(super) holds: Holds,
+    /// Whether packages that nothing needs afterwards stay.
+    pub(super) is_exact: bool,
 }
 
 /// A package in a transaction.
@@ -91,6 +128,8 @@ pub(super) struct Item<'a> {
     pub(super) name: &'a PackageName,
     /// The complete version, where it has to be one.
     pub(super) version: Option<&'a str>,
+    /// File of the package, which no repository needs to offer.
+    pub(super) file: Option<&'a Path>,
 }
 
 /// Whether packages on hold may change.

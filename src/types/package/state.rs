@@ -1,5 +1,7 @@
 //! Observed state of a package.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,6 +15,9 @@ pub(crate) struct PackageState {
     pub(super) metadata: Metadata,
     #[serde(skip)]
     pub(super) standing: Standing,
+    /// Configuration files that go with the package when it is removed as requested.
+    #[serde(skip)]
+    pub(super) configuration: Vec<PathBuf>,
 }
 
 /// Attributes of the package.
@@ -29,6 +34,12 @@ pub(crate) struct Metadata {
     pub(super) arch: Option<String>,
     /// Provider that inspected the package.
     pub(super) provider: String,
+    /// Other packages that this run installed together with the package.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) installed_along: Vec<String>,
+    /// Other packages that this run removed together with the package, as `NAME=VERSION`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) removed_along: Vec<String>,
     /// Further attributes of the package.
     pub(super) extended: Extended,
 }

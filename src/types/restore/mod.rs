@@ -10,8 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::kind::restoring;
-use self::state::RestoreState;
+pub(crate) use self::{kind::restoring, state::RestoreState};
 use crate::{
     host::files::{Attributes, Intent, Parents},
     resource::{
@@ -22,6 +21,7 @@ use crate::{
     types::{
         content_diff::{LARGEST, Old, between},
         disk::{blame, note_parents, stop},
+        validation::{Validate, warn_if_rejected},
     },
 };
 
@@ -39,6 +39,9 @@ pub(crate) struct Properties {
     /// If true, paths that were changed since the run are restored, too.
     #[serde(default)]
     pub(crate) force: bool,
+    /// Validator of the restored state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) validate: Option<Validate>,
 }
 
 /// A path that is restored.
@@ -65,6 +68,29 @@ impl Restored {
             (Some(after), _) => now.agrees_with(after),
             (None, Some(intended)) => now.is_intended(intended),
             (None, None) => false,
+        }
+    }
+}
+
+impl Properties {
+    /// Returns the effects on all paths.
+    pub(crate) fn effects(&self) -> Vec<PathEffect> {
+        self.paths.iter().map(effect).collect()
+    }
+
+    /// Restores the paths, whatever their present state is.
+    pub(crate) fn restore_now(&self, cx: &Context) -> Result<(), Error> {
+        let forced = Self {
+            name: self.name.clone(),
+            paths: self.paths.clone(),
+            sensitive: self.sensitive,
+            force: true,
+            validate: None,
+        };
+        let have = Restore::inspect(&forced, &(), cx)?;
+        match Restore::compare(&forced, &have, Trigger::Turn)? {
+            Some(change) => Restore::enact(&forced, &have, change.action, &(), cx).map(drop),
+            None => Ok(()),
         }
     }
 }
@@ -189,6 +215,7 @@ impl ResourceType for Restore {
         cx: &Context,
     ) -> Result<RestoreState, Error> {
         let objects = state::objects(want, cx)?;
+        let mut restored = Vec::new();
         for at in action.steps {
             let (wanted, now) = (&want.paths[at], &have.paths[at]);
             let path = wanted.path();
@@ -202,6 +229,12 @@ impl ResourceType for Restore {
                     Error::new(format!("cannot restore {}: {error}", wanted.path))
                 }
             })?;
+            if wanted.before.kind == SnapshotKind::File {
+                restored.push(path);
+            }
+        }
+        if let Some(validate) = &want.validate {
+            warn_if_rejected(validate, &restored, cx);
         }
         state::inspect(want, cx)
     }

@@ -14,7 +14,7 @@ use super::property::{DataFormat, Validate, ValidateCommand};
 use crate::{
     document::{Colour, Source, parse, render},
     host::{
-        files::Candidate,
+        files::{self, Candidate},
         process::{Command, Exit, Finished, ProcessError, Shown, View},
     },
     resource::{Context, Draft, Drafts, Effects, Error, ErrorKind, Prediction},
@@ -136,6 +136,35 @@ fn unless_unpredictable(validated: Result<(), Error>, cx: &Context) -> Result<()
         resources.join(", ")
     ));
     Ok(())
+}
+
+/// Warns if a validator rejects files that undo restored: their state was on the machine before.
+pub(in crate::types) fn warn_if_rejected(validate: &Validate, restored: &[PathBuf], cx: &Context) {
+    let check = |path: &PathBuf| match validate {
+        Validate::Format(format) => {
+            let Ok(Some((Some(file), _))) = files::open_regular(path) else { return Ok(()) };
+            let mut bytes = Vec::new();
+            match file.take(LARGEST).read_to_end(&mut bytes) {
+                Ok(_) => has_format(path, *format, &bytes, cx),
+                Err(_) => Ok(()),
+            }
+        }
+        Validate::Commands(commands) => {
+            let mut own = commands.iter().filter(|command| command.names_file());
+            own.try_for_each(|command| Job { command, file: path, name: path, entries: &[], cx }.run())
+        }
+    };
+    let none = PathBuf::new();
+    let whole = || match validate {
+        Validate::Format(_) => Ok(()),
+        Validate::Commands(commands) => {
+            let mut whole = commands.iter().filter(|command| !command.names_file());
+            whole.try_for_each(|command| Job { command, file: &none, name: &none, entries: &[], cx }.run())
+        }
+    };
+    if let Err(error) = restored.iter().try_for_each(check).and_then(|()| whole()) {
+        cx.warn(format!("the state was restored although its validation fails: {}", error.message));
+    }
 }
 
 fn has_format(name: &Path, format: DataFormat, bytes: &[u8], cx: &Context) -> Result<(), Error> {

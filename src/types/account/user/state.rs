@@ -4,12 +4,12 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Expiry, Properties};
 use crate::{
     host::{files, process},
-    resource::{AccountKind, AccountLeft, Context, Error, State},
+    resource::{AccountKind, AccountLeft, Before, Context, Error, State},
     types::account::{
         Ensure,
         authorized_keys::{self, Found},
@@ -86,22 +86,23 @@ pub(crate) struct Metadata {
 }
 
 impl UserState {
-    /// Returns the properties of a resource that has this state, as far as `want` could change it.
-    pub(super) fn restoring(&self, want: &Properties) -> Value {
+    /// Returns the state that undo restores, as far as a resource could change it.
+    pub(super) fn before(&self, want: &Properties) -> Before {
         let known = &self.metadata;
         if known.uid.is_none() {
-            return json!({ "ensure": "absent" });
+            return Before::resource(json!({ "ensure": "absent" }), &[]).with_paths();
         }
-        let password = self.password.as_ref().filter(|_| want.password.is_some());
+        let is_removed = want.ensure == Ensure::Absent;
+        let password = self.password.as_ref().filter(|_| is_removed || want.password.is_some());
         let keys = self.keys.as_ref().filter(|_| want.authorized_keys.is_some());
-        json!({
+        let properties = json!({
             "ensure": "present",
             "uid": known.uid,
             "group": known.gid.map(|gid| gid.to_string()),
             "groups": known.groups,
             "membership": "exact",
             "home": known.home,
-            "manage_home": want.manage_home,
+            "manage_home": want.manage_home && !is_removed,
             "shell": known.shell,
             "comment": known.comment,
             "password": password,
@@ -109,7 +110,8 @@ impl UserState {
             "expires": known.expires,
             "authorized_keys": keys.map(Found::lines),
             "authorized_keys_only": keys.map(|_| true),
-        })
+        });
+        Before::resource(properties, &[]).with_paths().secret_if(password.is_some())
     }
 }
 

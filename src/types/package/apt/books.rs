@@ -1,5 +1,7 @@
 //! dpkg's books: what is installed, and how far.
 
+use std::path::PathBuf;
+
 use super::super::provider::Record;
 
 /// What is asked of each package, in one line.
@@ -25,6 +27,16 @@ pub(super) fn read(output: &str) -> Vec<Record> {
         }
     }
     records
+}
+
+/// Reads the paths in `${Conffiles}`: one per line, with a digest and perhaps `obsolete`.
+pub(super) fn configuration(output: &str) -> Vec<PathBuf> {
+    let path = |line: &str| {
+        let line = line.trim().trim_end_matches(" obsolete");
+        let (path, _) = line.rsplit_once(' ')?;
+        path.starts_with('/').then(|| path.into())
+    };
+    output.lines().filter_map(path).collect()
 }
 
 /// Returns the architecture of the machine, which is dpkg's own.
@@ -66,6 +78,13 @@ mod tests {
             ]
         );
         assert_eq!(records[2].version, "2.36-8");
+    }
+
+    #[test]
+    fn configuration_files_are_read_with_spaces_and_without_their_digests() {
+        let output = " /etc/app.conf 0cc175b9c0f1b6a831c399e269772661\n /etc/app/old file 92eb5ffee6ae2fec3ad71c777531578f \
+                      obsolete\n\nnone\n";
+        assert_eq!(configuration(output), [PathBuf::from("/etc/app.conf"), "/etc/app/old file".into()]);
     }
 
     #[test]

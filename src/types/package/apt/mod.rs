@@ -16,11 +16,13 @@ use super::{
     Scheme,
     action::Verb,
     command::Tool,
+    dependents,
+    ensure::Ensure,
     error::PackageError,
-    lists::{Lists, changed, entries, last_changed},
+    lists::{Lists, changed, entries, is_named, last_changed},
     lock,
     name::{PackageName, Parts},
-    provider::{Holds, Item, PackageProvider, Record, Transaction},
+    provider::{Holds, Item, Needed, PackageProvider, Record, Transaction},
     state::Offer,
 };
 use crate::resource::Context;
@@ -41,6 +43,9 @@ const LOCKS: [&str; 3] =
 
 /// What apt locks while it brings the lists up to date.
 const LISTS_LOCK: &str = "/var/lib/apt/lists/lock";
+
+/// The package cache.
+const ARCHIVES: &str = "/var/cache/apt/archives";
 
 /// What dpkg has done and not yet written into its books, if it was interrupted.
 const UNFINISHED: &str = "/var/lib/dpkg/updates";
@@ -119,6 +124,35 @@ impl PackageProvider for Apt {
         Ok(records)
     }
 
+    fn everything(&self, cx: &Context) -> Result<Vec<Record>, PackageError> {
+        self.installed(&[], cx)
+    }
+
+    fn needed(&self, removed: &[String], cx: &Context) -> Result<Vec<Needed>, PackageError> {
+        let answer = self.dpkg_query.answer(&["--show", dependents::FORMAT], cx)?;
+        Ok(dependents::needed(&answer, removed))
+    }
+
+    fn configuration(
+        &self,
+        name: &PackageName,
+        ensure: &Ensure,
+        cx: &Context,
+    ) -> Result<Vec<PathBuf>, PackageError> {
+        if *ensure != Ensure::Purged {
+            return Ok(Vec::new());
+        }
+        let arguments = ["--show", "--showformat=${Conffiles}\\n", name.as_str()];
+        Ok(books::configuration(&self.dpkg_query.answer(&arguments, cx)?))
+    }
+
+    fn cached(&self, name: &PackageName, version: &str) -> Option<PathBuf> {
+        let Parts { name, arch } = name.debian().ok()?;
+        let (start, end) =
+            (format!("{name}_{}_", version.replace(':', "%3a")), format!("{}.deb", arch.unwrap_or_default()));
+        entries(ARCHIVES).into_iter().find(|path| is_named(path, &start, &end))
+    }
+
     fn offers(&self, packages: &[Parts], cx: &Context) -> Result<Vec<Offer>, PackageError> {
         let names = packages.iter().map(|Parts { name, arch }| match arch {
             Some(arch) => format!("{name}:{arch}"),
@@ -160,7 +194,7 @@ impl PackageProvider for Apt {
     fn transact(&self, transaction: &Transaction, cx: &Context) -> Result<(), PackageError> {
         lock::wait(&LOCKS, cx)?;
         self.repair(cx)?;
-        let Transaction { verb, items, options, holds } = transaction;
+        let Transaction { verb, items, options, holds, .. } = transaction;
         let wait = format!("DPkg::Lock::Timeout={}", lock::seconds_left(cx));
         let mut arguments: Vec<String> =
             ["-y", "-q", "-o", "DPkg::Options::=--force-confold", "-o", "DPkg::Use-Pty=0", "-o", &wait]
@@ -176,9 +210,10 @@ impl PackageProvider for Apt {
         arguments.extend([command].iter().chain(flags).chain(&overrides).map(|&word| word.to_owned()));
         arguments.extend_from_slice(options);
         arguments.push("--".to_owned());
-        arguments.extend(items.iter().map(|Item { name, version }| match version {
-            Some(version) => format!("{name}={version}"),
-            None => name.to_string(),
+        arguments.extend(items.iter().map(|Item { name, version, file }| match (file, version) {
+            (Some(file), _) => file.to_string_lossy().into_owned(),
+            (None, Some(version)) => format!("{name}={version}"),
+            (None, None) => name.to_string(),
         }));
         self.get.succeed(&arguments, cx)
     }

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Scheme, name::Parts, provider::Record, state::Offer};
+use super::super::{
+    Scheme,
+    name::Parts,
+    provider::{Needed, Record},
+    state::Offer,
+};
 
 /// What is asked of each installed package, in one line.
 pub(super) const INSTALLED: &str =
@@ -38,6 +43,25 @@ pub(super) fn offer(package: Parts, offered: &[Record]) -> Offer {
         Some(candidate) => Offer::Known { candidate, versions },
         None => Offer::Unknown,
     }
+}
+
+/// Reads the failed dependencies of `rpm --erase --test`: `CAPABILITY is needed by (installed) NAME-VERSION-RELEASE.ARCH`.
+/// The capability need not be the name of a package, and then any of the removed packages could provide it.
+pub(super) fn needed(output: &str, removed: &[String]) -> Vec<Needed> {
+    let mut all = Vec::new();
+    for line in output.lines() {
+        let Some((capability, by)) = line.split_once(" is needed by ") else { continue };
+        let by = by.trim_start_matches("(installed) ").trim();
+        let by = by.rsplitn(3, '-').last().unwrap_or(by).to_owned();
+        let name = capability.trim().split([' ', '(']).next().unwrap_or_default();
+        match removed.iter().find(|removed| *removed == name) {
+            Some(package) => all.push(Needed { package: package.clone(), by }),
+            None => {
+                all.extend(removed.iter().map(|package| Needed { package: package.clone(), by: by.clone() }));
+            }
+        }
+    }
+    all
 }
 
 /// Reads the names that `dnf versionlock list` prints, in the form of dnf 4 (`NAME-EPOCH:VERSION-RELEASE.ARCH`) and of
@@ -87,6 +111,17 @@ mod tests {
                       0:5.2-1\n";
         let names: Vec<String> = locked(output).into_iter().collect();
         assert_eq!(names, ["bash", "java-1.8.0-openjdk", "tool"]);
+    }
+
+    #[test]
+    fn failed_dependencies_name_both_packages() {
+        let removed = ["lib".to_owned(), "app".to_owned()];
+        let output = "error: Failed dependencies:\n\tlib is needed by (installed) other-tool-1.0-1.noarch\n\t\
+                      libx.so.1()(64bit) is needed by (installed) y-2.0-1.x86_64\n";
+        let found: Vec<(String, String)> =
+            needed(output, &removed).into_iter().map(|needed| (needed.package, needed.by)).collect();
+        let pair = |package: &str, by: &str| (package.to_owned(), by.to_owned());
+        assert_eq!(found, [pair("lib", "other-tool"), pair("lib", "y"), pair("app", "y")]);
     }
 
     #[test]

@@ -11,11 +11,12 @@ use super::{
     Scheme,
     action::Verb,
     command::Tool,
+    ensure::Ensure,
     error::PackageError,
-    lists::{Lists, changed, entries, last_changed},
+    lists::{Lists, changed, entries, is_named, last_changed},
     lock,
     name::{PackageName, Parts},
-    provider::{Holds, Item, PackageProvider, Record, Transaction},
+    provider::{Holds, Item, Needed, PackageProvider, Record, Transaction},
     state::Offer,
 };
 use crate::{
@@ -97,6 +98,42 @@ impl PackageProvider for Dnf {
         Ok(books::read(&finished.stdout.text()))
     }
 
+    fn everything(&self, cx: &Context) -> Result<Vec<Record>, PackageError> {
+        Ok(books::read(&self.rpm.answer(&["--query", "--all", books::INSTALLED], cx)?))
+    }
+
+    fn needed(&self, removed: &[String], cx: &Context) -> Result<Vec<Needed>, PackageError> {
+        let names: Vec<&str> = removed.iter().map(String::as_str).collect();
+        let arguments = [&["--erase", "--test", "--allmatches", "--"], &names[..]].concat();
+        let finished = self.rpm.ask(&arguments, cx)?;
+        match finished.exit {
+            Exit::Code(0) => Ok(Vec::new()),
+            exit => match books::needed(&finished.stderr.text(), removed) {
+                needed if needed.is_empty() => Err(self.rpm.failed(&arguments, exit, &finished, cx)),
+                needed => Ok(needed),
+            },
+        }
+    }
+
+    fn configuration(
+        &self,
+        name: &PackageName,
+        _: &Ensure,
+        cx: &Context,
+    ) -> Result<Vec<PathBuf>, PackageError> {
+        let answer = self.rpm.answer(&["--query", "--configfiles", "--", name.as_str()], cx)?;
+        Ok(answer.lines().filter(|line| line.starts_with('/')).map(PathBuf::from).collect())
+    }
+
+    fn cached(&self, name: &PackageName, version: &str) -> Option<PathBuf> {
+        let Parts { name, arch } = name.rpm().ok()?;
+        let version = Scheme::Rpm.shown(version);
+        let (start, end) = (format!("{name}-{version}."), format!("{}.rpm", arch.unwrap_or_default()));
+        let repositories = CACHES.iter().flat_map(|cache| entries(cache));
+        let files = repositories.flat_map(|folder| entries(&folder.join("packages").to_string_lossy()));
+        files.into_iter().find(|path| is_named(path, &start, &end))
+    }
+
     fn offers(&self, packages: &[Parts], cx: &Context) -> Result<Vec<Offer>, PackageError> {
         let mut offers = self.query(&[], packages, cx)?;
         if offers.contains(&Offer::Unknown) {
@@ -136,12 +173,15 @@ impl PackageProvider for Dnf {
     }
 
     fn transact(&self, transaction: &Transaction, cx: &Context) -> Result<(), PackageError> {
-        let Transaction { verb, items, options, holds } = transaction;
+        let Transaction { verb, items, options, holds, is_exact } = transaction;
         // What is fetched, and when, was decided before.
         let mut arguments: Vec<String> =
             ["-y", "--setopt=*.metadata_expire=-1", "--setopt=exit_on_lock=1"].map(str::to_owned).to_vec();
         if *holds == Holds::Override {
             arguments.push("--disableplugin=versionlock".to_owned());
+        }
+        if *is_exact {
+            arguments.push("--setopt=clean_requirements_on_remove=False".to_owned());
         }
         arguments.push(
             match verb {
@@ -186,6 +226,9 @@ fn plain(name: &PackageName) -> &str {
 
 /// Writes a package as dnf understands it: `NAME[-EPOCH:VERSION-RELEASE][.ARCH]`.
 fn argument(item: &Item) -> String {
+    if let Some(file) = item.file {
+        return file.to_string_lossy().into_owned();
+    }
     let Some(version) = item.version else { return item.name.to_string() };
     match item.name.rpm() {
         Ok(Parts { name, arch: Some(arch) }) => format!("{name}-{version}.{arch}"),
