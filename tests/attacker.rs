@@ -280,6 +280,56 @@ const SCAFFOLD: &str = "\
   - $W/theirs/gone: { source: tree, ensure: absent }
 ";
 
+/// Root changes files and undoes that, and nothing outside changes.
+fn withstands_undo(flags: &[&str]) {
+    let world = besieged(0o755, NOBODY);
+    let (first, second) = (world.fill(THEIRS), world.fill(REMOVAL));
+    let world = world.beside("0.yaml", first).beside("1.yaml", second);
+    let outside = world.path("outside");
+    let before = Tree::of(&outside);
+    let mut attacker = Attacker::start(&world, "theirs");
+    let (mut undone, mut rounds) = (0, 0..);
+    wait_until("root undoes changes while it is attacked", || {
+        let round = rounds.next().unwrap_or(ROUNDS);
+        attacker.lives();
+        world.ccm(["apply", &format!("{}.yaml", round % 2)]).run();
+        let outcome = world.ccm(["undo", "last"].iter().chain(flags)).run();
+        undone += usize::from(outcome.stdout.contains("1 changed") || outcome.stdout.contains("2 changed"));
+        assert!(matches!(outcome.code, 0..=2), "{outcome}");
+        assert_eq!(Tree::of(&outside), before, "{outcome}");
+        nothing_changed_hands(&world);
+        round >= ROUNDS && undone > 0
+    });
+}
+
+#[test]
+fn undo_in_a_folder_of_the_attacker_never_leads_out_of_it() {
+    if is_root() {
+        withstands_undo(&[]);
+        withstands_undo(&["--force"]);
+    }
+}
+
+#[test]
+fn undo_with_force_does_not_change_a_file_through_a_hard_link() {
+    if !is_root() {
+        return;
+    }
+    let world = besieged(0o755, NOBODY).file("theirs/x", "own").mode("theirs/x", 0o600);
+    let manifest =
+        world.fill("- file:\n    - $W/theirs/x: { owner: '65534', group: '65534', mode: '0666' }\n");
+    let world = world.beside("site.yaml", manifest);
+    world.apply().exits(0);
+    fs::remove_file(world.path("theirs/x")).unwrap();
+    fs::hard_link(world.path("outside/victim"), world.path("theirs/x")).unwrap();
+    let before = Tree::of(&world.path("outside"));
+    for flags in [&[][..], &["--force"]] {
+        let outcome = world.ccm(["undo", "last"].iter().chain(flags)).run();
+        assert_eq!(Tree::of(&world.path("outside")), before, "{outcome}");
+        assert!(!flags.is_empty() || outcome.code == 1, "{outcome}");
+    }
+}
+
 #[test]
 fn edits_in_a_folder_of_the_attacker_never_lead_out_of_it() {
     if is_root() {
