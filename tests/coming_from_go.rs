@@ -134,7 +134,7 @@ fn no_word_of_the_original_gets_a_wrong_guess() {
 #[test]
 fn words_of_the_original_are_not_offered_to_others() {
     for (line, said) in [
-        ("ccm ensure", "[subcommands: archive, exec, file, group, scaffold, user, api, service, package]"),
+        ("ccm ensure", "[subcommands: archive, exec, file, "),
         ("ccm ensure api pip", "a similar subcommand exists: 'pipe'"),
         ("ccm ensure service x --disable=true", "unexpected value 'true' for '--disable'"),
     ] {
@@ -358,6 +358,17 @@ fn credentials_and_headers_of_a_download_are_sent() {
     let asked = server.requests();
     assert_eq!(asked[0].header("authorization"), Some("Basic bWU6YzRuNHJ5"));
     assert_eq!(asked[0].header("x-token"), Some("a=b: c"));
+}
+
+#[test]
+fn password_in_the_environment_without_a_user_is_not_sent() {
+    let server = Server::start(|_| Reply::body(b"x".to_vec()));
+    let url = server.url("/a.tar.gz");
+    let world = World::new();
+    let line = ["ensure", "archive", "$W/a.tar.gz", url.as_str(), "--checksum", "none"];
+    let outcome = world.ccm(line).env("HTTP_PASSWORD", "c4n4ry").run();
+    outcome.exits(0).never_says("c4n4ry").never_says("username");
+    assert_eq!(server.requests()[0].header("authorization"), None);
 }
 
 /// Forms of arguments that the original accepts in addition to those in its help.
