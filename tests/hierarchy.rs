@@ -113,3 +113,33 @@ fn data_of_the_command_line_overrides_what_an_included_manifest_is_given_and_has
         .exits(0)
         .says("exec#/bin/echo 1 2 executed");
 }
+
+#[test]
+fn data_that_is_missing_names_the_data_file_that_does_not_exist() {
+    let hierarchy = "hierarchy: { order: ['role:${ Environ.ROLE }', default], directory: hiera }\n";
+    let use_it = "ccm: { resources: [ exec: [ { 'echo ${ Data.port }': {} } ] ] }\n";
+    let required = "data:\n  # @require\n  port:\n";
+    for (data, message) in
+        [("", "`Data.port` has no value"), (required, "data `port` is required and has no value")]
+    {
+        let world = World::new().beside("hiera/default.yaml", "other: 1\n");
+        let world = world.manifest(&format!("{data}{hierarchy}{use_it}"));
+        let outcome = world.ccm(["validate", "site.yaml"]).env("ROLE", "web").run();
+        outcome
+            .exits(2)
+            .complains(message)
+            .complains("= help: the data file hiera/role/web.yaml does not exist");
+        let world = world.beside("hiera/role/web.yaml", "port: 80\n");
+        world.ccm(["validate", "site.yaml"]).env("ROLE", "web").run().exits(0);
+    }
+}
+
+#[test]
+fn included_role_without_its_data_file_names_the_file() {
+    let role = "hierarchy: { order: ['host:${ Environ.HOST }'], directory: data }\nccm: { resources: [ exec: [ { 'echo ${ Data.port }': {} } ] ] }\n";
+    let world =
+        World::new().beside("roles/web/manifest.yaml", role).beside("roles/web/data/x.yaml", "a: 1\n");
+    let world = world.manifest("- apply: [ { roles/web: { } } ]\n");
+    let outcome = world.ccm(["validate", "site.yaml"]).env("HOST", "h1").run();
+    outcome.exits(2).complains("the data file roles/web/data/host/h1.yaml does not exist");
+}

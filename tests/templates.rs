@@ -654,6 +654,18 @@ ccm:
 }
 
 #[test]
+fn template_of_a_sensitive_resource_names_the_missing_member() {
+    let world = World::new().manifest(&format!(
+        "data: {{ db: {{ password: {CANARY} }} }}\nccm:\n  resources:\n    - file:\n        - $W/x:\n            \
+         {{ $OWN, mode: '0600', sensitive: true, content: 'user {CANARY} ${{ Data.db.pasword }}' }}\n"
+    ));
+    for outcome in [world.validate(), world.apply()] {
+        outcome.exits(2).never_says(CANARY);
+        outcome.complains("`Data.db.pasword` has no value").complains("did you mean `password`?");
+    }
+}
+
+#[test]
 fn a_password_that_cannot_be_worked_out_is_not_quoted() {
     let archive = "- archive: { name: $W/a.tgz, url: 'http://localhost:1/a.tgz', $OWN, username: u, password: \"${ int(Environ.SECRET) }\" }";
     let world = World::new().manifest(archive);

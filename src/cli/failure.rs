@@ -78,7 +78,10 @@ impl fmt::Display for Failure {
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
-            LoadError::Unreadable(unreadable) => Self::new(unreadable.to_string()),
+            LoadError::Unreadable(unreadable) => Self::new(match unreadable.help() {
+                Some(help) => format!("{unreadable}; help: {help}"),
+                None => unreadable.to_string(),
+            }),
             LoadError::NotSet(reason) => Self::new(format!("--data: {reason}")),
             LoadError::Invalid(reviews) => Self::invalid(reviews),
         }

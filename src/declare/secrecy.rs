@@ -36,6 +36,17 @@ pub(super) fn misplaced(kind: &dyn AnyType, entry: &Entry) -> Option<Diagnostic>
 /// Ids of errors whose messages quote nothing.
 const PLAIN: [&str; 3] = ["secret-name", "secret-argument", "secret-in-command"];
 
+/// Roots of paths whose members have names that are no secrets.
+const ROOTS: [&str; 3] = ["data", "facts", "environ"];
+
+/// Returns whether a message is about a plain path, such as `Data.db.password`, that leads to no value.
+fn names_missing_member(message: &str) -> bool {
+    let path = message.strip_prefix('`').and_then(|rest| rest.strip_suffix("` has no value"));
+    let Some((root, members)) = path.and_then(|path| path.split_once('.')) else { return false };
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    ROOTS.contains(&root.to_ascii_lowercase().as_str()) && members.split('.').all(is_name)
+}
+
 /// Whether messages about a declaration may quote it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrecy {
@@ -74,6 +85,10 @@ impl Secrecy {
         found.retain(is_shown);
         for problem in found.iter_mut() {
             if PLAIN.contains(&problem.id) {
+                continue;
+            }
+            if names_missing_member(&problem.message) {
+                problem.excerpt = Excerpt::Hidden;
                 continue;
             }
             let message = match problem.severity {

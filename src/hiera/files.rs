@@ -84,6 +84,13 @@ impl Directory {
         files.filter(|path| look::exists(path)).collect()
     }
 
+    /// Returns the file in which data of an entry belongs, as it is written in messages.
+    pub(super) fn file_for(&self, entry: &str, origin: &Origin) -> Option<String> {
+        let below = files_of(entry).into_iter().next()?;
+        let beside = Path::new(&origin.source.name).parent().unwrap_or(Path::new(""));
+        Some(beside.join(&self.shown).join(below).display().to_string())
+    }
+
     /// Returns a file in it as it is written in messages.
     pub(super) fn shown(&self, below: &Path) -> String {
         Path::new(&self.shown).join(below).display().to_string()

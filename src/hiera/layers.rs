@@ -58,6 +58,8 @@ pub(crate) struct Origin<'a> {
 pub(crate) struct Resolved {
     pub(crate) data: Value,
     pub(crate) files: Vec<LayerFile>,
+    /// Files that entries of the order select and that do not exist.
+    pub(crate) absent: Vec<String>,
 }
 
 /// The data of a document on this machine.
@@ -139,7 +141,10 @@ pub(crate) fn resolve(
             data
         }
     };
-    Resolved { data, files }
+    let absent = |directory: &Directory| {
+        without_data.iter().filter_map(|name| directory.file_for(name, origin)).collect()
+    };
+    Resolved { data, files, absent: directory.as_ref().map(absent).unwrap_or_default() }
 }
 
 /// The files of `hierarchy.directory`.

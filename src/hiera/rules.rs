@@ -136,7 +136,8 @@ fn broken(rule: &Rule, value: &Value, name: &str, key: Span, scope: &Scope) -> O
         "@require" | "@required" => {
             let missing = value.is_null() || value.reveal().as_str() == Some("");
             missing.then(|| {
-                Diagnostic::error("required-data", format!("data `{name}` is required and has no value"))
+                let message = format!("data `{name}` is required and has no value");
+                Diagnostic { help: scope.absent_files(), ..Diagnostic::error("required-data", message) }
                     .at(key)
             })
         }

@@ -32,7 +32,7 @@ pub(crate) fn protect() {
 const NOT_ATTEMPTED: i32 = 2;
 const FAILED: i32 = 1;
 
-const MESSAGE: &[u8] = b"ccm: not enough memory: raise the limit (ulimit -v, MemoryMax=)\n";
+const MESSAGE: &[u8] = b"error: not enough memory: raise the limit (ulimit -v, MemoryMax=)\n";
 
 /// Exit status for a lack of memory; 0 if the program aborts.
 static STATUS: AtomicI32 = AtomicI32::new(NOT_ATTEMPTED);

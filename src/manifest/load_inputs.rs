@@ -163,7 +163,8 @@ impl External {
             let folder = Some(folder.as_path()).filter(|_| !stands_alone);
             let origin = hiera::Origin { source: &source, folder, provenance, limit, keyring };
             let scope = scope.for_data(provenance);
-            let Resolved { data, files: read } = hiera::resolve(entries, &scope, &origin, &mut diagnostics);
+            let Resolved { data, files: read, .. } =
+                hiera::resolve(entries, &scope, &origin, &mut diagnostics);
             files = read.into_iter().filter_map(review_of).collect();
             data
         } else {

@@ -217,9 +217,12 @@ impl Reading<'_> {
     ) -> Result<Option<(Scope, ManifestSettings, Read)>, LoadError> {
         let source = origin.source;
         let for_data = scope.for_data(origin.provenance);
+        let mut absent_files = Vec::new();
         let own = match root.as_map() {
             Some(entries) => {
-                let Resolved { data, files } = hiera::resolve(entries, &for_data, origin, diagnostics);
+                let Resolved { data, files, absent } =
+                    hiera::resolve(entries, &for_data, origin, diagnostics);
+                absent_files = absent;
                 self.files[place].reviews = files.into_iter().filter_map(review_of).collect();
                 data
             }
@@ -242,8 +245,9 @@ impl Reading<'_> {
             }
             None => self.load_inputs.over(own, self.external)?,
         };
+        let for_data = for_data.without_files(absent_files.clone());
         hiera::check(root.as_map().unwrap_or_default(), &merged, &for_data, source, diagnostics);
-        let scope = scope.with_data(merged);
+        let scope = scope.with_data(merged).without_files(absent_files);
         let whole = root.span;
         let (list, settings) = sections::read(root, &scope, source, diagnostics);
         let read = match list {

@@ -87,6 +87,16 @@ pub(crate) enum BrokenBundle {
     Folder(#[from] io::Error),
 }
 
+impl Unreadable {
+    /// Returns advice for the user.
+    pub(crate) fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::Http(error @ HttpError::Tls { .. }) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
 /// What was read.
 pub(super) struct Origin {
     pub(super) source: Source,

@@ -85,9 +85,13 @@ impl Scope {
             _ => self.root(&root),
         };
         let missing = Path::parse(&format!("{root}.{rest}")).ok().and_then(|path| path.missing(&known));
-        match missing.and_then(|missing| missing.suggestion) {
-            Some(name) => Error { help: Some(format!("did you mean `{name}`?")), ..error },
-            None => error,
+        let near =
+            missing.and_then(|missing| missing.suggestion).map(|name| format!("did you mean `{name}`?"));
+        let absent = self.absent_files().filter(|_| root == "data");
+        match (near, absent) {
+            (Some(near), Some(absent)) => Error { help: Some(format!("{near} {absent}")), ..error },
+            (None, None) => error,
+            (near, absent) => Error { help: near.or(absent), ..error },
         }
     }
 

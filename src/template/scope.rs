@@ -23,6 +23,8 @@ pub(crate) struct Scope {
     pub(super) learned: Option<Learned>,
     /// Nothing while the data is being made.
     pub(super) data: Option<Value>,
+    /// Data files of this machine that do not exist.
+    absent: Rc<[String]>,
     /// Nothing in data that comes from elsewhere: whoever serves it is not to learn of it.
     pub(super) environ: Option<Value>,
     pub(super) working_directory: PathBuf,
@@ -132,6 +134,7 @@ impl Scope {
             facts,
             learned: None,
             data: None,
+            absent: Rc::default(),
             environ: Some(environ),
             memory: Memory::default(),
             lifetime: Lifetime::Run,
@@ -157,6 +160,20 @@ impl Scope {
     /// The same scope with this data.
     pub(crate) fn with_data(&self, data: Value) -> Self {
         Self { data: Some(data), ..self.like() }
+    }
+
+    /// Returns the same scope, which knows that these data files do not exist.
+    pub(crate) fn without_files(&self, absent: Vec<String>) -> Self {
+        Self { absent: absent.into(), ..self.like() }
+    }
+
+    /// Returns advice that names the data files that do not exist.
+    pub(crate) fn absent_files(&self) -> Option<String> {
+        match &*self.absent {
+            [] => None,
+            [only] => Some(format!("the data file {only} does not exist")),
+            several => Some(format!("these data files do not exist: {}", several.join(", "))),
+        }
     }
 
     /// The same scope in which paths that lead nowhere give this.
@@ -257,6 +274,7 @@ impl Scope {
             memory: self.memory.clone(),
             lifetime: self.lifetime,
             data: self.data.clone(),
+            absent: Rc::clone(&self.absent),
             missing: self.missing,
             reach: self.reach,
             subject: self.subject.clone(),

@@ -230,11 +230,11 @@ fn only_certificates_that_are_trusted_valid_and_for_the_host_are_accepted() {
     let answer = |_: &server::Request| Reply::body(TEXT.to_vec());
     for (name, identity, trusted, wanted) in [
         ("good", &good, true, Ok(TEXT)),
-        ("unknown", &good, false, Err("unknown authority")),
+        ("unknown", &good, false, Err("is self-signed")),
         ("expired", &Identity::expired("127.0.0.1"), true, Err("has expired")),
         ("other", &Identity::of("example.com"), true, Err("another host")),
         ("authority", &Identity::of_authority("127.0.0.1"), true, Ok(TEXT)),
-        ("unknown authority", &Identity::of_authority("127.0.0.1"), false, Err("that of an authority")),
+        ("unknown authority", &Identity::of_authority("127.0.0.1"), false, Err("is self-signed")),
         ("expired authority", &Identity::of_expired_authority("127.0.0.1"), true, Err("has expired")),
         ("other authority", &Identity::of_authority("example.com"), true, Err("another host")),
     ] {
@@ -247,7 +247,7 @@ fn only_certificates_that_are_trusted_valid_and_for_the_host_are_accepted() {
             (Err(error @ HttpError::Tls { .. }), Err(wanted)) => {
                 assert!(error.to_string().contains(wanted), "{error}");
                 assert!(!error.is_passing());
-                let helps = wanted.contains("authority");
+                let helps = wanted.contains("self-signed");
                 assert_eq!(error.hint().unwrap().contains("ca_file"), helps, "{error}");
                 assert!(server.requests().is_empty(), "nothing is told to a server that is not trusted");
             }

@@ -1,7 +1,7 @@
 //! TLS connections: trusted certificates and the TLS wrapper.
 //!
-//! The client's own wrapper accepts only a list of authorities. This one also trusts a server that presents a
-//! certificate from `ca_file` itself, even if the certificate could sign others.
+//! The client's own wrapper accepts only a list of authorities. This one also trusts a server that presents a trusted
+//! certificate itself, of the system or from `ca_file`, even if the certificate could sign others.
 
 use std::{
     io::{self, Read, Write},
@@ -54,13 +54,18 @@ impl Authorities {
         }
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(self.of_the_system().iter().cloned());
-        let Some(path) = options.ca_file else {
+        let mut given = self.of_the_system().to_vec();
+        if let Some(path) = options.ca_file {
+            let own = certificates(path)?;
+            roots.add_parsable_certificates(own.iter().cloned());
+            given.extend(own);
+        }
+        if roots.is_empty() && options.ca_file.is_none() {
             return finish(builder.with_root_certificates(roots), options.identity);
-        };
-        let given = certificates(path)?;
-        roots.add_parsable_certificates(given.iter().cloned());
+        }
         let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        let usual = usual.map_err(|error| unusable(path, error.to_string()))?;
+        let file = options.ca_file.unwrap_or(Path::new("/etc/ssl/certs"));
+        let usual = usual.map_err(|error| unusable(file, error.to_string()))?;
         let verifier = Arc::new(Verifier { usual, given });
         finish(builder.dangerous().with_custom_certificate_verifier(verifier), options.identity)
     }
@@ -160,6 +165,7 @@ fn unusable(path: &Path, reason: String) -> HttpError {
 #[derive(Debug)]
 struct Verifier {
     usual: Arc<WebPkiServerVerifier>,
+    /// All trusted certificates.
     given: Vec<CertificateDer<'static>>,
 }
 
@@ -179,7 +185,7 @@ impl ServerCertVerifier for Verifier {
                 verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            verified => verified,
+            verified => verified.map_err(|error| Distrust::explain(error, shown)),
         }
     }
 
