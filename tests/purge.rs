@@ -1,5 +1,7 @@
 //! Directories in which nothing is but what the manifest has in them.
 
+use std::fs;
+
 use crate::support::{World, has, is_root, skip};
 
 fn full() -> World {
@@ -159,4 +161,57 @@ fn directory_with_files_of_packages_is_purged_only_by_force() {
         .beside("tree/a", "x")
         .manifest(&format!("- scaffold:\n    - {directory}: {{ source: tree, purge: true }}\n"));
     world.apply_with(&["--noop"]).exits(1).says("packages own files in");
+}
+
+#[test]
+fn directory_with_files_of_rpm_packages_is_purged_only_by_force() {
+    if !is_root() {
+        return;
+    }
+    // The database only has to exist: this `rpm` answers as the real one does, in the order of its arguments.
+    let rpm = "#!/bin/sh\nshift 3\nfor f; do case $f in */of-nginx) echo nginx;; *) echo \"file $f is not owned by any package\";; esac; done\n";
+    let world = full().file("d/of-nginx", "a").beside("bin/rpm", rpm).files(PURGED);
+    let script = format!(
+        "chmod 755 {bin}/rpm; mkdir -p /var/lib/rpm; mount -t tmpfs none /var/lib/rpm; touch /var/lib/rpm/rpmdb.sqlite; \
+         PATH={bin}:$PATH exec \"$@\"",
+        bin = world.base().join("bin").display()
+    );
+    let apply = |flags: &[&str]| {
+        let call = world.ccm(["apply", "site.yaml"].iter().chain(flags));
+        call.under(["unshare", "-m", "sh", "-c", &script, "sh"]).run()
+    };
+    for flags in [&["--noop"][..], &[]] {
+        let outcome = apply(flags);
+        outcome
+            .exits(1)
+            .says("packages own files in")
+            .says("of-nginx belongs to `nginx` and would be removed");
+        assert!(world.path("d/litter").exists(), "{outcome}");
+    }
+    fs::remove_file(world.path("d/of-nginx")).unwrap();
+    apply(&[]).exits(0);
+    assert!(!world.path("d/litter").exists());
+}
+
+#[test]
+fn purge_on_the_command_line_can_be_forced() {
+    if !has("dpkg-query") || !std::path::Path::new("/usr/share/doc/base-files").is_dir() {
+        skip("needs the files of base-files");
+        return;
+    }
+    let world = World::new().dir("d").file("d/litter", "");
+    let ensure = |directory: &str, more: &[&str]| {
+        let line =
+            ["ensure", "file", directory, "directory", "--owner", "0", "--group", "0", "--mode", "0755"];
+        world.ccm(line.iter().chain(more)).run()
+    };
+    let packaged = "/usr/share/doc/base-files";
+    ensure(packaged, &["--noop", "--purge"]).exits(1).says("`purge: force`");
+    ensure(packaged, &["--noop", "--purge=true"]).exits(1).says("packages own files in");
+    ensure(packaged, &["--noop", "--purge=force"]).exits(0).says(" -> absent");
+    ensure(packaged, &["--noop", "--purge=force", "--no-purge"]).exits(0).never_says(" -> absent");
+    ensure(packaged, &["--purge=always"]).exits(2).complains("always");
+    if is_root() {
+        ensure("$W/d", &["--purge"]).exits(0).says("purge litter -> absent");
+    }
 }

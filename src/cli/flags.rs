@@ -41,15 +41,14 @@ fn flags(kind: &dyn AnyType, field: &Field) -> Vec<Arg> {
     match &field.kind {
         FieldKind::Boolean => {
             let no = format!("no-{flag}");
-            vec![
-                arg.action(ArgAction::SetTrue).overrides_with(no.clone()),
-                Arg::new(no.clone())
-                    .long(no)
-                    .aliases(others.map(|other| format!("no-{other}")))
-                    .action(ArgAction::SetTrue)
-                    .overrides_with(field.name.clone())
-                    .help(format!("The opposite of --{flag}")),
-            ]
+            let others = others.map(|other| format!("no-{other}"));
+            vec![arg.action(ArgAction::SetTrue).overrides_with(no), opposite(field).aliases(others)]
+        }
+        FieldKind::BooleanOr(word) => {
+            let values = PossibleValuesParser::new(["true".to_owned(), "false".to_owned(), word.clone()]);
+            let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
+            let arg = arg.hide_possible_values(true).value_name(word.to_uppercase()).value_parser(values);
+            vec![arg.overrides_with(format!("no-{flag}")), opposite(field)]
         }
         FieldKind::List(of) if **of == FieldKind::Map => {
             let form = if field.name == POST { "PATTERN=COMMAND" } else { "YAML" };
@@ -76,6 +75,17 @@ fn flags(kind: &dyn AnyType, field: &Field) -> Vec<Arg> {
             [Some(arg), from_file].into_iter().flatten().collect()
         }
     }
+}
+
+/// Returns the flag that switches a boolean property off.
+fn opposite(field: &Field) -> Arg {
+    let flag = flag(&field.name);
+    let no = format!("no-{flag}");
+    Arg::new(no.clone())
+        .long(no)
+        .action(ArgAction::SetTrue)
+        .overrides_with(field.name.clone())
+        .help(format!("The opposite of --{flag}"))
 }
 
 /// The flags that make health checks, each with the key that its value is for.
@@ -244,6 +254,15 @@ fn given(field: &Field, matches: &ArgMatches) -> Option<Given> {
             (true, _) => Some(Given::Switch(true)),
             (_, true) => Some(Given::Switch(false)),
             _ => None,
+        };
+    }
+    if let FieldKind::BooleanOr(_) = field.kind {
+        let no = matches.get_flag(&format!("no-{}", flag(&field.name)));
+        return match matches.get_one::<String>(&field.name).map(String::as_str) {
+            Some("true") => Some(Given::Switch(true)),
+            Some("false") => Some(Given::Switch(false)),
+            Some(word) => Some(Given::Values(vec![word.to_owned()])),
+            None => no.then_some(Given::Switch(false)),
         };
     }
     if let Some(values) = matches.get_many::<String>(&field.name) {

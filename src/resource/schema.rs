@@ -30,6 +30,8 @@ pub(crate) enum FieldKind {
     Text,
     Number,
     Boolean,
+    /// A boolean or this word.
+    BooleanOr(String),
     /// One of a few words.
     Choice(Vec<String>),
     /// Several values of one shape.
@@ -48,6 +50,7 @@ impl fmt::Display for FieldKind {
             Self::Text => f.write_str("string"),
             Self::Number => f.write_str("number"),
             Self::Boolean => f.write_str("boolean"),
+            Self::BooleanOr(word) => write!(f, "boolean or `{word}`"),
             Self::List(of) => write!(f, "list of {of}s"),
             Self::Map | Self::Data => f.write_str("map"),
             Self::Any => f.write_str("any value"),
@@ -169,6 +172,13 @@ fn shape(schema: &Value) -> FieldKind {
         return FieldKind::Choice(words);
     }
     if let Some(inner) = schema.get("anyOf").and_then(Value::as_array) {
+        let word = inner.iter().find_map(|schema| schema.get("const").and_then(Value::as_str));
+        if let (Some(word), Some(Value::String(other))) =
+            (word, inner.first().and_then(|first| first.get("type")))
+            && other == "boolean"
+        {
+            return FieldKind::BooleanOr(word.to_owned());
+        }
         let some = inner.iter().find(|schema| schema.get("type") != Some(&json!("null")));
         return some.map_or(FieldKind::Text, shape);
     }
