@@ -299,6 +299,34 @@ fn a_changed_manifest_is_applied_and_a_broken_one_is_kept_out() {
 }
 
 #[test]
+fn agent_refuses_the_later_of_two_manifests_that_declare_one_resource() {
+    let manifest = |name: &str, alias: &str, content: &str| {
+        format!(
+            "- file:\n    - $W/{name}: {{ alias: {alias}, content: {content}, $OWN, mode: '0644' }}\n    - $W/{alias}: {{ content: {content}, $OWN, mode: '0644' }}\n"
+        )
+    };
+    for (second, named) in [(("a", "two"), "file#$W/a"), (("b", "one"), "file#one")] {
+        let world = World::new();
+        let (name, alias) = second;
+        let first = world.fill(&manifest("a", "one", "first"));
+        let second = world.fill(&manifest(name, alias, "second"));
+        let world = world.beside("first.yaml", first).beside("second.yaml", second);
+        let world = world.beside("agent.yaml", "manifests: [first.yaml, second.yaml]\ninterval: 1h\n");
+        let agent = Agent::start(&world);
+        agent.makes("a", "first");
+        let reason = world.fill(named);
+        agent.until(&reason, || {
+            let status = agent.status();
+            let error = status["manifests"][1]["error"].as_str().unwrap_or_default();
+            error.contains(&reason) && status["manifests"][0]["error"].is_null()
+        });
+        world.ccm(["agent", "run"]).run();
+        agent.makes("a", "first");
+        assert!(!world.path("two").exists() && !world.path("b").exists(), "{}", agent.log());
+    }
+}
+
+#[test]
 fn a_hangup_reads_the_configuration_again_and_a_bad_one_changes_nothing() {
     let world = world(TWO_FILES, "");
     let agent = Agent::start(&world);

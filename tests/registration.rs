@@ -84,6 +84,35 @@ fn queries_are_filtered_sorted_and_printed_in_each_format() {
 }
 
 #[test]
+fn query_reports_entries_that_it_cannot_read_and_prints_the_others() {
+    let Some((world, server)) = fleet() else { return };
+    create(&world, "--service web --protocol http --address 10.0.0.1 --port 80");
+    let subject = |address: &str| format!("choria.ccm.registration.v1.prod.http.web.{address}.1");
+    let entry = |address: &str, more: &str| {
+        format!(
+            r#"{{"cluster": "prod", "service": "web", "protocol": "http", "address": "{address}"{more}}}"#
+        )
+    };
+    let mut client = server.client();
+    client.put(&subject("10_0_0_2"), None, b"not an entry");
+    client.put(&subject("10_0_0_3"), None, entry("10.0.0.3", r#", "ttl": "soon""#).as_bytes());
+    let forged = r#", "annotations": {"note": "x\n10.9.9.9   99   prod"}"#;
+    client.put(&subject("10_0_0_4"), None, entry("10.0.0.4", forged).as_bytes());
+    client.put(&subject("10_0_0_5"), None, entry("10.0.0.5", "").as_bytes());
+    client.put(&subject("10_0_0_5"), Some("Nats-Marker-Reason: Purge"), b"");
+    let table = world.ccm(["registration", "query"]).run();
+    table.exits(0).complains("web.10_0_0_2.1: it is not an entry");
+    table.complains("web.10_0_0_3.1: its `ttl` is not a duration, and is ignored");
+    let forged = |line: &str| line.trim_start().starts_with("10.9.9.9");
+    assert!(!table.stdout.lines().any(forged), "{table}");
+    let entries = world.ccm(["registration", "query", "--json"]).run();
+    let entries = entries.exits(0).json();
+    let addresses: Vec<_> =
+        entries.as_array().unwrap().iter().map(|entry| entry["address"].clone()).collect();
+    assert_eq!(addresses, ["10.0.0.1", "10.0.0.3", "10.0.0.4"]);
+}
+
+#[test]
 fn an_entry_is_removed_once_and_only_when_that_is_meant() {
     let Some((world, server)) = fleet() else { return };
     create(&world, "--service web --protocol http --address 10.0.0.1 --port 80");
