@@ -69,15 +69,17 @@ fn random_inventories_equal_those_of_ansible() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut compared = 0;
+    let (mut compared, mut patterns) = (0, 0);
     for case in fs::read_dir(&cases).unwrap() {
-        compare(&world, &case.unwrap().path(), &seed);
+        patterns += compare(&world, &case.unwrap().path(), &seed);
         compared += 1;
     }
-    assert!(compared >= 20, "{compared} inventories");
+    assert!(compared >= 20 && patterns >= 2 * compared, "{compared} inventories, {patterns} patterns");
+    assert!(compared < 500 || patterns >= 2000, "{compared} inventories, {patterns} patterns");
 }
 
-fn compare(world: &World, case: &Path, seed: &str) {
+/// Compares one inventory and its patterns, and returns the number of patterns.
+fn compare(world: &World, case: &Path, seed: &str) -> usize {
     let text = fs::read_to_string(case.join("expected.json")).unwrap();
     let expected: Expected = serde_json::from_str(&text).unwrap();
     let place = format!("CCM_SEED={seed}, case {}", case.file_name().unwrap().to_string_lossy());
@@ -92,7 +94,7 @@ fn compare(world: &World, case: &Path, seed: &str) {
     let all = list("all");
     if let Some(error) = expected.error {
         assert_eq!(all.code, 2, "{place}: Ansible fails with {error}");
-        return;
+        return 0;
     }
     let hosts = serde_json::from_str::<Listed>(&all.exits(0).stdout).unwrap().hosts;
     let found: BTreeMap<_, _> = hosts.into_iter().map(|host| (host.name, host.machine)).collect();
@@ -102,6 +104,7 @@ fn compare(world: &World, case: &Path, seed: &str) {
         whole(&mut machine.variables);
         assert_eq!(found[&name], machine, "{place}: {name}");
     }
+    let count = expected.patterns.len();
     for Selected { pattern, error, hosts } in expected.patterns {
         let selected = list(&pattern);
         if let Some(error) = error {
@@ -117,6 +120,7 @@ fn compare(world: &World, case: &Path, seed: &str) {
         names.sort();
         assert_eq!(names, hosts, "{place}: `{pattern}`");
     }
+    count
 }
 
 /// Writes `1.0` as `1`: ccm prints numbers by their value.

@@ -1,13 +1,20 @@
 //! `--on`: manifests on other machines, reached over real `sshd` in network namespaces.
 
+mod confirm;
+mod faults;
+mod interrupts;
 mod lab;
+mod plans;
+mod prompts;
+mod rolls;
+mod secrets;
 
 use std::{fs, process::Command};
 
 use serde_json::Value;
 
 use crate::support::{Outcome, encrypted::Author, skip, wait_until};
-use lab::Lab;
+use lab::{Lab, WITHOUT_CCM};
 
 const MOTD: &str =
     "- file:\n    - /opt/motd: { content: \"managed\\n\", owner: root, group: root, mode: \"0644\" }\n";
@@ -66,7 +73,7 @@ fn apply_reaches_five_hosts() {
 #[test]
 #[ignore = "hosts with faults: `make test-push`"]
 fn program_is_uploaded_once() {
-    let Some(lab) = Lab::start(1) else { return };
+    let Some(lab) = Lab::with(1, "", WITHOUT_CCM) else { return };
     lab.write("site.yaml", MOTD);
     lab.run("apply site.yaml --on $ALL").exits(0);
     let uploaded = lab.on(1, "ls -i /var/lib/ccm/bin/*/ccm");
@@ -259,7 +266,7 @@ fn login_shells_and_their_noise_do_not_matter() {
 #[ignore = "hosts with faults: `make test-push`"]
 fn program_is_stored_without_gzip_and_sha256sum_and_with_any_umask() {
     let setup = "for tool in gzip sha256sum; do mount --bind /dev/null $(command -v $tool); done; umask 077;";
-    let Some(lab) = Lab::with(1, "", setup) else { return };
+    let Some(lab) = Lab::with(1, "", &format!("{WITHOUT_CCM}{setup}")) else { return };
     lab.write("site.yaml", MOTD);
     assert_eq!(only(&lab.run("apply site.yaml --on $ALL --json")).0, "ok");
     assert_eq!(lab.on(1, "stat -c %a /var/lib/ccm/bin/*/ccm").trim(), "755");
@@ -271,13 +278,13 @@ fn program_is_stored_without_gzip_and_sha256sum_and_with_any_umask() {
 fn program_is_stored_in_the_first_directory_that_works() {
     let noexec = "mount -t tmpfs -o noexec,mode=700 tmpfs /var/lib/ccm; ";
     let full = "mount -t tmpfs -o size=64k,mode=700 tmpfs /usr/local/lib; ";
-    let Some(lab) = Lab::with(1, "", &format!("{noexec}{full}")) else { return };
+    let Some(lab) = Lab::with(1, "", &format!("{WITHOUT_CCM}{noexec}{full}")) else { return };
     lab.write("site.yaml", MOTD);
     assert_eq!(only(&lab.run("apply site.yaml --on $ALL --json")).0, "ok");
     assert_eq!(lab.on(1, "ls /run/ccm/bin/*/ccm | wc -l").trim(), "1");
     drop(lab);
 
-    let none = format!("{noexec}{full}mount -o remount,noexec /run;");
+    let none = format!("{WITHOUT_CCM}{noexec}{full}mount -o remount,noexec /run;");
     let Some(lab) = Lab::with(1, "", &none) else { return };
     lab.write("site.yaml", MOTD);
     let outcome = lab.run("apply site.yaml --on $ALL --json");
@@ -327,7 +334,7 @@ fn with_sudo(rules: &str) -> Option<Lab> {
          echo \"app:x:4321:4321::$H/home:/bin/sh\" >> $H/passwd; \
          echo \"app:$(openssl passwd -6 correct):19000:0:99999:7:::\" >> $H/shadow; \
          mkdir -p $H/home; chown 4321 $H/home; printf \"{rules}\\n\" > $H/sudoers; chmod 440 $H/sudoers; \
-         mount --bind $H/sudoers /etc/sudoers;"
+         mount --bind $H/sudoers /etc/sudoers; {WITHOUT_CCM}"
     );
     Lab::with(1, "", &setup)
 }
@@ -503,6 +510,13 @@ fn undo_and_other_commands_run_on_hosts() {
     );
     let facts = lab.run("facts host.info.hostname --on $ALL --json");
     facts.exits(0);
+    lab.write("goss.yaml", "file:\n  /opt/motd: { exists: true }\n");
+    lab.run("check goss.yaml --on $ALL").exits(0).says("10.9.0.[1,2]:\n  ok       file /opt/motd exists");
+    let checked = lab.run("check goss.yaml --on $ALL --json");
+    assert!(
+        documents(&checked, ".push.host").iter().all(|host| host["output"]["state"] == "OK"),
+        "{checked}"
+    );
     lab.run(&format!("undo {run} --on $ALL")).exits(0).says("10.9.0.[1,2]");
     assert!(!lab.file(1, "/opt/motd").exists() && !lab.file(2, "/opt/motd").exists());
     lab.run("ensure file /opt/motd present --content x --owner root --group root --mode 0600 --on $ALL")

@@ -91,6 +91,9 @@ pub(super) struct Arguments {
     /// Apply a plan only if one of these SSH keys signed it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) allowed_signers: Option<PathBuf>,
+    /// The plan that a controller sent.
+    #[arg(skip)]
+    pub(super) plan: Option<PathBuf>,
 }
 
 /// Manifests, and how they are loaded.
@@ -171,15 +174,21 @@ impl ManifestArguments {
 
 impl Arguments {
     /// Takes what a controller sent.
-    pub(super) fn accept(&mut self, pushed: Pushed) {
-        self.manifests.named.pushed = Some(pushed.manifests);
-        self.manifests.inputs.accept(pushed.hiera, pushed.facts);
-        self.manifests.inputs.identities.accept(pushed.identity);
-        self.run.accept(pushed.recorded);
+    pub(super) fn accept(&mut self, mut pushed: Pushed) {
+        self.run.accept(std::mem::take(&mut pushed.recorded));
+        self.plan = pushed.plan.take();
+        self.manifests.accept(pushed);
     }
 }
 
 impl Manifests {
+    /// Takes what a controller sent.
+    pub(super) fn accept(&mut self, pushed: Pushed) {
+        self.named.pushed = Some(pushed.manifests);
+        self.inputs.accept(pushed.hiera, pushed.facts, pushed.opened);
+        self.inputs.identities.accept(pushed.identity);
+    }
+
     /// Returns the same manifests for printing: encrypted data is not decrypted.
     fn with_placeholders(self) -> Self {
         Self { inputs: self.inputs.with_placeholders(), ..self }

@@ -47,6 +47,9 @@ pub(super) struct Arguments {
         value_parser = PossibleValuesParser::new(CheckFormat::WORDS).map(|word| CheckFormat::of(&word)),
     )]
     format: CheckFormat,
+    /// Same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// The file that a controller sent.
     #[arg(skip)]
     pushed: Option<Location>,
@@ -81,7 +84,8 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
         occasion: Occasion::Monitor,
     };
     let results = health::run(&checks, &on, &mut |line| super::failure::warn(&visible_line(line)));
-    Ok(formats::print(&results, arguments.format, output))
+    let format = if arguments.json { CheckFormat::Json } else { arguments.format };
+    Ok(formats::print(&results, format, output))
 }
 
 /// Reads checks, and says where relative paths in them start.

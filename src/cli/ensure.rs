@@ -206,7 +206,7 @@ fn ensure(
     let (mut inputs, session): (InputFlags, SessionFolder) = (parsed(matches)?, parsed(matches)?);
     inputs.nats.select(parsed(matches)?);
     if let Some(pushed) = pushed {
-        inputs.accept(pushed.hiera, pushed.facts);
+        inputs.accept(pushed.hiera, pushed.facts, pushed.opened);
         inputs.identities.accept(pushed.identity);
         flags.accept(pushed.recorded);
     }

@@ -208,6 +208,11 @@ pub(super) fn warn(message: &str) {
     print(YELLOW, "warning", message);
 }
 
+/// Prints a line on standard error as it is.
+pub(super) fn plain(message: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{}", visible(message));
+}
+
 /// Prints on standard error that ccm waits, and for whom.
 pub(super) fn waiting(holder: &str) {
     print(CYAN, "note", &format!("waiting for {holder} to finish"));

@@ -23,6 +23,7 @@ use crate::{
     facts,
     host::{input::Limits, interrupt::Interrupt},
     manifest::{LoadInputs, Location, Strictness},
+    push::Opened,
     run::Machine,
     secrets::{Keyring, Place, WithoutKey},
     state::Recall,
@@ -69,6 +70,9 @@ pub(super) struct InputFlags {
     /// Data that a controller sent.
     #[arg(skip)]
     pushed: Option<Vec<Location>>,
+    /// Encrypted data that a controller opened.
+    #[arg(skip)]
+    opened: Opened,
 }
 
 /// Private keys that open encrypted data.
@@ -109,8 +113,9 @@ impl InputFlags {
     }
 
     /// Takes data and facts that a controller sent.
-    pub(super) fn accept(&mut self, hiera: Vec<Location>, facts: Vec<Map>) {
+    pub(super) fn accept(&mut self, hiera: Vec<Location>, facts: Vec<Map>, opened: Opened) {
         self.pushed = Some(hiera);
+        self.opened = opened;
         self.facts.accept(facts);
     }
 
@@ -138,7 +143,7 @@ impl InputFlags {
         let limits = self.facts.limits();
         let (hiera, data) = (self.hiera()?, self.data()?);
         let facts = self.facts.given(&machine.host.interrupt)?;
-        let keyring = self.identities.keyring(machine).without_key(self.without_key);
+        let keyring = self.identities.keyring(machine).without_key(self.without_key).with_opened(self.opened);
         let load_inputs = machine.load_inputs(facts, hiera, data, limits).map_err(Failure::new)?;
         Ok(LoadInputs { keyring: Arc::new(keyring), ..load_inputs })
     }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use clap::{Args, ValueHint, builder::NonEmptyStringValueParser};
+use clap::{ArgMatches, Args, ValueHint, builder::NonEmptyStringValueParser};
 use rustix::process::geteuid;
 
 use super::{
@@ -73,6 +73,14 @@ impl StateFolder {
     pub(super) fn default_or_variable() -> Self {
         let given = std::env::var_os("CCM_STATE_DIR").filter(|path| !path.is_empty());
         Self { state_dir: given.map(PathBuf::from) }
+    }
+
+    /// Returns the directory that a command line, the environment or the user selects.
+    pub(super) fn of(matches: &ArgMatches) -> Self {
+        match matches.try_get_one::<PathBuf>("state_dir").ok().flatten() {
+            Some(path) => Self { state_dir: Some(path.clone()) },
+            None => Self::default_or_variable(),
+        }
     }
 
     /// Returns the directory that the flag or the environment selects.

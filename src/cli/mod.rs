@@ -155,7 +155,7 @@ enum Invocation {
     /// Brings the machine to the state that a manifest declares
     Apply(Box<Deferred<WithRoll<apply::Arguments>>>),
     /// Show the changes of a manifest, and write a plan of them
-    Plan(Box<Deferred<plan::Arguments>>),
+    Plan(Box<Deferred<WithHosts<plan::Arguments>>>),
     /// Checks how well the machine is
     Check(Deferred<WithHosts<check::Arguments>>),
     /// Finds everything that is wrong with manifests without touching the machine
@@ -183,7 +183,7 @@ enum Invocation {
     /// Undo the changes of a run
     Undo(Deferred<WithRoll<undo::Arguments>>),
     /// Confirm a run that is undone otherwise
-    Confirm(Deferred<confirm::Arguments>),
+    Confirm(Deferred<WithHosts<confirm::Arguments>>),
     /// Compare what two manifests declare
     Diff(Box<Deferred<diff::Arguments>>),
     /// Keeps the events of a script together
@@ -242,7 +242,7 @@ impl Invocation {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self {
             Self::Apply(arguments) => apply::run(arguments.0.0, output),
-            Self::Plan(arguments) => plan::run(arguments.0, output),
+            Self::Plan(arguments) => plan::run(arguments.0.0, output),
             Self::Check(Deferred(WithHosts(arguments))) => check::run(&arguments, output),
             Self::Validate(Deferred(arguments)) => validate::run(arguments, output),
             Self::Ensure(Deferred(arguments)) => ensure::run(arguments, output),
@@ -255,7 +255,7 @@ impl Invocation {
             Self::Hosts(Deferred(arguments)) => hosts::run(&arguments, output),
             Self::History(Deferred(WithHosts(arguments))) => history::run(&arguments, output),
             Self::Undo(Deferred(WithRoll(arguments))) => undo::run(arguments, output),
-            Self::Confirm(Deferred(arguments)) => confirm::run(&arguments, output),
+            Self::Confirm(Deferred(WithHosts(arguments))) => confirm::run(&arguments, output),
             Self::Diff(arguments) => diff::run(arguments.0, output),
             Self::Blame(Deferred(arguments)) => blame::run(&arguments, output),
             Self::Session(Deferred(arguments)) => session::run(arguments, output),
@@ -273,6 +273,7 @@ impl Invocation {
     fn accept(&mut self, pushed: remote::Pushed) {
         match self {
             Self::Apply(arguments) => arguments.0.0.accept(pushed),
+            Self::Plan(arguments) => arguments.0.0.accept(pushed),
             Self::Ensure(Deferred(arguments)) => arguments.accept(pushed),
             Self::Undo(Deferred(WithRoll(arguments))) => arguments.accept(pushed),
             Self::Facts(Deferred(WithHosts(arguments))) => arguments.accept(pushed),

@@ -37,6 +37,8 @@ enum Visibility {
 struct Line {
     shown: Option<ProgressBar>,
     turn: Option<Turn>,
+    /// Lines instead of the bar of a run.
+    lines: Option<String>,
     download: Option<Download>,
     /// Whether the run turned out to be a long one.
     is_long: bool,
@@ -99,6 +101,25 @@ impl Progress {
         }
     }
 
+    /// Returns whether lines about a push are shown.
+    pub(super) fn shows_lines(&self) -> bool {
+        self.visibility == Visibility::Everything
+    }
+
+    /// Returns the number of columns and lines of the terminal.
+    pub(super) fn size() -> (usize, usize) {
+        let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr()).ok();
+        let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+        size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()))
+    }
+
+    /// Shows lines in place of those that are shown.
+    pub(super) fn lines(&self, lines: &[String]) {
+        let mut line = self.line();
+        line.lines = Some(lines.join("\n"));
+        line.show_turn();
+    }
+
     /// Makes room for something else to be printed.
     pub(super) fn hide(&self) {
         if self.visibility != Visibility::Nothing {
@@ -117,6 +138,7 @@ impl Progress {
     pub(super) fn end(&self) {
         let mut line = self.line();
         line.turn = None;
+        line.lines = None;
         line.hide();
     }
 
@@ -127,6 +149,10 @@ impl Progress {
 
 impl Line {
     fn show_turn(&mut self) {
+        if let Some(lines) = &self.lines {
+            let bar = bar("{msg}", None, lines);
+            return self.show(bar);
+        }
         if let Some(Turn { resource, count: Count { done, total, stable } }) = &self.turn
             && self.is_long
             && *total > 1

@@ -59,6 +59,7 @@ impl Arguments {
     /// Takes what a controller sent.
     pub(super) fn accept(&mut self, pushed: Pushed) {
         self.run.accept(pushed.recorded);
+        self.destination.accept();
     }
 }
 
@@ -120,7 +121,7 @@ fn make_plan(
     header.undo_of = Some(undo_of.to_owned());
     let made = (header, Arc::clone(&measure));
     let (finished, drafted) = plan::draft(flags, run, machine, &to_apply, made, &facts, output);
-    let exit = plan::write(flags, destination, &finished, drafted?, &measure)?;
+    let exit = plan::write(flags, destination, &finished, drafted?, &measure, output)?;
     report(flags, &not_undone, output);
     let is_left = not_undone.iter().any(|left| left.reason != Reason::Command);
     Ok(if is_left && exit == Exit::Success { Exit::Failed } else { exit })

@@ -14,6 +14,7 @@ pub(crate) mod native_bytes;
 pub(crate) mod owned_files;
 pub(crate) mod platform;
 pub(crate) mod remote_file_system;
+pub(crate) mod scope;
 pub(crate) mod service_manager;
 pub(crate) mod sockets;
 pub(crate) mod system_file;

@@ -12,8 +12,10 @@ use std::{
 use super::{
     Destination, PROTOCOL,
     binary::Binary,
+    fleet::{Open, Password},
     frame::{self, Frame},
     link::{Bell, Link, Waited},
+    opened::{Opened, encode},
     protocol::{ToController, ToTarget},
     random_hex,
     ssh::Transport,
@@ -46,7 +48,8 @@ pub(super) struct Means {
     pub(super) transport: Transport,
     pub(super) binaries: Vec<Binary>,
     /// Returns the password for `sudo`, if there is a source of it.
-    pub(super) password: Box<dyn Fn() -> Result<Option<String>, String> + Send + Sync>,
+    pub(super) password: Password,
+    pub(super) open: Open,
 }
 
 /// A connection to a program that has answered.
@@ -77,7 +80,7 @@ impl Connection {
         questions: &AtomicUsize,
     ) -> Result<Self, Problem> {
         let (marker, prompt) = (random_hex(), random_hex());
-        let becomes = means.transport.becomes(host);
+        let becomes = host.becomes(&means.transport.becomes);
         let remote = stub::command(&marker, &prompt, &means.binaries, &becomes);
         let started = Link::start(means.transport.command(host, &remote));
         let link = started.map_err(|error| {
@@ -96,6 +99,13 @@ impl Connection {
     /// Sends a message.
     pub(super) fn send(&mut self, message: &ToTarget) {
         self.link.send(frame::message(message));
+    }
+
+    /// Sends encrypted data in plain text.
+    pub(super) fn send_opened(&mut self, opened: &Opened) {
+        let text = encode(opened);
+        self.send(&ToTarget::Opened { length: text.len() });
+        frame::bytes(&text).for_each(|frame| self.link.send(frame));
     }
 
     /// Sends bytes that other hosts get, too.

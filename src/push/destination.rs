@@ -1,7 +1,9 @@
 //! Where a host is reached: an ssh destination of the command line, or a host of an inventory.
 
 use ccm_expr::{Map, Value};
+use serde::{Deserialize, Serialize};
 
+use super::stub::Become;
 use crate::{
     document::{Span, from_value},
     inventory::Machine,
@@ -24,8 +26,20 @@ pub(crate) struct Destination {
     pub(super) becomes: Option<bool>,
     /// User to become; root if `None`.
     pub(super) become_user: Option<String>,
+    /// How a plan was made, which takes precedence over everything else.
+    planned: Option<Become>,
     /// Groups and variables.
     pub(crate) machine: Machine,
+}
+
+/// Who makes a plan on a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Privilege {
+    /// Login user; the one that ssh chooses if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(rename = "become", default)]
+    becomes: Become,
 }
 
 /// Why a host cannot be reached by `ssh`. Values are never quoted.
@@ -66,6 +80,37 @@ impl Destination {
         destination.checked()
     }
 
+    /// Drops repeated destinations, and names hosts that differ only in port or user after these.
+    pub(crate) fn distinguish(destinations: Vec<Self>) -> Vec<Self> {
+        let mut distinct: Vec<Self> = Vec::new();
+        for destination in destinations {
+            let reached = |other: &Self| (other.name.clone(), other.user.clone(), other.port);
+            if !distinct.iter().any(|other| reached(other) == reached(&destination)) {
+                distinct.push(destination);
+            }
+        }
+        let names = |of: fn(&Self) -> String, hosts: &[Self]| hosts.iter().map(of).collect::<Vec<_>>();
+        let with_port = |host: &Self| match host.port {
+            Some(port) if host.address.contains(':') => format!("[{}]:{port}", host.address),
+            Some(port) => format!("{}:{port}", host.address),
+            None => host.name.clone(),
+        };
+        let with_user = |host: &Self| match &host.user {
+            Some(user) => format!("{user}@{}", host.name),
+            None => host.name.clone(),
+        };
+        for longer in [with_port as fn(&Self) -> String, with_user] {
+            let known = names(|host| host.name.clone(), &distinct);
+            for host in &mut distinct {
+                if known.iter().filter(|name| **name == host.name).count() > 1 {
+                    host.name = longer(host);
+                    host.machine.name.clone_from(&host.name);
+                }
+            }
+        }
+        distinct
+    }
+
     fn of_name(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -76,6 +121,7 @@ impl Destination {
             arguments: Vec::new(),
             becomes: None,
             become_user: None,
+            planned: None,
             machine: Machine::named(name.to_owned()),
         }
     }
@@ -131,6 +177,7 @@ impl Destination {
             ("address", Some(&self.address)),
             ("user", self.user.as_ref()),
             ("user to become", self.become_user.as_ref()),
+            ("user to become", self.planned.as_ref().and_then(Become::user)),
         ];
         for (part, value) in parts {
             if let Some(problem) = value.and_then(|value| problem(value)) {
@@ -138,6 +185,43 @@ impl Destination {
             }
         }
         Ok(self)
+    }
+
+    /// Returns the user to become. `given` is what the command line asks for.
+    pub(super) fn becomes(&self, given: &Become) -> Become {
+        if let Some(planned) = &self.planned {
+            return planned.clone();
+        }
+        let user = self.become_user.clone();
+        match (given, self.becomes) {
+            (_, Some(false)) | (Become::Nothing, None) => Become::Nothing,
+            (Become::Nothing, Some(true)) => Become::Sudo { user },
+            (Become::Sudo { user: given }, _) => Become::Sudo { user: user.or_else(|| given.clone()) },
+            (Become::Doas { user: given }, _) => Become::Doas { user: user.or_else(|| given.clone()) },
+        }
+    }
+
+    /// Returns who runs commands on the host.
+    pub(crate) fn privilege(&self, given: &Become) -> Privilege {
+        Privilege { user: self.user.clone(), becomes: self.becomes(given) }
+    }
+
+    /// Selects the user who made a plan, or explains why the command line asks for another one.
+    pub(crate) fn take_privilege(&mut self, planned: &Privilege, given: &Become) -> Result<(), String> {
+        let now = self.privilege(given);
+        match (&planned.user, &now.user) {
+            (Some(before), Some(now)) if before != now => {
+                return Err(format!("the plan was made as `{before}`, not as `{now}`"));
+            }
+            (Some(before), None) => self.user = Some(before.clone()),
+            _ => {}
+        }
+        if now.becomes != Become::Nothing && now.becomes != planned.becomes {
+            let made = planned.becomes.described();
+            return Err(format!("the plan was made {made}, not {}", now.becomes.described()));
+        }
+        self.planned = Some(planned.becomes.clone());
+        self.clone().checked().map(drop).map_err(|error| error.to_string())
     }
 
     /// Returns the variables that are data: all that do not configure the connection.
@@ -231,6 +315,22 @@ mod tests {
         ] {
             let found = Destination::parse(text).unwrap();
             assert_eq!((found.user.as_deref(), found.address.as_str(), found.port), (user, address, port));
+        }
+    }
+
+    #[test]
+    fn hosts_with_one_address_have_names_of_their_own() {
+        for (texts, expected) in [
+            ("web1 root@web2:22", "web1 web2"),
+            ("web1 web1 root@web1", "web1 root@web1"),
+            ("127.0.0.1:2201 127.0.0.1:2202 web1:22", "127.0.0.1:2201 127.0.0.1:2202 web1"),
+            ("[::1]:1 [::1]:2", "[::1]:1 [::1]:2"),
+            ("ann@web1:1 bob@web1:1", "ann@web1:1 bob@web1:1"),
+        ] {
+            let hosts = texts.split(' ').map(|text| Destination::parse(text).unwrap()).collect();
+            let names: Vec<String> =
+                Destination::distinguish(hosts).into_iter().map(|host| host.name).collect();
+            assert_eq!(names.join(" "), expected);
         }
     }
 

@@ -17,9 +17,11 @@ use serde_json::{Map, Value};
 use super::{
     Destination, Transport,
     binary::Binary,
+    confirmation::{Verdict, settle},
     connection::Means,
     host::{Archive, Host, News, perform},
     link::Bell,
+    opened::Opened,
     protocol::Request,
     result::{HostResult, Outcome},
 };
@@ -33,10 +35,14 @@ const WAITING: usize = 256;
 /// Returns a password, if there is a source of it.
 pub(crate) type Password = Box<dyn Fn() -> Result<Option<String>, String> + Send + Sync>;
 
+/// Opens encrypted parts of the files of a request, by their digests.
+pub(crate) type Open = Box<dyn Fn(&Request, &[String]) -> Opened + Send + Sync>;
+
 /// A host and the request for it.
 pub(crate) struct Target {
     pub(crate) destination: Destination,
-    pub(crate) request: Request,
+    /// The request, or the result of a host to which ccm does not connect.
+    pub(crate) request: Result<Request, Box<HostResult>>,
 }
 
 /// Sizes and limits.
@@ -54,6 +60,15 @@ pub(crate) struct Pace {
     pub(crate) pause: Duration,
     /// Arguments for the run that checks the health of a batch after the pause.
     pub(crate) recheck: Option<Vec<String>>,
+    /// How long runs wait for their confirmation, if they do.
+    pub(crate) confirm: Option<Duration>,
+}
+
+impl Pace {
+    /// Returns whether the result of a host can depend on the other hosts of its batch.
+    fn has_limits(&self) -> bool {
+        self.max_fail.is_some() || self.max_unreachable.is_some() || self.recheck.is_some()
+    }
 }
 
 /// Shows the progress of a push.
@@ -61,7 +76,8 @@ pub(crate) trait Listener {
     fn started(&mut self, host: &str);
     fn event(&mut self, host: &str, event: Map<String, Value>);
     fn message(&mut self, host: &str, text: &str);
-    fn finished(&mut self, result: &HostResult);
+    /// The result of a host is known. The listener takes the plan of the host.
+    fn finished(&mut self, result: &mut HostResult);
     /// Something that concerns no single host.
     fn notice(&mut self, text: &str);
 }
@@ -88,7 +104,15 @@ struct Shared {
     means: Means,
     archive: Archive,
     hosts: Vec<Host>,
-    requests: Vec<Request>,
+    requests: Vec<Result<Request, Box<HostResult>>>,
+}
+
+/// What the thread of a host does.
+enum Work {
+    /// Performs the request, with more arguments.
+    Run(Vec<String>),
+    /// Confirms the run of this result, or undoes it.
+    Settle(Box<HostResult>, Verdict),
 }
 
 enum Message {
@@ -114,6 +138,7 @@ impl Fleet {
         transport: Transport,
         binaries: Vec<Binary>,
         password: Password,
+        open: Open,
     ) -> io::Result<Self> {
         let (mut hosts, mut requests) = (Vec::new(), Vec::new());
         for Target { destination, request } in targets {
@@ -122,7 +147,7 @@ impl Fleet {
             requests.push(request);
         }
         let (sender, receiver) = sync_channel(WAITING);
-        let means = Means { transport, binaries, password };
+        let means = Means { transport, binaries, password, open };
         Ok(Self { shared: Arc::new(Shared { means, archive, hosts, requests }), pace, sender, receiver })
     }
 
@@ -148,20 +173,23 @@ impl Fleet {
     /// Runs all batches.
     pub(crate) fn run(self, listener: &mut dyn Listener) -> Finished {
         let batches = self.pace.batches.clone();
+        let confirms = self.pace.confirm.is_some();
         let mut roll = Roll {
             results: self.shared.hosts.iter().map(|_| None).collect(),
             presses: 0,
-            stopped: None,
+            exceeded: None,
             fleet: &self,
             listener,
         };
         for (number, batch) in batches.iter().enumerate() {
             roll.batch(number, batch);
-            if roll.presses > 0 || roll.is_over(batch) {
-                break;
-            }
             let is_last = number + 1 == batches.len();
-            if !is_last && !roll.rest(batch) {
+            let mut is_good = !roll.is_over(batch);
+            if is_good && roll.presses == 0 && (confirms || !is_last) {
+                is_good = roll.rest(batch);
+            }
+            roll.settle(batch, is_good);
+            if !is_good || roll.presses > 0 {
                 break;
             }
         }
@@ -169,21 +197,31 @@ impl Fleet {
     }
 
     /// Starts the thread of a host.
-    fn start(&self, at: usize, extra: &[String]) {
+    fn start(&self, at: usize, work: Work) {
         let (shared, sender) = (Arc::clone(&self.shared), self.sender.clone());
-        let mut request = self.shared.requests[at].clone();
-        // Options come before the names of manifests.
-        let options =
-            request.arguments.iter().position(|word| word == "--").unwrap_or(request.arguments.len());
-        request.arguments.splice(options..options, extra.iter().cloned());
-        let work = move || {
+        let (has_limits, confirm) = (self.pace.has_limits(), self.pace.confirm);
+        let thread = move || {
             let mut report = |news| drop(sender.send(Message::News(at, news)));
-            let host = &shared.hosts[at];
-            let result = perform(host, &shared.means, &request, &shared.archive, &mut report);
+            let Shared { means, archive, hosts, requests } = &*shared;
+            let result = match (work, &requests[at]) {
+                (Work::Settle(mut result, verdict), _) => {
+                    settle(&hosts[at], means, &mut result, &verdict, &mut report);
+                    *result
+                }
+                (Work::Run(_), Err(result)) => (**result).clone(),
+                (Work::Run(extra), Ok(request)) => {
+                    let request = with_arguments(request, &extra);
+                    let mut result = perform(&hosts[at], means, &request, archive, confirm, &mut report);
+                    if !has_limits {
+                        settle(&hosts[at], means, &mut result, &Verdict::Keep, &mut report);
+                    }
+                    result
+                }
+            };
             report(News::End(Box::new(result)));
         };
         let name = self.shared.hosts[at].destination.name.clone();
-        if let Err(error) = thread::Builder::new().stack_size(STACK).spawn(work) {
+        if let Err(error) = thread::Builder::new().stack_size(STACK).spawn(thread) {
             let reason = Some(format!("cannot start a thread: {error}"));
             let result = HostResult::without_run(&name, Outcome::Unreachable, reason);
             let _ = self.sender.try_send(Message::News(at, News::End(Box::new(result))));
@@ -191,12 +229,21 @@ impl Fleet {
     }
 }
 
+/// Returns a request with more arguments. Options come before the names of manifests.
+fn with_arguments(request: &Request, extra: &[String]) -> Request {
+    let mut request = request.clone();
+    let options = request.arguments.iter().position(|word| word == "--").unwrap_or(request.arguments.len());
+    request.arguments.splice(options..options, extra.iter().cloned());
+    request
+}
+
 /// A push in progress.
 struct Roll<'a> {
     fleet: &'a Fleet,
     results: Vec<Option<HostResult>>,
     presses: usize,
-    stopped: Option<String>,
+    /// Why the limits are exceeded.
+    exceeded: Option<String>,
     listener: &'a mut dyn Listener,
 }
 
@@ -204,30 +251,67 @@ impl Roll<'_> {
     /// Runs a batch and stores its results.
     fn batch(&mut self, number: usize, batch: &[usize]) {
         let number = (self.fleet.pace.batches.len() > 1).then_some(number + 1);
+        let is_final = !self.fleet.pace.has_limits();
         let mut store = |roll: &mut Self, at: usize, mut result: HostResult| {
             result.batch = number;
-            roll.listener.finished(&result);
+            if is_final {
+                roll.listener.finished(&mut result);
+            }
             roll.results[at] = Some(result);
         };
-        self.perform(batch, &[], &mut store);
+        self.perform(batch, &|_, _| Work::Run(Vec::new()), &mut store);
     }
 
-    /// Runs hosts, up to `parallel` of them at the same time, and passes the results on as they come.
+    /// Confirms the runs of a batch that is good, undoes the others, and reports the results.
+    fn settle(&mut self, batch: &[usize], is_good: bool) {
+        if !self.fleet.pace.has_limits() {
+            return;
+        }
+        let awaits = |at: &usize| self.results[*at].as_ref().is_some_and(|result| result.awaited().is_some());
+        let awaiting: Vec<usize> = batch.iter().copied().filter(awaits).collect();
+        let stopped = self.exceeded.clone().unwrap_or_default();
+        let work = |roll: &Self, at: usize| {
+            let result = roll.results[at].clone().unwrap_or_else(|| roll.left(at));
+            let verdict = if is_good { Verdict::Keep } else { Verdict::Undo(stopped.clone()) };
+            Work::Settle(Box::new(result), verdict)
+        };
+        let mut store = |roll: &mut Self, at: usize, result: HostResult| roll.results[at] = Some(result);
+        self.perform(&awaiting, &work, &mut store);
+        for at in batch {
+            if let Some(result) = &mut self.results[*at] {
+                self.listener.finished(result);
+            }
+        }
+    }
+
+    /// Returns whether another host can start. Runs that have ended are settled in spite of one interrupt.
+    fn can_start(&self, work: &Work) -> bool {
+        match work {
+            Work::Run(_) => self.presses == 0,
+            Work::Settle(..) => self.presses < 3,
+        }
+    }
+
+    /// Does work on hosts, up to `parallel` of them at the same time, and passes the results on as they come.
     fn perform(
         &mut self,
         hosts: &[usize],
-        extra: &[String],
+        work: &dyn Fn(&Self, usize) -> Work,
         store: &mut dyn FnMut(&mut Self, usize, HostResult),
     ) {
         let mut waiting: VecDeque<usize> = hosts.iter().copied().collect();
         let mut running: Vec<usize> = Vec::new();
         loop {
-            while self.presses == 0
-                && running.len() < self.fleet.pace.parallel
-                && let Some(at) = waiting.pop_front()
+            while running.len() < self.fleet.pace.parallel
+                && let Some(&at) = waiting.front()
+                && let work = work(self, at)
+                && self.can_start(&work)
             {
-                self.listener.started(&self.fleet.shared.hosts[at].destination.name);
-                self.fleet.start(at, extra);
+                waiting.pop_front();
+                if matches!(work, Work::Run(_)) {
+                    self.listener.started(&self.fleet.shared.hosts[at].destination.name);
+                }
+                self.fleet.start(at, work);
                 running.push(at);
             }
             if running.is_empty() {
@@ -298,7 +382,6 @@ impl Roll<'_> {
         let exceeds = |limit: Option<usize>, count| limit.is_some_and(|limit| count > limit);
         let is_good =
             |at: &usize| self.results[*at].as_ref().is_some_and(|result| result.outcome == Outcome::Ok);
-        let has_more = self.results.iter().any(Option::is_none);
         let reason = if exceeds(self.fleet.pace.max_fail, failed) {
             format!("{failed} hosts are failed, unhealthy or refused")
         } else if exceeds(self.fleet.pace.max_unreachable, unreachable) {
@@ -308,9 +391,7 @@ impl Roll<'_> {
         } else {
             return false;
         };
-        if has_more {
-            self.stopped = Some(reason);
-        }
+        self.exceeded = Some(reason);
         true
     }
 
@@ -321,7 +402,7 @@ impl Roll<'_> {
             match self.fleet.receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Message::Press) => {
                     self.presses += 1;
-                    return false;
+                    return !self.is_over(batch);
                 }
                 Ok(Message::News(..)) => {}
                 Err(RecvTimeoutError::Timeout) => break,
@@ -341,20 +422,24 @@ impl Roll<'_> {
             if let Some(result) = &mut roll.results[at] {
                 let reason = checked.reason.unwrap_or_default();
                 result.outcome = if is_gone { Outcome::Unreachable } else { Outcome::Unhealthy };
-                result.reason = Some(format!("after the pause: {reason}"));
-                roll.listener.finished(result);
+                (result.reason, result.common) = (Some(format!("after the pause: {reason}")), None);
             }
         };
-        self.perform(&good, &recheck, &mut store);
-        self.presses == 0 && !self.is_over(batch)
+        self.perform(&good, &|_, _| Work::Run(recheck.clone()), &mut store);
+        !self.is_over(batch)
     }
 
     fn finish(self) -> Finished {
         let hosts = &self.fleet.shared.hosts;
+        let has_more = self.results.iter().any(Option::is_none);
         let untouched =
             |at: usize| HostResult::without_run(&hosts[at].destination.name, Outcome::Untouched, None);
         let results =
             self.results.into_iter().enumerate().map(|(at, result)| result.unwrap_or_else(|| untouched(at)));
-        Finished { results: results.collect(), is_interrupted: self.presses > 0, stopped: self.stopped }
+        Finished {
+            results: results.collect(),
+            is_interrupted: self.presses > 0,
+            stopped: self.exceeded.filter(|_| has_more),
+        }
     }
 }

@@ -9,7 +9,9 @@ use super::{
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'r> {
     pub(crate) outcome: Outcome,
+    /// Of several hosts, without their addresses.
     pub(crate) reason: Option<&'r str>,
+    common: Option<&'r str>,
     pub(crate) changes: &'r [Change],
     pub(crate) hosts: Vec<String>,
 }
@@ -24,14 +26,20 @@ impl Group<'_> {
 pub(crate) fn groups(results: &[HostResult]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
     for result in results {
-        let HostResult { outcome, reason, changes, host, .. } = result;
-        let reason = reason.as_deref();
+        let HostResult { outcome, reason, common, changes, host, .. } = result;
+        let common = common.as_ref().or(reason.as_ref()).map(String::as_str);
         let same = |group: &&mut Group| {
-            (group.outcome, group.reason, group.changes) == (*outcome, reason, changes.as_slice())
+            (group.outcome, group.common, group.changes) == (*outcome, common, changes.as_slice())
         };
         match groups.iter_mut().find(same) {
-            Some(group) => group.hosts.push(host.clone()),
-            None => groups.push(Group { outcome: *outcome, reason, changes, hosts: vec![host.clone()] }),
+            Some(group) => {
+                group.reason = common;
+                group.hosts.push(host.clone());
+            }
+            None => {
+                let (outcome, reason, hosts) = (*outcome, reason.as_deref(), vec![host.clone()]);
+                groups.push(Group { outcome, reason, common, changes, hosts });
+            }
         }
     }
     groups.sort_by_key(|group| (group.outcome, std::cmp::Reverse(group.hosts.len())));
@@ -53,9 +61,13 @@ mod tests {
             changes,
             ..HostResult::without_run(host, Outcome::Ok, None)
         };
-        let gone = HostResult::without_run("web9", Outcome::Unreachable, Some("no route".to_owned()));
+        let gone = |host: &str| {
+            let reason = format!("ssh: connect to host {host} port 22: No route to host");
+            HostResult::without_run(host, Outcome::Unreachable, Some(reason)).without_address(host)
+        };
         let results = [
-            gone,
+            gone("web9"),
+            gone("web8"),
             result("web1", vec![change("a")]),
             result("web3", vec![change("b")]),
             result("web2", vec![change("a")]),
@@ -64,6 +76,12 @@ mod tests {
             .iter()
             .map(|group| format!("{} {}", group.outcome.name(), group.range()))
             .collect();
-        assert_eq!(shown, ["ok web[1,2]", "ok web3", "unreachable web9"]);
+        assert_eq!(shown, ["ok web[1,2]", "ok web3", "unreachable web[8,9]"]);
+        let groups = groups(&results[..2]);
+        assert_eq!(groups[0].reason, Some("ssh: connect to host … port 22: No route to host"));
+        assert_eq!(
+            super::groups(&results[..1])[0].reason,
+            Some("ssh: connect to host web9 port 22: No route to host")
+        );
     }
 }

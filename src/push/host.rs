@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,9 +14,11 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Destination,
+    confirmation::GRACE,
     connection::{Connection, Means, Problem},
     frame,
     link::Bell,
+    opened::Opened,
     protocol::{End, Request, RunId, ToController, ToTarget},
     random_hex,
     result::{Collected, HostResult, Line, Outcome},
@@ -34,6 +36,11 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
+    /// An archive of no files.
+    pub(super) fn empty() -> Self {
+        Self::new(Vec::new())
+    }
+
     pub(crate) fn new(content: Vec<u8>) -> Self {
         let frames = Arc::new(frame::bytes(&content).flatten().collect());
         Self { length: content.len(), content, frames }
@@ -57,14 +64,26 @@ pub(super) struct Host {
     pub(super) stop: AtomicUsize,
 }
 
-/// Performs the run on a host, and returns its result.
+impl Host {
+    /// Waits, unless the bell rings.
+    pub(super) fn pause(&self, pause: Duration) {
+        let pause = Timespec::try_from(pause).ok();
+        let _ = poll(&mut [PollFd::new(&self.bell, PollFlags::IN)], pause.as_ref());
+        self.bell.silence();
+    }
+}
+
+/// Performs the run on a host, and returns its result. `confirm` is how long a run waits for its confirmation: a host that a change
+/// cut off can be reached again when it has undone the change.
 pub(super) fn perform(
     host: &Host,
     means: &Means,
     request: &Request,
     archive: &Archive,
+    confirm: Option<Duration>,
     report: &mut dyn FnMut(News),
 ) -> HostResult {
+    let open = |digests: &[String]| (means.open)(request, digests);
     let request = serde_json::to_vec(request).unwrap_or_default();
     let mut digest = Sha256::new();
     digest.update(&request);
@@ -83,10 +102,13 @@ pub(super) fn perform(
         begin,
         request: Arc::new(frame::bytes(&request).flatten().collect()),
         archive,
+        open: &open,
         report,
         collected: Collected::default(),
         seen: 0,
         is_begun: false,
+        patience: confirm.map(|time| time + GRACE).unwrap_or_default(),
+        heard: Instant::now(),
     };
     push.perform()
 }
@@ -98,21 +120,28 @@ struct Push<'a> {
     begin: ToTarget,
     request: Arc<Vec<u8>>,
     archive: &'a Archive,
+    open: &'a dyn Fn(&[String]) -> Opened,
     report: &'a mut dyn FnMut(News),
     collected: Collected,
     /// Number of the last event.
     seen: u64,
     /// Whether the host can have begun the run.
     is_begun: bool,
+    /// How long to try after the last event, at least.
+    patience: Duration,
+    heard: Instant,
 }
 
 impl Push<'_> {
     fn perform(&mut self) -> HostResult {
-        let mut failures = 0;
+        let (mut failures, mut lost) = (0, None);
         loop {
             let seen = self.seen;
             let problem = match self.connect() {
-                Ok(end) => return std::mem::take(&mut self.collected).end(&self.host.destination.name, &end),
+                Ok(end) => {
+                    let result = std::mem::take(&mut self.collected).end(&self.host.destination.name, &end);
+                    return HostResult { lost, ..result };
+                }
                 Err(problem) => problem,
             };
             failures = if self.seen > seen { 1 } else { failures + 1 };
@@ -121,7 +150,10 @@ impl Push<'_> {
                 Problem::Protocol(reason) => return self.result(Outcome::Failed, reason),
                 Problem::Unreachable(reason) | Problem::Refused(reason) | Problem::Broken(reason) => reason,
             };
-            if !self.is_begun || failures >= CONNECTIONS {
+            lost.get_or_insert_with(|| reason.clone());
+            let has_time =
+                self.heard.elapsed() < self.patience && self.host.stop.load(Ordering::Relaxed) == 0;
+            if !self.is_begun || failures >= CONNECTIONS && !has_time {
                 let reason = if self.is_begun {
                     format!("{reason} (the run can be in progress; `ccm history --on` has it)")
                 } else {
@@ -129,18 +161,13 @@ impl Push<'_> {
                 };
                 return self.result(Outcome::Unreachable, reason);
             }
-            self.pause(Duration::from_millis(250 << failures.min(6)));
+            self.host.pause(Duration::from_millis(500 << failures.min(5)));
         }
     }
 
     fn result(&mut self, outcome: Outcome, reason: String) -> HostResult {
-        std::mem::take(&mut self.collected).cut_off(&self.host.destination.name, outcome, reason)
-    }
-
-    fn pause(&self, pause: Duration) {
-        let pause = Timespec::try_from(pause).ok();
-        let _ = poll(&mut [PollFd::new(&self.host.bell, PollFlags::IN)], pause.as_ref());
-        self.host.bell.silence();
+        let Destination { name, address, .. } = &self.host.destination;
+        std::mem::take(&mut self.collected).cut_off(name, outcome, reason).without_address(address)
     }
 
     /// Connects once, and returns the end of the run if it arrives.
@@ -185,6 +212,9 @@ impl Push<'_> {
             let Some(message) = connection.receive(&self.host.bell)? else { continue };
             match message {
                 ToController::Started if !is_started => is_started = true,
+                ToController::Sealed { digests } if !is_started => {
+                    connection.send_opened(&(self.open)(&digests));
+                }
                 ToController::Unknown if !is_started && self.seen == 0 => self.begin(connection),
                 ToController::Unknown if !is_started => return Err(protocol("the host has lost the run")),
                 ToController::Refused { reason } if !is_started => {
@@ -216,6 +246,7 @@ impl Push<'_> {
             return Err(protocol("the events are not numbered without gaps"));
         }
         self.seen = n;
+        self.heard = Instant::now();
         Ok(())
     }
 }

@@ -16,6 +16,7 @@
 
 mod batches;
 mod binary;
+mod confirmation;
 mod connection;
 mod destination;
 mod fleet;
@@ -23,6 +24,8 @@ mod frame;
 mod groups;
 mod host;
 mod link;
+mod opened;
+mod plans;
 mod protocol;
 mod range;
 mod remote;
@@ -33,13 +36,15 @@ mod stub;
 pub(crate) use self::{
     batches::{Amount, batches},
     binary::{Binary, binaries},
-    destination::{Destination, DestinationError},
+    destination::{Destination, DestinationError, Privilege},
     fleet::{Finished, Fleet, Listener, Pace, Password, Target},
     groups::groups,
     host::Archive,
+    opened::Opened,
+    plans::{encoded_plan, plan_lines},
     protocol::{Document, Origin, Request},
     range::ranges,
-    remote::{Server, Workspace, read_request, serve, supervise},
+    remote::{Input, Server, Workspace, serve, supervise},
     result::{Change, HostResult, Outcome},
     ssh::{ASKPASS_HOST, ASKPASS_SOCKET, Transport},
     stub::Become,

@@ -3,6 +3,8 @@
 //! ```text
 //! target      Hello                    version of the protocol and of ccm
 //! controller  Begin, bytes             a run: its request and its files, then it starts
+//! target      Sealed                   if the request asks for it: encrypted parts that no identity opens
+//! controller  Opened, bytes            the parts that an identity of the controller opens
 //!             Attach                   a run that is in progress: continue after an event
 //! target      Started | Unknown | Refused
 //!             Event*, End              numbered from 1, without gaps; or Died
@@ -31,6 +33,10 @@ pub(super) enum ToTarget {
         run: RunId,
         after: u64,
     },
+    /// `length` bytes follow with the parts in plain text.
+    Opened {
+        length: usize,
+    },
     Stop,
     Done,
 }
@@ -42,6 +48,10 @@ pub(super) enum ToController {
     Hello {
         protocol: u32,
         version: String,
+    },
+    /// Digests of the encrypted parts that no identity of the target opens.
+    Sealed {
+        digests: Vec<String>,
     },
     Started,
     /// The target has no run of this id.
@@ -133,6 +143,12 @@ pub(crate) struct Request {
     /// Private key that opens encrypted data among these files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<String>,
+    /// Whether files have encrypted data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) sealed: bool,
+    /// Plan to apply, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<String>,
 }
 
 /// A document that the controller read, as a file among those that were sent.

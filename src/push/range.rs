@@ -1,14 +1,23 @@
 //! Range notation: `web[01-27,30].example.com` for many names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 /// Returns names in range notation, separated by commas. The last number in a name is the one that varies.
 pub(crate) fn ranges(names: &[String]) -> String {
     let mut numbered: BTreeMap<(&str, &str, usize), Vec<u64>> = BTreeMap::new();
     let mut order: Vec<Part> = Vec::new();
-    for name in names {
-        let part = Part::of(name);
+    // `08` and `10` have one width; `9` and `10` have none.
+    let parts: Vec<Part> = names.iter().map(|name| Part::of(name)).collect();
+    let padded: HashSet<(&str, &str, usize)> =
+        parts.iter().filter(|part| part.is_padded()).filter_map(Part::key).collect();
+    for mut part in parts {
+        let key = part.key();
+        if let Part::Numbered { width, .. } = &mut part
+            && !key.is_some_and(|key| padded.contains(&key))
+        {
+            *width = 0;
+        }
         if let Part::Numbered { before, after, width, number } = part {
             let numbers = numbered.entry((before, after, width)).or_default();
             if numbers.is_empty() {
@@ -38,7 +47,7 @@ pub(crate) fn ranges(names: &[String]) -> String {
 #[derive(Clone, Copy)]
 enum Part<'n> {
     Plain(&'n str),
-    /// `width` is the number of digits if the number begins with a zero, else 0.
+    /// `width` is the number of digits, or 0 if numbers of any length are written without zeros in front.
     Numbered {
         before: &'n str,
         after: &'n str,
@@ -48,6 +57,22 @@ enum Part<'n> {
 }
 
 impl<'n> Part<'n> {
+    /// Returns whether the number begins with a zero.
+    fn is_padded(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Numbered { width, number, .. } => *width > number.to_string().len(),
+        }
+    }
+
+    /// Returns what names of one range have in common.
+    fn key(&self) -> Option<(&'n str, &'n str, usize)> {
+        match *self {
+            Self::Plain(_) => None,
+            Self::Numbered { before, after, width, .. } => Some((before, after, width)),
+        }
+    }
+
     fn of(name: &'n str) -> Self {
         let is_digit = |c: char| c.is_ascii_digit();
         // An address has many numbers; its last one varies, too.
@@ -56,10 +81,7 @@ impl<'n> Part<'n> {
         let before = rest.trim_end_matches(is_digit);
         let digits = &rest[before.len()..];
         let Ok(number) = digits.parse::<u64>() else { return Self::Plain(name) };
-        let width = if digits.starts_with('0') && digits.len() > 1 { digits.len() } else { 0 };
-        // `08` and `10` have one width.
-        let width = if digits.len() > 1 { digits.len() } else { width };
-        Self::Numbered { before, after, width, number }
+        Self::Numbered { before, after, width: digits.len(), number }
     }
 }
 
@@ -100,7 +122,8 @@ mod tests {
             ("db web1 web2", "db,web[1,2]"),
             ("web2.a web1.a web1.b", "web[1,2].a,web1.b"),
             ("10.0.0.1 10.0.0.2 10.0.0.3", "10.0.0.[1-3]"),
-            ("web9 web10 web11", "web9,web[10,11]"),
+            ("web9 web10 web11", "web[9-11]"),
+            ("web08 web09 web10 web100", "web[08-10],web100"),
             ("x99999999999999999999999", "x99999999999999999999999"),
         ] {
             let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();

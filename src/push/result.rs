@@ -1,9 +1,16 @@
 //! The result of a host, made from the events of its run.
 
+use std::{sync::LazyLock, time::Duration};
+
+use jiff::Timestamp;
+use regex::Regex;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::protocol::{End, Stream};
+use super::{
+    plans,
+    protocol::{End, Stream},
+};
 
 /// Bytes of changes that are kept for each host to find equal ones. Beyond that, diffs are left out.
 const KEPT: usize = 2 << 20;
@@ -60,6 +67,8 @@ pub(crate) struct HostResult {
     pub(crate) host: String,
     pub(crate) outcome: Outcome,
     pub(crate) reason: Option<String>,
+    /// The reason without the address of the host, to find equal ones.
+    pub(crate) common: Option<String>,
     /// Id of the run in the history of the host.
     pub(crate) run: Option<String>,
     pub(crate) batch: Option<usize>,
@@ -67,6 +76,10 @@ pub(crate) struct HostResult {
     pub(crate) summary: Option<Value>,
     /// Output of a command that is not a run.
     pub(crate) output: Option<Value>,
+    /// Why the connection broke during the run.
+    pub(crate) lost: Option<String>,
+    /// The plan that the host made.
+    pub(crate) plan: Option<Vec<u8>>,
     pub(crate) changes: Vec<Change>,
 }
 
@@ -77,13 +90,41 @@ impl HostResult {
             host: host.to_owned(),
             outcome,
             reason,
+            common: None,
             run: None,
             batch: None,
             exit: None,
             summary: None,
             output: None,
+            lost: None,
+            plan: None,
             changes: Vec::new(),
         }
+    }
+
+    /// Returns the id of a run that the host undoes unless it is confirmed, and how long it waits for that.
+    pub(crate) fn awaited(&self) -> Option<(&str, Duration)> {
+        let summary = self.summary.as_ref()?;
+        let time = |key: &str| summary.get(key)?.as_str()?.parse::<Timestamp>().ok();
+        let left = time("end_time")?.duration_until(time("confirm_deadline")?);
+        Some((self.run.as_deref()?, Duration::try_from(left).unwrap_or_default()))
+    }
+
+    /// Leaves the address out of the reason, for groups of hosts.
+    pub(super) fn without_address(self, address: &str) -> Self {
+        let is_address = |word: &str| {
+            let word = word.trim_matches([':', ',', '.', '[', ']', '\'']);
+            word == address || word.rsplit_once('@').is_some_and(|(_, host)| host == address)
+        };
+        let word = |word: &str| if is_address(word) { "…".to_owned() } else { word.to_owned() };
+        let common =
+            self.reason.as_ref().map(|reason| reason.split(' ').map(word).collect::<Vec<_>>().join(" "));
+        Self { common, ..self }
+    }
+
+    /// Replaces the result of a run that was undone.
+    pub(crate) fn fail(&mut self, reason: String) {
+        (self.outcome, self.reason, self.common) = (Outcome::Failed, Some(reason), None);
     }
 }
 
@@ -98,6 +139,7 @@ pub(super) struct Collected {
     has_failures: bool,
     summary: Option<Value>,
     output: String,
+    plan: Option<Vec<u8>>,
     messages: Vec<String>,
     /// Lines that continue in the next event.
     partial: [String; 2],
@@ -128,15 +170,16 @@ impl Collected {
         if more {
             return Ok(None);
         }
-        let line = std::mem::take(partial);
+        let line = without_workspace(std::mem::take(partial));
         match stream {
             Stream::Err => {
-                let line = line.strip_prefix("ccm: ").unwrap_or(&line).to_owned();
                 if self.messages.len() == MESSAGES {
                     self.messages.remove(0);
                 }
                 self.messages.push(line.clone());
-                Ok(Some(Line::Message(line)))
+                // The reason of the result has it.
+                let is_reason = line.starts_with("error: ");
+                Ok(Some(if is_reason { Line::Other } else { Line::Message(line) }))
             }
             Stream::Out => self.out(&line).map(Some),
         }
@@ -156,6 +199,10 @@ impl Collected {
                 }
                 Some("io.choria.ccm.v1.session.summary") => {
                     self.summary = Some(Value::Object(object));
+                    return Ok(Line::Other);
+                }
+                Some(plans::PROTOCOL) => {
+                    plans::add(self.plan.get_or_insert_default(), &object)?;
                     return Ok(Line::Other);
                 }
                 _ => {}
@@ -206,12 +253,40 @@ impl Collected {
         self.summary.as_ref()?.get("run")?.as_str().map(str::to_owned)
     }
 
+    /// Returns the reason of an error on standard error: the first one with a position, else the last one, else the last line.
+    fn problem(&self) -> Option<String> {
+        let located = self.messages.iter().find(|line| line.starts_with("error["));
+        let error = || self.messages.iter().rev().find(|line| line.starts_with("error"));
+        let line = located.or_else(error).or(self.messages.last())?;
+        let is_level = |word: &str| word.starts_with("error") || word == "warning";
+        let text = line.split_once(": ").filter(|(word, _)| is_level(word)).map(|(_, text)| text);
+        let differences = self.differences().map(|differences| format!(": {differences}"));
+        Some(format!("{}{}", text.unwrap_or(line), differences.unwrap_or_default()))
+    }
+
+    /// Describes the differences from a plan.
+    fn differences(&self) -> Option<String> {
+        let refusal: Value = serde_json::from_str(&self.output).ok()?;
+        let one = |found: &Value| {
+            let text = |key: &str| found[key].as_str().unwrap_or_default();
+            format!(
+                "{}: {} {} (planned: {})",
+                text("resource"),
+                text("field"),
+                text("found"),
+                text("planned")
+            )
+        };
+        let found: Vec<String> = refusal["differences"].as_array()?.iter().map(one).collect();
+        (!found.is_empty()).then(|| found.join(", "))
+    }
+
     /// Makes the result of a run that has ended.
     pub(super) fn end(self, host: &str, end: &End) -> HostResult {
         let run = self.run();
         let unmet =
             self.summary.as_ref().and_then(|summary| summary.get("requirements_unmet_count")?.as_u64());
-        let last = self.messages.last().cloned();
+        let last = self.problem();
         let (outcome, reason) = match end.exit {
             _ if end.lost > 0 => (
                 Outcome::Failed,
@@ -233,11 +308,14 @@ impl Collected {
             host: host.to_owned(),
             outcome,
             reason,
+            common: None,
             run,
             batch: None,
             exit: end.exit,
             summary: self.summary,
             output,
+            lost: None,
+            plan: self.plan,
             changes: self.changes,
         }
     }
@@ -250,6 +328,16 @@ impl Collected {
     }
 }
 
+/// Leaves out the directory of the run's input, whose name is random, so that equal messages of hosts stay equal.
+fn without_workspace(line: String) -> String {
+    static WORKSPACE: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(/[A-Za-z0-9._-]+)+/ccm-push-\d+/\.ccm-[a-z0-9]+\.tmp/(\d+/)?").ok());
+    match WORKSPACE.as_ref().filter(|_| line.contains("/ccm-push-")) {
+        Some(workspace) => workspace.replace_all(&line, "").into_owned(),
+        None => line,
+    }
+}
+
 /// Reads output as one JSON document, as a list of one document on each line, or as text.
 fn parsed(output: &str) -> Value {
     if let Ok(document) = serde_json::from_str(output) {
@@ -257,4 +345,36 @@ fn parsed(output: &str) -> Value {
     }
     let lines: Result<Vec<Value>, _> = output.lines().map(serde_json::from_str).collect();
     lines.map_or_else(|_| output.into(), Value::Array)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_temporary_directories_are_left_out() {
+        for (line, expected) in [
+            (
+                "cannot read /run/ccm-push-0/.ccm-a7siiz4v2oad.tmp/0/files/motd: gone",
+                "cannot read files/motd: gone",
+            ),
+            ("cannot read /run/user/7/ccm-push-7/.ccm-x1.tmp/plan", "cannot read plan"),
+            ("cannot read /run/ccm-push-0/other", "cannot read /run/ccm-push-0/other"),
+        ] {
+            assert_eq!(without_workspace(line.to_owned()), expected);
+        }
+    }
+
+    #[test]
+    fn reason_is_the_first_error_with_a_position() {
+        let mut collected = Collected::default();
+        for line in
+            ["warning: w", "error[no-identity]: no identity", " --> a.yaml:1:1", "error: 1 error in a.yaml"]
+        {
+            collected.add(Stream::Err, line, false).unwrap();
+        }
+        let end = End { n: 5, exit: Some(2), lost: 0 };
+        let result = collected.end("web1", &end);
+        assert_eq!((result.outcome, result.reason.as_deref()), (Outcome::Refused, Some("no identity")));
+    }
 }

@@ -77,17 +77,6 @@ impl Transport {
         self.options.iter().any(|option| option.to_lowercase().starts_with(&key))
             || self.configuration.contains(&key)
     }
-
-    /// Returns the user to become on a host.
-    pub(super) fn becomes(&self, host: &Destination) -> Become {
-        let user = host.become_user.clone();
-        match (&self.becomes, host.becomes) {
-            (_, Some(false)) | (Become::Nothing, None) => Become::Nothing,
-            (Become::Nothing, Some(true)) => Become::Sudo { user },
-            (Become::Sudo { user: given }, _) => Become::Sudo { user: user.or_else(|| given.clone()) },
-            (Become::Doas { user: given }, _) => Become::Doas { user: user.or_else(|| given.clone()) },
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,14 +6,42 @@
 //! The controller answers `need` with `gzip COUNT` or `plain COUNT` and that many bytes. Nothing can follow these bytes before
 //! the program has answered, because `head` and `gzip` read more than they use.
 
+use serde::{Deserialize, Serialize};
+
 use super::binary::Binary;
 
 /// User to become before anything else happens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Become {
+    #[default]
     Nothing,
-    Sudo { user: Option<String> },
-    Doas { user: Option<String> },
+    Sudo {
+        user: Option<String>,
+    },
+    Doas {
+        user: Option<String>,
+    },
+}
+
+impl Become {
+    /// Returns the user to become, if it is named.
+    pub(super) fn user(&self) -> Option<&String> {
+        match self {
+            Self::Nothing => None,
+            Self::Sudo { user } | Self::Doas { user } => user.as_ref(),
+        }
+    }
+
+    /// Describes it for messages.
+    pub(super) fn described(&self) -> String {
+        let (program, user) = match self {
+            Self::Nothing => return "without sudo".to_owned(),
+            Self::Sudo { user } => ("sudo", user),
+            Self::Doas { user } => ("doas", user),
+        };
+        format!("with {program} as `{}`", user.as_deref().unwrap_or("root"))
+    }
 }
 
 /// A line that the stub prints behind its marker.

@@ -68,6 +68,7 @@ impl Origin {
             plan: self.plan.clone(),
             undo_of: self.undo_of.clone(),
             session,
+            hosts: Vec::new(),
         };
         let recorder = Recorder::new(machine.state.directory.clone(), start);
         Some(Recording::new(recorder, self.history.keep))

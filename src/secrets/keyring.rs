@@ -1,8 +1,11 @@
 //! The identities of a run, looked for when the first of them is needed.
 
-use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use base64::{
@@ -15,6 +18,7 @@ use zeroize::Zeroizing;
 use super::{
     age_file::{AgeError, no_match, stanzas},
     identity::{Found, Identity, NoPrompt, Place, Prompt, decrypt},
+    sealed::digest_of_part,
     sops::{AgeKey, DataKey, Group, Metadata, Part, combine},
 };
 use crate::host::interrupt::Interrupt;
@@ -39,6 +43,8 @@ pub(crate) struct Keyring {
     pub(crate) without_key: WithoutKey,
     loaded: OnceLock<Loaded>,
     placeholders: AtomicBool,
+    /// Parts that a controller opened, by the digest of each.
+    opened: HashMap<String, Zeroizing<Vec<u8>>>,
     /// Identities that a passphrase opened; `None` for one whose passphrase was not given.
     unlocked: Mutex<Vec<(usize, Arc<Vec<Identity>>)>>,
 }
@@ -78,6 +84,7 @@ impl Keyring {
             without_key: WithoutKey::NeverDecrypt,
             loaded: OnceLock::new(),
             placeholders: AtomicBool::new(false),
+            opened: HashMap::new(),
             unlocked: Mutex::default(),
         }
     }
@@ -95,6 +102,11 @@ impl Keyring {
     /// Sets how ccm treats encrypted data that no identity opens.
     pub(crate) fn without_key(self, without_key: WithoutKey) -> Self {
         Self { without_key, ..self }
+    }
+
+    /// Adds parts that a controller opened.
+    pub(crate) fn with_opened(self, opened: Vec<(String, Zeroizing<Vec<u8>>)>) -> Self {
+        Self { opened: opened.into_iter().collect(), ..self }
     }
 
     fn loaded(&self) -> &Loaded {
@@ -141,6 +153,10 @@ impl Keyring {
 
     /// Decrypts a file in age format.
     pub(crate) fn decrypt(&self, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
+        let opened = (!self.opened.is_empty()).then(|| self.opened.get(&digest_of_part(bytes))).flatten();
+        if let Some(plain) = opened {
+            return Ok(plain.clone());
+        }
         let loaded = self.loaded();
         if let Some(reason) = &loaded.refusal {
             return Err(AgeError::Refused(reason.clone()));

@@ -21,6 +21,7 @@ mod keyring;
 mod recipients;
 mod rules;
 mod scan;
+mod sealed;
 mod sops;
 pub(crate) mod ssh_wire;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub(crate) use keyring::{Keyring, WithoutKey};
 pub(crate) use recipients::{check as check_recipient, encrypt};
 pub(crate) use rules::{FILE as RULES_FILE, Rule, Rules, normal, with_new_keys};
 pub(crate) use scan::{find as find_plain, form as secret_form};
+pub(crate) use sealed::{digest_of_part, sealed_parts, unopened_parts};
 pub(crate) use sops::{
     DataKey, Metadata, NewValue, Reuse, Revealed, document, new_data_key, placeholders, quoted, reveal, seal,
     set,

@@ -15,10 +15,15 @@ pub(super) struct Lab {
     directory: PathBuf,
     name: String,
     hosts: usize,
+    /// Script that runs on each host before `sshd`.
+    setup: String,
 }
 
 /// Number of labs of this process so far.
 static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Begins the script of a lab whose hosts have no ccm, so that the controller sends it.
+pub(super) const WITHOUT_CCM: &str = "rm /usr/local/bin/ccm; ";
 
 /// Directories that each host has for itself.
 const OWN: [&str; 4] = ["/var/lib/ccm", "/root", "/usr/local/lib", "/opt"];
@@ -43,13 +48,13 @@ impl Lab {
         let name = format!("ccm{}x{number}", std::process::id() % 100_000);
         let directory = std::env::temp_dir().join(format!("ccm-push-{}-{number}", std::process::id()));
         fs::create_dir_all(directory.join("home")).unwrap();
-        let lab = Self { directory, name, hosts };
+        let lab = Self { directory, name, hosts, setup: setup.to_owned() };
         if !lab.network() {
             skip("needs network namespaces");
             return None;
         }
         for host in 1..=hosts {
-            lab.host(host, configuration, setup);
+            lab.host(host, configuration);
         }
         lab.configure();
         Some(lab)
@@ -66,7 +71,7 @@ impl Lab {
         made.is_ok_and(|status| status.success())
     }
 
-    fn host(&self, host: usize, configuration: &str, setup: &str) {
+    fn host(&self, host: usize, configuration: &str) {
         let root = self.root(host);
         for own in OWN {
             let own = root.join(&own[1..]);
@@ -74,7 +79,7 @@ impl Lab {
             fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).unwrap();
         }
         let shown = root.display().to_string();
-        let (configuration, setup) = (configuration.replace("$H", &shown), setup.replace("$H", &shown));
+        let configuration = configuration.replace("$H", &shown);
         let lab = self.directory.display();
         let text = format!(
             "ListenAddress 10.9.0.{host}\nHostKey {lab}/hostkey\nPidFile {shown}/sshd.pid\nPermitRootLogin yes\n\
@@ -83,19 +88,61 @@ impl Lab {
         );
         fs::write(root.join("sshd_config"), text).unwrap();
         let (name, inner) = (&self.name, format!("{}h{host}", self.name));
-        let binds: String =
-            OWN.iter().map(|own| format!("mkdir -p {own}; mount --bind {shown}{own} {own}; ")).collect();
         let script = format!(
             "ip netns add {inner}\nip link add {inner} netns {name} type veth peer name eth0 netns {inner}\n\
              ip -n {name} link set {inner} master bridge0 up\nip -n {inner} address add 10.9.0.{host}/24 dev eth0\n\
-             ip -n {inner} link set eth0 up\nip -n {inner} link set lo up\n\
-             ip netns exec {inner} unshare --mount --uts sh -ec 'hostname host{host}; {binds} mount -t tmpfs tmpfs /run; \
-             mkdir -p /run/sshd; {setup} exec /usr/sbin/sshd -E {shown}/sshd.log -f {shown}/sshd_config'"
+             ip -n {inner} link set eth0 up\nip -n {inner} link set lo up"
+        );
+        sh(&script, &self.directory);
+        self.boot(host);
+    }
+
+    /// Starts a host: mounts its directories, runs the script of the lab, and starts `sshd`.
+    fn boot(&self, host: usize) {
+        let (root, inner) = (self.root(host), format!("{}h{host}", self.name));
+        let shown = root.display().to_string();
+        let (setup, ccm) = (self.setup.replace("$H", &shown), env!("CARGO_BIN_EXE_ccm"));
+        let _ = fs::remove_file(root.join("sshd.log"));
+        let binds: String =
+            OWN.iter().map(|own| format!("mkdir -p {own}; mount --bind {shown}{own} {own}; ")).collect();
+        let script = format!(
+            "ip netns exec {inner} unshare --mount --uts sh -ec 'hostname host{host}; {binds} mount -t tmpfs tmpfs /run; \
+             mkdir -p /run/sshd; \
+             mount -t tmpfs tmpfs /usr/local/bin; ln -s {ccm} /usr/local/bin/ccm; {setup} exec /usr/sbin/sshd -E {shown}/sshd.log -f {shown}/sshd_config'"
         );
         sh(&script, &self.directory);
         wait_until("sshd listens", || {
             fs::read_to_string(root.join("sshd.log")).is_ok_and(|log| log.contains("listening"))
         });
+    }
+
+    /// Ends all processes of a host, clears its memory, and starts it again.
+    pub(super) fn reboot(&self, host: usize) {
+        let inner = format!("{}h{host}", self.name);
+        sh(&format!("ip netns pids {inner} | xargs -r kill -9 || true"), &self.directory);
+        wait_until("all processes have ended", || {
+            sh(&format!("ip netns pids {inner}"), &self.directory).trim().is_empty()
+        });
+        self.boot(host);
+    }
+
+    /// Starts a command of the controller on a terminal, which reads standard input.
+    pub(super) fn on_a_terminal(&self, words: &str) -> Option<Child> {
+        if !has("script") {
+            return None;
+        }
+        let inner = self.command(words);
+        let words: Vec<String> = std::iter::once(inner.get_program())
+            .chain(inner.get_args())
+            .map(|word| format!("'{}'", word.to_string_lossy()))
+            .collect();
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &words.join(" "), "/dev/null"])
+            .current_dir(&self.directory)
+            .env("TERM", "xterm");
+        script.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Some(script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
     }
 
     fn configure(&self) {

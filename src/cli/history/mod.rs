@@ -13,6 +13,7 @@ use super::{
     machine::{NatsFlags, StateFolder, machine},
     or_variable,
     output::Output,
+    push::WithHosts,
 };
 use crate::{
     run::{self, Environment, Origin},
@@ -59,15 +60,7 @@ pub(super) struct Arguments {
 enum Action {
     /// Show one run, resource by resource
     #[command(after_help = "Example:\n  ccm history show last --diff")]
-    Show {
-        #[command(flatten)]
-        run: RunArgument,
-        /// Show changes of content
-        #[arg(long)]
-        diff: bool,
-        #[command(flatten)]
-        store: StoreFlags,
-    },
+    Show(WithHosts<Shown>),
     /// Check the records and all kept copies
     #[command(after_help = "Example:\n  ccm history verify")]
     Verify {
@@ -82,6 +75,18 @@ enum Action {
         #[command(flatten)]
         limits: LimitFlags,
     },
+}
+
+/// A run that is shown.
+#[derive(Args)]
+struct Shown {
+    #[command(flatten)]
+    run: RunArgument,
+    /// Show changes of content
+    #[arg(long)]
+    diff: bool,
+    #[command(flatten)]
+    store: StoreFlags,
 }
 
 /// Where the history is, and how to print it.
@@ -144,7 +149,7 @@ fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
     match &arguments.action {
         None => list(arguments, output),
-        Some(Action::Show { run: RunArgument { run }, diff, store }) => {
+        Some(Action::Show(WithHosts(Shown { run: RunArgument { run }, diff, store }))) => {
             let (log, objects) = read(&open(&store.state)?.ok_or_else(|| unknown(run))?)?;
             let run = log.find(run).map_err(Failure::new)?;
             show::run(run, &objects, *diff, store.json, output);

@@ -173,8 +173,8 @@ pub(super) fn run(run: &RunRecord, objects: &Objects, diff: bool, is_json: bool,
         let mut document = to_json(run);
         let changes: Vec<Value> = Listed::of(run, objects).map(|listed| listed.to_json().into()).collect();
         document.insert("changes".to_owned(), changes.into());
-        if let Some(end) = run.end.as_ref().filter(|end| !end.hosts.is_empty()) {
-            document.insert("hosts".to_owned(), json!(end.hosts));
+        if !run.hosts.is_empty() {
+            document.insert("hosts".to_owned(), json!(run.hosts));
         }
         output.line(&Value::Object(document).to_string());
         return;
@@ -183,7 +183,7 @@ pub(super) fn run(run: &RunRecord, objects: &Objects, diff: bool, is_json: bool,
     for manifest in &run.start.manifests {
         output.message(&format!("manifest {} (sha256 {})", manifest.path, manifest.digest));
     }
-    for host in run.end.iter().flat_map(|end| &end.hosts) {
+    for host in &run.hosts {
         let of_host = host.run.as_ref().map(|run| format!("  run {run}")).unwrap_or_default();
         let reason = host.reason.as_ref().map(|reason| format!("  {reason}")).unwrap_or_default();
         output.message(&format!("{}  {}{of_host}{reason}", host.host, host.result));

@@ -54,7 +54,7 @@ const CHANGING: [(&str, &str); 13] = [
 ];
 
 /// Returns whether a file is a plan, by its first bytes.
-fn is_plan(path: &str) -> bool {
+pub(crate) fn is_plan(path: &str) -> bool {
     let path = Path::new(path);
     // Reading from a pipe would take the manifest from it.
     if !crate::host::look::is_file(path) {
@@ -75,14 +75,22 @@ struct Applied {
     no_report: bool,
 }
 
+/// Returns an option on the command line that would change a plan.
+pub(crate) fn changing_option(is_written: impl Fn(&str) -> bool) -> Option<&'static str> {
+    CHANGING.iter().find(|(id, _)| is_written(id)).map(|(_, option)| *option)
+}
+
 /// Returns the plan that the arguments of `ccm apply` name; `None` if they name manifests.
 pub(crate) fn recognize(arguments: &Arguments) -> Result<Option<PathBuf>, Failure> {
+    if let Some(plan) = &arguments.plan {
+        return Ok(Some(plan.clone()));
+    }
     let named = &arguments.manifests.named.manifest;
     let Some(plan) = named.iter().find(|path| is_plan(path)) else { return Ok(None) };
     if named.len() > 1 {
         return Err(Failure::new(format!("`{plan}` is a plan: apply it alone")));
     }
-    if let Some((_, option)) = CHANGING.iter().find(|(id, _)| arguments.written.contains(id)) {
+    if let Some(option) = changing_option(|id| arguments.written.contains(id)) {
         return Err(Failure::new(format!(
             "`{plan}` is a plan: `--{option}` would change what it does; make a new plan with `ccm plan`"
         )));

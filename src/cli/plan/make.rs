@@ -21,6 +21,7 @@ use crate::{
     facts::Facts,
     host::files::{self, Attributes},
     plan::{Draft, Drafted, Header},
+    push::plan_lines,
     resource::Manifest,
     run::{Machine, Run, who},
     session::Session,
@@ -49,21 +50,31 @@ pub(crate) struct DestinationFlags {
     /// Sign the plan with this SSH key, as FILE.sig
     #[arg(long, value_name = "KEY", value_hint = ValueHint::FilePath, requires = "output")]
     sign: Option<PathBuf>,
+    /// Whether a controller writes the plan.
+    #[arg(skip)]
+    is_pushed: bool,
 }
 
 /// Where a plan is written, and how.
 pub(crate) struct Destination {
-    file: PathBuf,
+    /// `None` if a controller writes the plan.
+    file: Option<PathBuf>,
     valid: Duration,
     allows_opaque: bool,
     key: Option<PathBuf>,
 }
 
 impl DestinationFlags {
+    /// Leaves the plan to the controller.
+    pub(crate) fn accept(&mut self) {
+        self.is_pushed = true;
+    }
+
     /// Returns the destination; `None` if no plan is written.
     pub(crate) fn read(self) -> Result<Option<Destination>, Failure> {
-        let Self { output, valid, allow_opaque, sign } = self;
+        let Self { output, valid, allow_opaque, sign, is_pushed } = self;
         let Some(file) = output else { return Ok(None) };
+        let file = (!is_pushed).then_some(file);
         let valid = valid.map(|text| text.parse::<Duration>()).transpose();
         let valid = valid.map_err(|error| Failure::new(format!("--valid: {error}")))?.unwrap_or(VALID);
         Ok(Some(Destination { file, valid, allows_opaque: allow_opaque, key: sign }))
@@ -95,7 +106,7 @@ pub(super) fn run(made: Made, output: &mut Output) -> Result<Exit, Failure> {
     let header = header(&machine, &measure, &manifests);
     let made = (header, Arc::clone(&measure));
     let (finished, drafted) = draft(&flags, run, &machine, &to_apply, made, &facts, output);
-    write(&flags, &destination, &finished, drafted?, &measure)
+    write(&flags, &destination, &finished, drafted?, &measure, output)
 }
 
 /// Opens the key of the state directory for digests.
@@ -139,6 +150,7 @@ pub(crate) fn write(
     finished: &Finished,
     mut drafted: Drafted,
     measure: &Measure,
+    output: &mut Output,
 ) -> Result<Exit, Failure> {
     let exit = flags.exit(finished);
     if !matches!(exit, Exit::Success | Exit::Changed) {
@@ -160,7 +172,11 @@ pub(crate) fn write(
     drafted.header.expires =
         expires.map_err(|_| Failure::new("--valid: the duration is too long"))?.to_string();
     let file = drafted.encode(measure.identity()).map_err(|error| Failure::new(error.to_string()))?;
-    let to = absolute(&destination.file);
+    let Some(to) = &destination.file else {
+        plan_lines(&file).for_each(|line| output.line(&line));
+        return Ok(exit);
+    };
+    let to = absolute(to);
     files::replace(&to, Attributes::own(0o600), |out| out.write_all(&file))
         .map_err(|error| Failure::new(error.to_string()))?;
     if let Some(key) = &destination.key {

@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 
 pub(super) use self::{
-    apply::{apply, recognize},
+    apply::{apply, changing_option, is_plan, recognize},
     make::{Destination, DestinationFlags, draft, header, measure, write},
 };
 use super::{
-    Exit, apply::Manifests, failure::Failure, machine::StateFolder, output::Output, run::DryRunFlags,
+    Exit, apply::Manifests, failure::Failure, machine::StateFolder, output::Output, remote::Pushed,
+    run::DryRunFlags,
 };
 
 const EXAMPLES: &str = "\
@@ -73,6 +74,14 @@ struct Shown {
     json: bool,
     #[command(flatten)]
     state: StateFolder,
+}
+
+impl Arguments {
+    /// Takes what a controller sent.
+    pub(super) fn accept(&mut self, pushed: Pushed) {
+        self.made.manifests.accept(pushed);
+        self.made.destination.accept();
+    }
 }
 
 pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {

@@ -16,18 +16,21 @@ use super::{
         interrupt,
         load_inputs::IdentityFlags,
         machine::StateFolder,
+        progress::Progress,
         prompt::Terminal,
         report::{Format, Verbosity},
     },
     CONNECT_TIMEOUT,
     askpass::{Askpass, ask_password},
+    forward::is_json,
 };
 use crate::{
     host::{input, process, users::Users},
+    inventory::Machine,
     push::{Amount, Become, Destination, Pace, Password, Target, Transport, batches},
     run::Environment,
     secrets::{Keyring, WithoutKey},
-    vocabulary::{self, RunMode},
+    vocabulary::{self, RunMode, TimeLimit},
 };
 
 /// Options of every command with `--on`.
@@ -189,7 +192,7 @@ pub(super) struct Roll {
     sizes: Vec<Amount>,
     max_fail: Option<Amount>,
     max_unreachable: Option<Amount>,
-    pause: Duration,
+    pub(super) pause: Duration,
     spread: Option<String>,
     shuffle: bool,
     pub(super) resume: Option<String>,
@@ -219,7 +222,7 @@ pub(super) struct Flags {
     inventories: Vec<PathBuf>,
     limits: Vec<String>,
     parallel: usize,
-    becomes: Become,
+    pub(super) becomes: Become,
     ask_password: bool,
     ssh: String,
     ssh_options: Vec<String>,
@@ -235,6 +238,9 @@ pub(super) struct Flags {
     identities: IdentityFlags,
     /// Whether variables of the inventory become data on the hosts.
     sends_data: bool,
+    /// How long runs wait for their confirmation, if the command line sets that.
+    pub(super) confirm: Option<Duration>,
+    pub(super) state: StateFolder,
 }
 
 impl Flags {
@@ -267,20 +273,23 @@ impl Flags {
             detailed_exitcode: flag("detailed_exitcode"),
             reason: matches.try_get_one::<String>("reason").ok().flatten().cloned(),
             records_history: !flag("no_history") && !Environment::of_process().turns_history_off(),
-            noop: matches.try_get_one::<RunMode>("noop").ok().flatten() == Some(&RunMode::Noop),
+            noop: matches.try_get_one::<RunMode>("noop").ok().flatten() == Some(&RunMode::Noop)
+                || flag("monitor_only"),
             identities: if matches.try_contains_id("identity").is_ok() {
                 IdentityFlags::from_arg_matches(matches).map_err(parsed)?
             } else {
                 IdentityFlags::default()
             },
             sends_data: matches.try_contains_id("hiera").is_ok(),
+            confirm: matches.try_get_one::<TimeLimit>("confirm").ok().flatten().map(|time| time.as_std()),
+            state: StateFolder::of(matches),
         })
     }
 
     /// Returns the identities that open the variables of an inventory.
     fn keyring(&self) -> Result<Keyring, Failure> {
         let environment = Environment::of_process();
-        let state = StateFolder::default().directory(&environment)?;
+        let state = self.state.directory(&environment)?;
         let places = self.identities.clone().places().into_iter();
         let places = places.chain(environment.identities(state.identity_path())).collect();
         let without_key = if self.sends_data { WithoutKey::Fail } else { WithoutKey::Placeholders };
@@ -290,20 +299,27 @@ impl Flags {
     /// Returns the selected hosts, in the order in which they get their turn.
     pub(super) fn destinations(&self) -> Result<Vec<Destination>, Failure> {
         let invalid = |error: crate::push::DestinationError| Failure::new(error.to_string());
-        let mut destinations: Vec<Destination> = if self.inventories.is_empty()
-            && !self.on.starts_with(hosts::SSH)
-        {
+        let of_machines = |machines: Vec<Machine>| {
+            let hosts: Result<Vec<_>, _> = machines.into_iter().map(Destination::of_machine).collect();
+            hosts.map_err(invalid)
+        };
+        let mut destinations: Vec<Destination> = Vec::new();
+        if self.inventories.is_empty() {
             if !self.limits.is_empty() {
                 return Err(Failure::new("--limit needs an inventory: name one with `-i FILE`"));
             }
-            let names = self.on.split(',').filter(|name| !name.is_empty());
-            names.map(Destination::parse).collect::<Result<_, _>>().map_err(invalid)?
+            for name in self.on.split(',').filter(|name| !name.is_empty()) {
+                if name.starts_with(hosts::SSH) {
+                    destinations.extend(of_machines(hosts::select(name, &[], &[], &Keyring::none())?)?);
+                } else {
+                    destinations.push(Destination::parse(name).map_err(invalid)?);
+                }
+            }
         } else {
-            let machines = hosts::select(&self.on, &self.inventories, &self.limits, &self.keyring()?)?;
-            machines.into_iter().map(Destination::of_machine).collect::<Result<_, _>>().map_err(invalid)?
-        };
-        let mut seen = std::collections::HashSet::new();
-        destinations.retain(|destination| seen.insert(destination.name.clone()));
+            destinations =
+                of_machines(hosts::select(&self.on, &self.inventories, &self.limits, &self.keyring()?)?)?;
+        }
+        let mut destinations = Destination::distinguish(destinations);
         if destinations.is_empty() {
             return Err(Failure::new(format!("`{}` selects no host", self.on)));
         }
@@ -340,6 +356,7 @@ impl Flags {
             max_unreachable: limit(self.roll.max_unreachable),
             pause: self.roll.pause,
             recheck: recheck.then(|| vec!["--monitor-only".to_owned()]),
+            confirm: None,
         }
     }
 
@@ -368,13 +385,13 @@ impl Flags {
     }
 
     /// Returns where the password for `sudo` comes from: it is needed once for all hosts.
-    pub(super) fn password(&self, environment: &Environment) -> Password {
+    pub(super) fn password(&self, environment: &Environment, progress: Arc<Progress>) -> Password {
         let known: Arc<Mutex<Option<Found>>> = Arc::default();
         let command = environment.sudo_password_command();
         let asks = self.ask_password;
         Box::new(move || {
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get_or_insert_with(|| source(command.as_deref(), asks)).clone()
+            known.get_or_insert_with(|| source(command.as_deref(), asks, &progress)).clone()
         })
     }
 }
@@ -385,8 +402,7 @@ type Found = Result<Option<String>, String>;
 /// Returns the format that `--json` selects. Commands store the flag under different ids and types.
 fn format(matches: &ArgMatches) -> Format {
     let typed = |id: &str| matches.try_get_one::<Format>(id).ok().flatten().copied();
-    let flag = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or_default();
-    typed("json").or_else(|| typed("format")).unwrap_or_else(|| Format::of(flag))
+    typed("json").or_else(|| typed("format")).unwrap_or_else(|| Format::of(is_json(matches)))
 }
 
 /// Returns whether a terminal can answer questions.
@@ -394,8 +410,9 @@ pub(super) fn can_ask() -> bool {
     stdin().is_terminal()
 }
 
-fn source(command: Option<&str>, asks: bool) -> Found {
+fn source(command: Option<&str>, asks: bool, progress: &Progress) -> Found {
     if asks {
+        progress.hide();
         return ask_password("Password for sudo: ").map(Some);
     }
     let Some(command) = command else { return Ok(None) };

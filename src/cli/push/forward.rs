@@ -1,11 +1,17 @@
 //! The command line for a target: the controller's, without options for the controller.
 
+use std::path::Path;
+
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource};
 
 use super::super::failure::Failure;
+use crate::host::input;
+
+/// Larger files are not sent.
+const LARGEST: u64 = 64 << 20;
 
 /// Options that the controller handles, and arguments that it reads.
-const OWN: [&str; 31] = [
+const OWN: [&str; 33] = [
     "on",
     "inventory",
     "limit",
@@ -33,6 +39,8 @@ const OWN: [&str; 31] = [
     "color",
     "manifest",
     "identity",
+    "sign",
+    "allowed-signers",
     "yaml",
     "detailed-exitcode",
     "no-report",
@@ -61,7 +69,7 @@ pub(super) fn words(mut command: Command, root: &ArgMatches) -> Result<Vec<Strin
             continue;
         }
         let name = argument.get_long().unwrap_or(id);
-        if name == "format" && command.get_name() == "check" {
+        if name == "format" && command.get_name() == "check" && is_json(matches) {
             continue;
         }
         if REJECTED.contains(&name) {
@@ -69,6 +77,9 @@ pub(super) fn words(mut command: Command, root: &ArgMatches) -> Result<Vec<Strin
         }
         if id == "manifest" || id == "file" && command.get_name() == "check" {
             positionals.extend(std::iter::repeat_n("-".to_owned(), values(argument, matches)?.len()));
+        } else if name == "output" {
+            // The controller writes the plan.
+            words.push("--output=plan".to_owned());
         } else if OWN.contains(&name) {
         } else if argument.is_positional() {
             positionals.extend(values(argument, matches)?);
@@ -76,17 +87,26 @@ pub(super) fn words(mut command: Command, root: &ArgMatches) -> Result<Vec<Strin
             option(argument, matches, &mut words)?;
         }
     }
-    if command.get_arguments().any(|argument| argument.get_long() == Some("json")) {
+    let is_text = match command.get_name() {
+        "check" => !is_json(matches),
+        "confirm" => !matches.get_flag("status"),
+        _ => false,
+    };
+    if !is_text && command.get_arguments().any(|argument| argument.get_long() == Some("json")) {
         words.push("--json".to_owned());
-    }
-    if command.get_name() == "check" {
-        words.push("--format=json".to_owned());
     }
     if !positionals.is_empty() {
         words.push("--".to_owned());
         words.extend(positionals);
     }
     Ok(words)
+}
+
+/// Returns whether a command line asks for JSON.
+pub(super) fn is_json(matches: &ArgMatches) -> bool {
+    let flag = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or_default();
+    let formats = matches.try_get_raw("format").ok().flatten().into_iter().flatten();
+    flag || formats.into_iter().any(|format| format == "json")
 }
 
 fn option(argument: &Arg, matches: &ArgMatches, words: &mut Vec<String>) -> Result<(), Failure> {
@@ -99,6 +119,12 @@ fn option(argument: &Arg, matches: &ArgMatches, words: &mut Vec<String>) -> Resu
     match argument.get_action() {
         ArgAction::SetTrue | ArgAction::SetFalse => words.push(name),
         ArgAction::Count => words.extend(std::iter::repeat_n(name, usize::from(matches.get_count(id)))),
+        // The controller reads the file.
+        _ if name == "--content-file" => {
+            for file in values(argument, matches)? {
+                words.push(format!("--content={}", text_of(Path::new(&file))?));
+            }
+        }
         _ => {
             for value in values(argument, matches)? {
                 words.push(if name.starts_with("--") {
@@ -110,6 +136,12 @@ fn option(argument: &Arg, matches: &ArgMatches, words: &mut Vec<String>) -> Resu
         }
     }
     Ok(())
+}
+
+fn text_of(file: &Path) -> Result<String, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", file.display()));
+    let bytes = input::read_file(file, LARGEST).map_err(|error| failed(&error))?;
+    String::from_utf8(bytes).map_err(|_| failed(&"not UTF-8 text"))
 }
 
 fn values(argument: &Arg, matches: &ArgMatches) -> Result<Vec<String>, Failure> {

@@ -1,17 +1,20 @@
 //! Input that the controller reads for all hosts, and the request for each host.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use clap::{ArgMatches, FromArgMatches};
 use flate2::{Compression, GzBuilder};
 
-use super::super::{
-    apply::ManifestArguments,
-    command_line,
-    failure::Failure,
-    load_inputs::{self, IdentityFlags, InputFlags},
-    machine::{NatsFlags, machine},
-    output::Output,
+use super::{
+    super::{
+        apply::ManifestArguments,
+        command_line,
+        failure::Failure,
+        load_inputs::{self, IdentityFlags, InputFlags},
+        machine::{NatsFlags, machine},
+        output::Output,
+    },
+    opener::{Opener, SealedParts},
 };
 use crate::{
     document::Severity,
@@ -19,9 +22,10 @@ use crate::{
     manifest::{self, LoadError, LoadInputs, Location, Packaged, Parcel},
     push::{Archive, Destination, Document, Origin, Request, Target},
     run::{Environment, Machine},
-    secrets::{Handover, NoPrompt, WithoutKey},
+    secrets::{Handover, Keyring, NoPrompt, WithoutKey},
     state::{LocalState, Recall, StateDirectory},
     template::escape,
+    vocabulary::TimeLimit,
 };
 
 /// Larger files are not sent.
@@ -44,18 +48,27 @@ fn manifests(matches: &ArgMatches) -> Result<Vec<Location>, Failure> {
 
 /// Input that is ready to be sent.
 pub(super) struct Packed {
-    pub(super) archive: Archive,
+    archive: Archive,
+    /// Identities of the controller, and the encrypted data of all hosts.
+    opener: Opener,
     parcel: Parcel,
     manifests: Vec<Document>,
     hiera: Vec<Document>,
     facts: Vec<serde_json::Value>,
     recorded: Vec<String>,
+    /// How long runs wait for their confirmation, if the manifests set that.
+    pub(super) confirm: Option<Duration>,
 }
 
 impl Inputs {
+    /// Returns no documents.
+    pub(super) fn none() -> Self {
+        Self { manifests: Vec::new(), flags: None }
+    }
+
     pub(super) fn from_matches(names: &[String], matches: &ArgMatches) -> Result<Self, Failure> {
-        let is_loading = matches!(names[0].as_str(), "apply" | "ensure");
-        let takes_manifests = names[0] == "apply";
+        let is_loading = matches!(names[0].as_str(), "apply" | "ensure" | "plan");
+        let takes_manifests = matches!(names[0].as_str(), "apply" | "plan");
         let file = matches.try_get_one::<String>("file").ok().flatten().filter(|_| names[0] == "check");
         let file = file.map(|file| load_inputs::location(file)).transpose()?;
         Ok(Self {
@@ -70,8 +83,9 @@ impl Inputs {
     /// Reads everything once, and finds the errors that do not depend on a host.
     pub(super) fn pack(&self, hosts: &[Destination], output: &Output) -> Result<Packed, Failure> {
         let mut parcel = Parcel::default();
+        let mut keyring = Keyring::none();
         let mut facts = Vec::new();
-        let mut hiera = 0;
+        let (mut hiera, mut confirm) = (0, None);
         if let Some(flags) = &self.flags {
             let machine = flags.machine(Recall::Used, output)?;
             facts = flags.facts.documents(&machine.host.interrupt)?;
@@ -88,7 +102,8 @@ impl Inputs {
                     .map_err(failed)?;
                 hiera += 1;
             }
-            self.check(&parcel, flags, hosts, &machine)?;
+            confirm = self.check(&parcel, flags, hosts, &machine)?;
+            keyring = flags.identities.clone().keyring(&machine);
         } else if let Some(location) = self.manifests.first() {
             let state = LocalState::at(StateDirectory::none());
             let machine = machine(&output.progress, Environment::of_process(), state, &NatsFlags::default())?;
@@ -106,8 +121,11 @@ impl Inputs {
         });
         let manifests: Vec<Document> = documents.by_ref().take(self.manifests.len()).collect();
         let hiera: Vec<Document> = documents.take(hiera).collect();
+        let mut shared = SealedParts::default();
+        let archive = Archive::new(archive(&parcel, &mut shared)?);
         Ok(Packed {
-            archive: Archive::new(archive(&parcel)?),
+            archive,
+            opener: Opener { keyring, shared },
             manifests,
             hiera,
             facts: facts
@@ -115,21 +133,22 @@ impl Inputs {
                 .filter_map(|facts| serde_json::to_value(ccm_expr::Value::from(facts.clone())).ok())
                 .collect(),
             recorded: command_line::without_secrets(std::env::args().collect()),
+            confirm,
             parcel,
         })
     }
 
     /// Loads the manifests for the first host with the facts of this machine, and fails with the errors in places that have
-    /// no template: these are errors on every host.
+    /// no template: these are errors on every host. Returns how long runs wait for their confirmation.
     fn check(
         &self,
         parcel: &Parcel,
         flags: &InputFlags,
         hosts: &[Destination],
         machine: &Machine,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Duration>, Failure> {
         let mut given = flags.facts.given(&machine.host.interrupt)?;
-        let Some(host) = hosts.first() else { return Ok(()) };
+        let Some(host) = hosts.first() else { return Ok(None) };
         given.splice(0..0, host.facts().as_map().cloned());
         let layers = Layers::of(host)?;
         let data = layers.texts.into_iter().map(|text| Location::Open {
@@ -146,6 +165,7 @@ impl Inputs {
         let keyring = machine.keyring(identities.places(), Arc::new(NoPrompt));
         let keyring = keyring.without_key(WithoutKey::Placeholders);
         let inputs = LoadInputs { keyring: Arc::new(keyring), ..inputs };
+        let mut confirm = None;
         for (location, packed) in self.manifests.iter().zip(&parcel.documents) {
             // Standard input was read.
             let location = match location {
@@ -156,15 +176,22 @@ impl Inputs {
                 },
                 other => other.clone(),
             };
-            check(&location, &inputs, &machine.host, machine)?;
+            confirm = confirm.max(check(&location, &inputs, &machine.host, machine)?);
         }
-        Ok(())
+        Ok(confirm)
     }
 }
 
-fn check(location: &Location, inputs: &LoadInputs, host: &Host, machine: &Machine) -> Result<(), Failure> {
-    let Err(LoadError::Invalid(mut reviews)) = manifest::load(location, inputs, host, &machine.state) else {
-        return Ok(());
+fn check(
+    location: &Location,
+    inputs: &LoadInputs,
+    host: &Host,
+    machine: &Machine,
+) -> Result<Option<Duration>, Failure> {
+    let mut reviews = match manifest::load(location, inputs, host, &machine.state) {
+        Err(LoadError::Invalid(reviews)) => reviews,
+        Err(_) => return Ok(None),
+        Ok(loaded) => return Ok(loaded.value.settings.confirm.map(TimeLimit::as_std)),
     };
     for review in &mut reviews {
         let source = &review.source;
@@ -175,7 +202,7 @@ fn check(location: &Location, inputs: &LoadInputs, host: &Host, machine: &Machin
         });
     }
     reviews.retain(|review| review.diagnostics.has_errors());
-    if reviews.is_empty() { Ok(()) } else { Err(LoadError::Invalid(reviews).into()) }
+    if reviews.is_empty() { Ok(None) } else { Err(LoadError::Invalid(reviews).into()) }
 }
 
 /// The variables of a host as documents with data. They are not templates of ccm.
@@ -220,6 +247,11 @@ fn revealed(value: &ccm_expr::Value) -> serde_json::Value {
 }
 
 impl Packed {
+    /// Separates the archive and the identities from the rest.
+    pub(super) fn into_parts(self) -> (Archive, Opener) {
+        (self.archive, self.opener)
+    }
+
     /// Returns names and texts of the manifests.
     pub(super) fn texts(&self) -> Vec<(String, String)> {
         let manifests = self.parcel.documents.iter().take(self.manifests.len());
@@ -227,8 +259,14 @@ impl Packed {
     }
 
     /// Returns a host with its request.
-    pub(super) fn target(&self, destination: Destination, words: Vec<String>) -> Result<Target, Failure> {
+    pub(super) fn target(
+        &self,
+        destination: Destination,
+        words: Vec<String>,
+        plan: Option<String>,
+    ) -> Result<Target, Failure> {
         let mut files = self.parcel.selected(&destination.facts()).map_err(Failure::new)?;
+        let sealed = !self.opener.shared.is_empty() || !SealedParts::of_host(&files).is_empty();
         let mut data = Vec::new();
         let Layers { texts, identity } = Layers::of(&destination)?;
         for (at, text) in texts.into_iter().enumerate() {
@@ -246,13 +284,15 @@ impl Packed {
             facts: std::iter::once(inventory).chain(self.facts.iter().cloned()).collect(),
             files,
             identity,
+            sealed,
+            plan,
         };
-        Ok(Target { destination, request })
+        Ok(Target { destination, request: Ok(request) })
     }
 }
 
-/// Packs the files of a parcel into a compressed tar archive.
-fn archive(parcel: &Parcel) -> Result<Vec<u8>, Failure> {
+/// Packs the files of a parcel into a compressed tar archive, and collects their encrypted parts.
+fn archive(parcel: &Parcel, sealed: &mut SealedParts) -> Result<Vec<u8>, Failure> {
     let packed = GzBuilder::new().mtime(0).write(Vec::new(), Compression::fast());
     let mut archive = tar::Builder::new(packed);
     for (path, content) in &parcel.files {
@@ -266,6 +306,7 @@ fn archive(parcel: &Parcel) -> Result<Vec<u8>, Failure> {
                 (bytes, if crate::host::look::is_executable(file) { 0o755 } else { 0o644 })
             }
         };
+        sealed.add(path, &bytes);
         let mut header = tar::Header::new_gnu();
         header.set_mode(mode);
         header.set_size(bytes.len() as u64);

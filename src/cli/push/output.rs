@@ -1,39 +1,43 @@
 //! Output of a push: failures immediately, and at the end one diff for each group of hosts.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-use super::super::{
-    failure::warn,
-    output::Output,
-    progress::Count,
-    report::{Format, Verbosity, diff_line},
+use super::{
+    super::{
+        failure::{error, plain, warn},
+        output::Output,
+        progress::Progress,
+        report::{Format, Verbosity, diff_line},
+    },
+    live::Live,
 };
 use crate::{
-    push::{Finished, HostResult, Listener, Outcome, groups, ranges},
+    push::{Finished, HostResult, Outcome, groups, ranges},
     secrets::{check_recipient, normal},
     visible::visible_line,
 };
-
-/// What a command prints on each host.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Printed {
-    Document,
-    /// A list of documents.
-    List,
-    /// Recipients of encrypted data.
-    Recipients,
-}
 
 /// Prints a push as it happens.
 pub(super) struct Show<'o> {
     output: &'o mut Output,
     format: Format,
     verbosity: Verbosity,
-    total: usize,
-    done: usize,
-    printed: Printed,
+    kind: Kind,
+    live: Option<Live>,
+}
+
+/// What a command prints on each host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The events of a run.
+    Run,
+    Document,
+    /// A list of documents.
+    List,
+    /// Recipients of encrypted data.
+    Recipients,
 }
 
 impl<'o> Show<'o> {
@@ -42,9 +46,16 @@ impl<'o> Show<'o> {
         format: Format,
         verbosity: Verbosity,
         total: usize,
-        printed: Printed,
+        kind: Kind,
     ) -> Self {
-        Self { output, format, verbosity, total, done: 0, printed }
+        let is_live = format == Format::Text && verbosity > Verbosity::Quiet;
+        let live = is_live.then(|| Live::begin(total, &output.progress));
+        Self { output, format, verbosity, kind, live }
+    }
+
+    /// Returns the lines that give way to questions.
+    pub(super) fn progress_line(&self) -> &Arc<Progress> {
+        &self.output.progress
     }
 
     fn json(&mut self, document: &Value) {
@@ -52,8 +63,16 @@ impl<'o> Show<'o> {
         self.output.flush();
     }
 
-    /// Prints groups and counts. `run` is the id of the push in the history, `resume` the command that continues.
-    pub(super) fn end(mut self, finished: &Finished, run: Option<&str>, resume: Option<&str>) {
+    /// Prints groups and counts. `run` is the id of the push in the history, `resume` the command that continues, and `plans` the
+    /// directory of the plans.
+    pub(super) fn end(
+        mut self,
+        finished: &Finished,
+        run: Option<&str>,
+        resume: Option<&str>,
+        plans: Option<&Path>,
+    ) {
+        self.live = None;
         self.output.progress.end();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for result in &finished.results {
@@ -62,7 +81,7 @@ impl<'o> Show<'o> {
         if self.format == Format::Json {
             return self.summary(finished, &counts, run, resume);
         }
-        if self.printed == Printed::Recipients {
+        if self.kind == Kind::Recipients {
             return self.recipients(finished);
         }
         self.groups(finished);
@@ -74,6 +93,9 @@ impl<'o> Show<'o> {
         let noun = if total == 1 { "host" } else { "hosts" };
         if self.verbosity > Verbosity::Quiet {
             self.output.styled(&format!("{total} {noun}: {}", listed.join(", ")));
+        }
+        if let Some(directory) = plans {
+            self.output.message(&format!("plans written to {}", directory.display()));
         }
         if let Some(reason) = &finished.stopped {
             self.output.message(&format!("stopped: {reason}"));
@@ -91,8 +113,9 @@ impl<'o> Show<'o> {
         run: Option<&str>,
         resume: Option<&str>,
     ) {
-        for result in finished.results.iter().filter(|result| result.outcome == Outcome::Untouched) {
-            self.json(&host(result, self.printed));
+        let is_open = |result: &&HostResult| result.outcome == Outcome::Untouched && result.reason.is_none();
+        for result in finished.results.iter().filter(is_open) {
+            self.json(&host(result, self.kind));
         }
         let mut all: Map<String, Value> = Map::new();
         all.insert("total".to_owned(), finished.results.len().into());
@@ -123,8 +146,7 @@ impl<'o> Show<'o> {
     }
 
     fn groups(&mut self, finished: &Finished) {
-        let prints = finished.results.iter().any(|result| result.output.is_some());
-        if prints {
+        if self.kind != Kind::Run {
             return self.outputs(finished);
         }
         for group in groups(&finished.results) {
@@ -193,29 +215,27 @@ impl<'o> Show<'o> {
         }
         self.output.flush();
     }
-
-    fn progress(&self, host: &str) {
-        if self.format == Format::Text && self.verbosity > Verbosity::Quiet {
-            let count = Count { done: self.done, total: self.total, stable: self.done };
-            self.output.progress.turn(&visible_line(host), count);
-        }
-    }
 }
 
-impl Listener for Show<'_> {
-    fn started(&mut self, host: &str) {
-        self.progress(host);
+impl Show<'_> {
+    pub(super) fn started(&mut self, host: &str) {
+        if let Some(live) = &self.live {
+            live.started(host);
+        }
     }
 
-    fn event(&mut self, host: &str, mut event: Map<String, Value>) {
+    pub(super) fn event(&mut self, host: &str, mut event: Map<String, Value>) {
         if self.format == Format::Json {
             event.remove("message");
             event.insert("host".to_owned(), host.into());
             return self.json(&Value::Object(event));
         }
         let is_failed = event.get("failed") == Some(&true.into());
+        let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        if let Some(live) = &self.live {
+            live.resource(host, &format!("{}#{}", text("type"), text("name")));
+        }
         if is_failed {
-            let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let errors = event.get("error").and_then(Value::as_array).cloned().unwrap_or_default();
             let errors: Vec<&str> = errors.iter().filter_map(Value::as_str).collect();
             let line = format!("{host}: {}#{} failed: {}", text("type"), text("name"), errors.join(", "));
@@ -225,22 +245,29 @@ impl Listener for Show<'_> {
         }
     }
 
-    fn message(&mut self, host: &str, text: &str) {
+    /// Prints a line that the host printed on standard error.
+    pub(super) fn message(&mut self, host: &str, text: &str) {
         self.output.progress.hide();
-        if !text.trim().is_empty() {
-            warn(&format!("{host}: {text}"));
+        if text.trim().is_empty() {
+            return;
+        }
+        match text.split_once(": ") {
+            Some(("warning", text)) => warn(&format!("{host}: {text}")),
+            Some(("error", text)) => error(&format!("{host}: {text}")),
+            _ => plain(&format!("{host}: {text}")),
         }
     }
 
-    fn finished(&mut self, result: &HostResult) {
-        self.done += 1;
+    pub(super) fn finished(&mut self, result: &HostResult) {
+        if let Some(live) = &self.live {
+            live.finished(&result.host, result.outcome);
+        }
         if self.format == Format::Json {
-            return self.json(&host(result, self.printed));
+            self.json(&host(result, self.kind));
         }
-        self.progress(&result.host);
     }
 
-    fn notice(&mut self, text: &str) {
+    pub(super) fn notice(&mut self, text: &str) {
         self.output.progress.hide();
         warn(text);
     }
@@ -253,7 +280,7 @@ fn recipient(text: &str) -> Option<String> {
 }
 
 /// Returns the object of a host.
-fn host(result: &HostResult, printed: Printed) -> Value {
+fn host(result: &HostResult, kind: Kind) -> Value {
     let HostResult { host, outcome, reason, run, batch, exit, summary, output, .. } = result;
     let mut document = json!({ "protocol": "io.choria.ccm.v1.push.host", "host": host, "result": outcome });
     let mut set = |key: &str, value: Option<Value>| {
@@ -271,6 +298,6 @@ fn host(result: &HostResult, printed: Printed) -> Value {
         Some(one) => Some(Value::Array(vec![one.clone()])),
     };
     let none = || (*outcome == Outcome::Ok).then(|| Value::Array(Vec::new()));
-    set("output", if printed == Printed::List { listed.or_else(none) } else { output.clone() });
+    set("output", if kind == Kind::List { listed.or_else(none) } else { output.clone() });
     document
 }

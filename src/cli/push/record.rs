@@ -3,26 +3,37 @@
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::super::{command_line, failure::Failure, machine::StateFolder};
+use super::super::{
+    command_line,
+    failure::{Failure, warn},
+    machine::StateFolder,
+};
 use crate::{
     host::files::hex,
     push::{Finished, HostResult, Outcome},
     run::{Environment, who},
     session::new_id,
-    state::history::{End, HostRun, ManifestDigest, Recorder, RunKind, RunRecord, Start},
+    state::{
+        StateError,
+        history::{End, HostRun, ManifestDigest, Recorder, RunKind, RunRecord, Start},
+    },
 };
 
 /// A push that is recorded.
 pub(super) struct Record {
     recorder: Recorder,
+    /// Whether the user knows that the record is incomplete.
+    warned: bool,
 }
 
 impl Record {
     /// Begins the record. `manifests` are names and texts.
     pub(super) fn begin(
         environment: &Environment,
+        state: &StateFolder,
         reason: Option<String>,
         manifests: &[(String, String)],
+        hosts: Vec<String>,
     ) -> Result<Self, Failure> {
         let now = Timestamp::now();
         let digest = |(path, text): &(String, String)| ManifestDigest {
@@ -37,10 +48,23 @@ impl Record {
             who: who(environment),
             reason,
             manifests: manifests.iter().map(digest).collect(),
+            hosts,
             ..Start::default()
         };
-        let state = StateFolder::default_or_variable().directory(environment)?;
-        Ok(Self { recorder: Recorder::new(state, start) })
+        let mut recorder = Recorder::new(state.directory(environment)?, start);
+        let mut warned = false;
+        note(&mut warned, recorder.begin());
+        Ok(Self { recorder, warned })
+    }
+
+    /// Records that the run on a host begins.
+    pub(super) fn started(&mut self, host: &str) {
+        note(&mut self.warned, self.recorder.host(HostRun::new(host, "started")));
+    }
+
+    /// Records the result of a host.
+    pub(super) fn host(&mut self, result: &HostResult) {
+        note(&mut self.warned, self.recorder.host(of_host(result)));
     }
 
     pub(super) fn run(&self) -> &str {
@@ -66,12 +90,7 @@ impl Record {
     pub(super) fn finish(&mut self, finished: &Finished, exit_status: u8) -> Result<(), String> {
         let count =
             |is: &dyn Fn(&HostResult) -> bool| finished.results.iter().filter(|result| is(result)).count();
-        let hosts = finished.results.iter().map(|result| HostRun {
-            host: result.host.clone(),
-            result: result.outcome.name().to_owned(),
-            run: result.run.clone(),
-            reason: result.reason.clone(),
-        });
+        let hosts = finished.results.iter().map(of_host);
         let end = End {
             exit_status,
             total: finished.results.len(),
@@ -84,21 +103,34 @@ impl Record {
     }
 }
 
+fn of_host(result: &HostResult) -> HostRun {
+    HostRun {
+        host: result.host.clone(),
+        result: result.outcome.name().to_owned(),
+        run: result.run.clone(),
+        reason: result.reason.clone(),
+    }
+}
+
+/// Warns once if the history cannot be written.
+fn note(warned: &mut bool, written: Result<(), StateError>) {
+    if let Err(error) = written
+        && !std::mem::replace(warned, true)
+    {
+        warn(&format!("the push is not recorded: {error}"));
+    }
+}
+
 /// Returns the record of an earlier push.
-pub(super) fn find(run: &str) -> Result<RunRecord, Failure> {
+pub(super) fn find(state: &StateFolder, run: &str) -> Result<RunRecord, Failure> {
     let unknown = || Failure::new(format!("the history has no push `{run}`"));
-    let state = StateFolder::default_or_variable().directory(&Environment::of_process())?;
+    let state = state.directory(&Environment::of_process())?;
     let store = state.history().map_err(|error| Failure::new(error.to_string()))?.ok_or_else(unknown)?;
     let log = store.list().map_err(|error| Failure::new(error.to_string()))?;
     let record = log.find(run).map_err(Failure::new)?;
-    if record.start.kind == RunKind::Push && record.end.as_ref().is_some_and(|end| !end.hosts.is_empty()) {
+    if record.start.kind == RunKind::Push && !record.hosts.is_empty() {
         Ok(record.clone())
     } else {
         Err(unknown())
     }
-}
-
-/// Returns the hosts of a push, in its order.
-pub(super) fn hosts(record: &RunRecord) -> &[HostRun] {
-    record.end.as_ref().map(|end| end.hosts.as_slice()).unwrap_or_default()
 }

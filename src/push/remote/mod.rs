@@ -12,5 +12,5 @@ mod workspace;
 pub(crate) use self::{
     serve::{Server, serve},
     supervise::supervise,
-    workspace::{Workspace, read_request},
+    workspace::{Input, Workspace},
 };

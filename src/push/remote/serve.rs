@@ -1,6 +1,7 @@
 //! `ccm remote serve`: talks to the controller over standard input and output.
 
 use std::{
+    ffi::OsString,
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     os::fd::{AsFd, OwnedFd},
@@ -24,9 +25,10 @@ use super::{
         version,
     },
     spool::{Spool, Spools},
+    workspace::Input,
 };
 use crate::{
-    host::{files::hex, process::CompanionCommand},
+    host::{files::hex, process::CompanionCommand, scope::outside_session},
     state::StateDirectory,
 };
 
@@ -37,6 +39,8 @@ pub(crate) struct Server<'a> {
     pub(crate) program: &'a Path,
     /// Variables that configure ccm, which the run must not inherit.
     pub(crate) variables: &'a [String],
+    /// Returns the digests of the encrypted parts in a file that no identity opens.
+    pub(crate) unopened: &'a dyn Fn(&str, &[u8]) -> Vec<String>,
 }
 
 /// Number and kind of a stored message.
@@ -55,15 +59,18 @@ pub(crate) fn serve(server: &Server, input: impl AsFd + Read, mut output: impl W
         let Some(Frame::Message(content)) = frame::read(&mut input)? else { return Ok(()) };
         let (run, after) = match frame::parse(&content).map_err(io::Error::other)? {
             ToTarget::Begin { run, request, archive, sha256 } => {
-                let Some(sent) = receive(&mut input, request, archive, &sha256)? else { return Ok(()) };
-                if let Err(error) = start(server, &spools, &run, sent) {
+                let Some(mut sent) = receive(&mut input, request, archive, &sha256)? else { return Ok(()) };
+                if !unseal(server, &mut sent, &mut input, &mut output)? {
+                    return Ok(());
+                }
+                if let Err(error) = start(server, &spools, &run, sent.into()) {
                     let reason = format!("the run cannot be started: {error}");
                     return frame::send(&mut output, &ToController::Refused { reason });
                 }
                 (run, 0)
             }
             ToTarget::Attach { run, after } => (run, after),
-            ToTarget::Stop | ToTarget::Done => return Ok(()),
+            ToTarget::Opened { .. } | ToTarget::Stop | ToTarget::Done => return Ok(()),
         };
         match spools.find(&run) {
             Some(spool) => {
@@ -75,34 +82,75 @@ pub(crate) fn serve(server: &Server, input: impl AsFd + Read, mut output: impl W
     }
 }
 
-/// Receives the input of a run into memory: the length of the request, the request, and the archive.
-fn receive(
-    input: &mut impl Read,
-    request: usize,
-    archive: usize,
-    sha256: &str,
-) -> io::Result<Option<OwnedFd>> {
+/// Receives the input of a run into memory: the lengths of request and archive, the request, and the archive.
+fn receive(input: &mut impl Read, request: usize, archive: usize, sha256: &str) -> io::Result<Option<File>> {
     let mut memory = File::from(memfd_create("ccm-push", MemfdFlags::CLOEXEC)?);
     memory.write_all(&(request as u64).to_be_bytes())?;
-    let (mut missing, mut digest) = (request + archive, Sha256::new());
-    while missing > 0 {
-        let Some(Frame::Bytes(bytes)) = frame::read(input)? else { return Ok(None) };
-        missing =
-            missing.checked_sub(bytes.len()).ok_or_else(|| io::Error::other("more input than announced"))?;
-        digest.update(&bytes);
-        memory.write_all(&bytes)?;
+    memory.write_all(&(archive as u64).to_be_bytes())?;
+    let mut digest = Sha256::new();
+    let mut store = |bytes: &[u8]| {
+        digest.update(bytes);
+        memory.write_all(bytes)
+    };
+    if !receive_bytes(input, request + archive, &mut store)? {
+        return Ok(None);
     }
     if hex(&digest.finalize()) != sha256 {
         return Err(io::Error::other("the input is damaged"));
     }
     memory.seek(SeekFrom::Start(0))?;
-    Ok(Some(memory.into()))
+    Ok(Some(memory))
+}
+
+/// Receives bytes, and returns whether all of them arrived.
+fn receive_bytes(
+    input: &mut impl Read,
+    mut missing: usize,
+    store: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<bool> {
+    while missing > 0 {
+        let Some(Frame::Bytes(bytes)) = frame::read(input)? else { return Ok(false) };
+        missing =
+            missing.checked_sub(bytes.len()).ok_or_else(|| io::Error::other("more input than announced"))?;
+        store(&bytes)?;
+    }
+    Ok(true)
+}
+
+/// Asks the controller to open the encrypted data that no identity here opens, and adds its answer to the input of the run.
+/// Returns whether the answer arrived.
+fn unseal(
+    server: &Server,
+    sent: &mut File,
+    input: &mut impl Read,
+    output: &mut impl Write,
+) -> io::Result<bool> {
+    let mut read = Input::read(&mut *sent)?;
+    if read.request.sealed {
+        let mut digests = Vec::new();
+        read.files(&mut |name, bytes| digests.extend((server.unopened)(name, bytes)))?;
+        frame::send(output, &ToController::Sealed { digests })?;
+        let Some(Frame::Message(content)) = frame::read(input)? else { return Ok(false) };
+        let ToTarget::Opened { length } = frame::parse(&content).map_err(io::Error::other)? else {
+            return Ok(false);
+        };
+        sent.seek(SeekFrom::End(0))?;
+        if !receive_bytes(input, length, &mut |bytes| sent.write_all(bytes))? {
+            return Ok(false);
+        }
+    }
+    sent.seek(SeekFrom::Start(0))?;
+    Ok(true)
 }
 
 /// Starts the supervisor, unless the run exists already.
 fn start(server: &Server, spools: &Spools, run: &RunId, input: OwnedFd) -> io::Result<()> {
     let Some(events) = spools.create(run)? else { return Ok(()) };
-    let command = CompanionCommand::new(server.program).arguments(["remote", "supervise"]);
+    let mut words: Vec<OsString> =
+        outside_session(&format!("ccm-push-{}", run.as_str())).into_iter().map(OsString::from).collect();
+    words.push(server.program.into());
+    let command = CompanionCommand::new(&words[0]).arguments(words.split_off(1));
+    let command = command.arguments(["remote", "supervise"]);
     let command = server.variables.iter().fold(command, CompanionCommand::without_variable);
     command.directory(Path::new("/")).input(input).output(events).start()?.release();
     Ok(())

@@ -195,7 +195,13 @@ mod tests {
     fn run(id: usize, day: u32, changed: usize) -> RunRecord {
         let start =
             Start { run: format!("r{id}"), start: format!("2026-01-{day:02}T00:00:00Z"), ..Start::default() };
-        RunRecord { start, end: Some(End { changed, ..End::default() }), changes: Vec::new(), newer: None }
+        RunRecord {
+            start,
+            end: Some(End { changed, ..End::default() }),
+            changes: Vec::new(),
+            hosts: Vec::new(),
+            newer: None,
+        }
     }
 
     #[test]

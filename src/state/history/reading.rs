@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Read};
 use serde::Deserialize;
 
 use super::{
-    Change, Done, End, HistoryStore, Kept, Secrecy, Start, StateError,
+    Change, Done, End, HistoryStore, HostRun, Kept, Secrecy, Start, StateError,
     record::{FORMAT, Line},
 };
 
@@ -17,6 +17,8 @@ pub(crate) struct RunRecord {
     pub(crate) end: Option<End>,
     /// Changes that were recorded, each with its completion.
     pub(crate) changes: Vec<(Change, Option<Done>)>,
+    /// The hosts of a push, in its order.
+    pub(crate) hosts: Vec<HostRun>,
     /// Format of the record if it is newer than this version understands.
     pub(crate) newer: Option<u32>,
 }
@@ -151,7 +153,16 @@ impl Reader {
             Line::Begin(start) => self.begin(start, None),
             Line::End(end) => {
                 if let Some(run) = self.run(&end.run) {
+                    if !end.hosts.is_empty() {
+                        run.hosts.clone_from(&end.hosts);
+                    }
                     run.end = Some(end);
+                }
+            }
+            Line::Host { run, host } => {
+                let known = self.run(&run).into_iter().flat_map(|run| &mut run.hosts);
+                if let Some(known) = known.into_iter().find(|known| known.host == host.host) {
+                    *known = host;
                 }
             }
             Line::Change(change) => {
@@ -189,7 +200,12 @@ impl Reader {
 
     fn begin(&mut self, start: Start, end: Option<End>) {
         self.known.insert(start.run.clone(), self.runs.len());
-        self.runs.push(RunRecord { start, end, changes: Vec::new(), newer: None });
+        let untouched = |host: &String| HostRun::new(host, "untouched");
+        let mut hosts: Vec<HostRun> = start.hosts.iter().map(untouched).collect();
+        if let Some(end) = end.as_ref().filter(|end| !end.hosts.is_empty()) {
+            hosts.clone_from(&end.hosts);
+        }
+        self.runs.push(RunRecord { start, end, changes: Vec::new(), hosts, newer: None });
     }
 
     fn run(&mut self, id: &str) -> Option<&mut RunRecord> {

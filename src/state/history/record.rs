@@ -1,7 +1,8 @@
 //! Records of the history: one JSON document per line.
 //!
 //! A run that changed nothing is one line ([`Line::Run`]). Otherwise it begins with [`Line::Begin`], has a
-//! [`Line::Change`] before and a [`Line::Done`] after each change, and ends with [`Line::End`].
+//! [`Line::Change`] before and a [`Line::Done`] after each change, and ends with [`Line::End`]. A push has a [`Line::Host`] when
+//! the run on a host begins, and when its result is known.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -27,6 +28,10 @@ pub(crate) enum Line {
     Begin(Start),
     Change(Box<Change>),
     Done(Box<Done>),
+    Host {
+        run: String,
+        host: HostRun,
+    },
     End(End),
 }
 
@@ -52,6 +57,9 @@ pub(crate) struct Start {
     pub(crate) undo_of: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
+    /// The selected hosts of a push, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hosts: Vec<String>,
 }
 
 /// The front end that started a run.
@@ -126,6 +134,12 @@ pub(crate) struct HostRun {
     pub(crate) run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
+}
+
+impl HostRun {
+    pub(crate) fn new(host: &str, result: &str) -> Self {
+        Self { host: host.to_owned(), result: result.to_owned(), ..Self::default() }
+    }
 }
 
 /// One change, as recorded before it is made.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::{
     HistoryStore, Objects, Secrecy, StateDirectory, StateError,
-    record::{Change, Done, End, FORMAT, Line, ManifestDigest, Start},
+    record::{Change, Done, End, FORMAT, HostRun, Line, ManifestDigest, Start},
 };
 use crate::host::files::FileError;
 
@@ -19,6 +19,8 @@ pub(crate) struct Recorder {
     state: StateDirectory,
     start: Start,
     open: Option<Open>,
+    /// Whether the first line is written.
+    is_begun: bool,
     next: u32,
 }
 
@@ -33,7 +35,7 @@ struct Open {
 impl Recorder {
     /// Begins the record of a run.
     pub(crate) fn new(state: StateDirectory, start: Start) -> Self {
-        Self { state, start, open: None, next: 0 }
+        Self { state, start, open: None, is_begun: false, next: 0 }
     }
 
     /// Returns the id of the run.
@@ -71,7 +73,7 @@ impl Recorder {
     /// Records changes before they are made, and returns their numbers. They and the copies of replaced contents are on
     /// disk when this returns.
     pub(crate) fn record(&mut self, changes: &mut [Change]) -> Result<(), StateError> {
-        let is_first = self.next == 0;
+        let (is_first, before) = (!self.is_begun, self.next);
         let mut lines = Vec::with_capacity(changes.len() + 1);
         if is_first {
             lines.push(Line::Begin(self.start.clone()));
@@ -83,10 +85,24 @@ impl Recorder {
             lines.push(Line::Change(Box::new(change.clone())));
         }
         let appended = self.append(&lines, true);
+        self.is_begun |= appended.is_ok();
         if appended.is_err() && is_first {
-            self.next = 0;
+            self.next = before;
         }
         appended
+    }
+
+    /// Writes the first line of a run that is recorded even if it is killed before its first change.
+    pub(crate) fn begin(&mut self) -> Result<(), StateError> {
+        self.append(&[Line::Begin(self.start.clone())], true)?;
+        self.is_begun = true;
+        Ok(())
+    }
+
+    /// Records the state of a push on a host.
+    pub(crate) fn host(&mut self, host: HostRun) -> Result<(), StateError> {
+        let run = self.start.run.clone();
+        self.append(&[Line::Host { run, host }], false)
     }
 
     /// Records that a change was made.
@@ -99,7 +115,7 @@ impl Recorder {
     pub(crate) fn finish(&mut self, mut end: End) -> Result<(), StateError> {
         self.start.run.clone_into(&mut end.run);
         end.end = Timestamp::now().to_string();
-        if self.next == 0 {
+        if !self.is_begun {
             let start = self.start.clone();
             return self.append(&[Line::Run { start, outcome: end }], false);
         }
