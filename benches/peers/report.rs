@@ -10,6 +10,9 @@ use crate::{
     programs::{self, MANAGERS},
 };
 
+/// Where the results of `make bench-fleet` begin.
+const PUSHES: &str = "<!-- begin: make bench-fleet -->";
+
 /// Everything that one run of the benchmark found.
 #[derive(Serialize)]
 pub(crate) struct Report {
@@ -54,7 +57,11 @@ impl Report {
 
     /// Writes the page of the book, and the picture on it.
     pub(crate) fn write_page(&self, docs: &Path) -> io::Result<()> {
-        fs::write(docs.join("benchmarks.md"), self.page())?;
+        let path = docs.join("benchmarks.md");
+        let old = fs::read_to_string(&path).unwrap_or_default();
+        // `benches/fleet.py` writes the end of the page.
+        let pushes = old.find(PUSHES).map(|at| format!("\n{}", &old[at..])).unwrap_or_default();
+        fs::write(&path, self.page() + &pushes)?;
         fs::write(docs.join("benchmarks.svg"), picture::draw(&self.tables))
     }
 
