@@ -49,12 +49,15 @@ impl Account {
     }
 }
 
-const CREATED: &str = "manage_home: true, shell: /bin/sh";
+/// Properties of a created user, whose number no other test has.
+fn created(uid: u32) -> String {
+    format!("uid: {uid}, manage_home: true, shell: /bin/sh")
+}
 
 #[test]
 fn created_user_goes_with_its_home() {
     let Some(account) = Account::new("undone-ann") else { return };
-    account.apply(CREATED);
+    account.apply(&created(4101));
     account.sh("test -e /home/$user/.bashrc");
     account.undo("last", 0);
     account.sh("! getent passwd $user; ! getent group $user; ! test -e /home/$user");
@@ -65,7 +68,7 @@ fn created_user_goes_with_its_home() {
 #[test]
 fn home_with_new_files_stays() {
     let Some(account) = Account::new("undone-bob") else { return };
-    account.apply(CREATED);
+    account.apply(&created(4102));
     account.sh("echo dear >/home/$user/letter");
     let printed = account.undo("last", 1);
     assert!(printed.contains("`/home/undone-bob` was changed since the run"), "{printed}");
@@ -75,7 +78,7 @@ fn home_with_new_files_stays() {
 #[test]
 fn created_user_stays_while_it_owns_other_files_or_runs_processes() {
     let Some(account) = Account::new("undone-cat") else { return };
-    account.apply(CREATED);
+    account.apply(&created(4103));
     let run = account.last();
     account.sh("touch \"/srv/of $user\"; chown $user \"/srv/of $user\"");
     let printed = account.undo(&run, 1);
