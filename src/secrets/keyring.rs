@@ -104,6 +104,11 @@ impl Keyring {
         Self { without_key, ..self }
     }
 
+    /// Listens to no signals, for a program that reacts to them itself.
+    pub(crate) fn without_signals(self) -> Self {
+        Self { interrupt: Interrupt::never().ok(), ..self }
+    }
+
     /// Adds parts that a controller opened.
     pub(crate) fn with_opened(self, opened: Vec<(String, Zeroizing<Vec<u8>>)>) -> Self {
         Self { opened: opened.into_iter().collect(), ..self }

@@ -103,7 +103,8 @@ impl Inputs {
                 hiera += 1;
             }
             confirm = self.check(&parcel, flags, hosts, &machine)?;
-            keyring = flags.identities.clone().keyring(&machine);
+            // A push counts signals; a listener that stays would end it.
+            keyring = flags.identities.clone().keyring(&machine).without_signals();
         } else if let Some(location) = self.manifests.first() {
             let state = LocalState::at(StateDirectory::none());
             let machine = machine(&output.progress, Environment::of_process(), state, &NatsFlags::default())?;
