@@ -187,6 +187,10 @@ fn an_agent_that_requires_signatures_takes_nothing_else() {
     build(&world, &["--version", "1.9"]);
     sign("key");
     refuses("its version 1.9 is older than 2");
+    build(&world, &[]);
+    fs::remove_file(world.base().join("site.tar.gz.sig")).unwrap();
+    sh("ssh-keygen -q -Y sign -n ccm -f key site.tar.gz", world.base());
+    refuses("it has no version, so agents could not refuse older content");
     build(&world, &["--version", "4", "--name", "web"]);
     sign("key");
     refuses("it is the bundle `web` and not `site`");

@@ -602,6 +602,7 @@ impl Slot {
         let label = Label::of(&archive, kind).map_err(|error| error.to_string())?;
         let name = self.address.expected_name();
         label.check(Some(&name), Timestamp::now()).map_err(|error| error.to_string())?;
+        label.check_version().map_err(|error| error.to_string())?;
         let known = self.shelf.record().good.as_ref().and_then(|good| good.label.as_ref());
         known.map_or(Ok(()), |known| label.check_against(known)).map_err(|error| error.to_string())?;
         Ok(label)
