@@ -95,6 +95,24 @@ fn every_word_of_is_active_has_its_meaning() {
 }
 
 #[test]
+fn rejected_unit_file_is_reported_with_its_line() {
+    let machine = Machine::new("inactive", "enabled")
+        .says("before-start", "echo \"Unit $1.service has a bad unit file setting.\" >&2; exit 1")
+        .says(
+            "systemd-analyze",
+            "#!/bin/sh\n[ \"$*\" = 'verify --man=no app.service' ] || exit\n\
+             echo '/etc/systemd/system/app.service:5: Unknown section. Ignoring.' >&2\necho 'other.service:1: x' >&2; exit 1",
+        );
+    let program = machine.0.base().join("bin/systemd-analyze");
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    let outcome = machine.ccm(&["ensure", "service", "app", "running"]);
+    outcome
+        .exits(1)
+        .says("has a bad unit file setting.; /etc/systemd/system/app.service:5: Unknown section.");
+    outcome.never_says("other.service");
+}
+
+#[test]
 fn every_word_of_is_enabled_has_its_meaning() {
     for (word, enabled) in [
         ("enabled", true),

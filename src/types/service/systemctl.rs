@@ -25,6 +25,9 @@ pub(super) const START: Duration = Duration::from_secs(30);
 /// How long a service may take to stop when the resource does not say: what systemd allows by default, and a little.
 const STOP: Duration = Duration::from_secs(100);
 
+/// Maximum number of errors in a unit file that a message shows.
+const MOST_FAULTS: usize = 5;
+
 /// More than any number of units needs.
 const MOST_OUTPUT: usize = 64 * 1024 * 1024;
 
@@ -148,11 +151,33 @@ pub(super) fn perform(verb: Verb, name: &str, cx: &Context) -> Result<(), Error>
     let limit = verb.limit(cx.timeout());
     let error = match systemctl(&arguments, limit, cx) {
         Ok(Finished { exit: Exit::Code(0), .. }) => return Ok(()),
-        Ok(finished) => failed(&[verb.arguments()[0], name], &said(&finished, finished.exit)),
+        Ok(finished) => {
+            let said = said(&finished, finished.exit);
+            let faults = faults_of_file(&said, name, cx).map(|faults| format!("{said}; {faults}"));
+            failed(&[verb.arguments()[0], name], &faults.unwrap_or(said))
+        }
         Err(error @ ServiceError::SystemctlTimeout { .. }) => error,
         Err(error) => return Err(error.into()),
     };
     Err(LastLines::of(name, started, cx).add_to(error.into()))
+}
+
+/// Returns what `systemd-analyze` reports about the file of a unit that systemd rejects, with the lines of the errors.
+fn faults_of_file(said: &str, name: &str, cx: &Context) -> Option<String> {
+    if !said.contains("bad unit file setting") {
+        return None;
+    }
+    let unit = unit_name(name);
+    let command = Command::new("systemd-analyze")
+        .arguments(["verify", "--man=no", &unit])
+        .variable("LC_ALL", "C")
+        .variable("SYSTEMD_COLORS", "0")
+        .timeout(ANSWER);
+    // Without the report, the error of systemctl has to do.
+    let finished = command.run(&cx.host.runner, cx.interrupt()).ok()?;
+    let text = finished.stderr.text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains(&unit)).take(MOST_FAULTS).collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
 fn said(finished: &Finished, exit: Exit) -> String {
