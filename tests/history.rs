@@ -1,10 +1,10 @@
 //! `ccm history` and `ccm blame`: the records of runs.
 
-use std::fs;
+use std::{fmt::Write, fs};
 
 use serde_json::{Value, json};
 
-use crate::support::{Item, Outcome, Tree, World, sh};
+use crate::support::{Item, Outcome, Trace, Tree, World, fits_strace, sh};
 
 fn history(world: &World, arguments: &[&str]) -> Outcome {
     world.ccm(["history"].iter().chain(arguments)).run()
@@ -129,6 +129,52 @@ fn command_lines_and_requests_have_no_digest() {
     let path = world.path("file").display().to_string();
     world.ccm(["ensure", "file", &path, "--content", "x", "--mode", "0644"]).run().exits(0);
     assert_eq!(runs(&world)[0]["manifests"], serde_json::json!([]));
+}
+
+/// Files with earlier contents, and a manifest that changes all of them.
+fn many_files(count: usize) -> World {
+    let mut manifest = "- file:\n    - defaults: { $OWN, mode: '0644' }\n".to_owned();
+    let mut world = World::new();
+    for number in 0..count {
+        world = world.file(&number.to_string(), format!("old {number}\n"));
+        writeln!(manifest, "    - $W/{number}: {{ content: \"new {number}\\n\" }}").unwrap();
+    }
+    world.manifest(&manifest)
+}
+
+#[test]
+fn changes_of_many_files_share_their_syncs() {
+    if !fits_strace() {
+        return;
+    }
+    let syncs = |flags: &[&str]| {
+        let world = many_files(100);
+        let trace = Trace::of_command(&world, &[&["apply", "site.yaml"], flags].concat());
+        trace.outcome.exits(0);
+        trace.calls.iter().filter(|call| call.syncs()).count()
+    };
+    let (with, without) = (syncs(&[]), syncs(&["--no-history"]));
+    assert!(with <= without + 20, "{with} syncs with a history, {without} without");
+}
+
+#[test]
+fn change_that_was_recorded_and_not_made_is_not_listed() {
+    let world = many_files(20);
+    fs::remove_file(world.path("3")).unwrap();
+    fs::create_dir(world.path("3")).unwrap();
+    let manifest = fs::read_to_string(world.base().join("site.yaml")).unwrap();
+    let indented = manifest.replace('\n', "\n    ");
+    let world =
+        world.beside("site.yaml", format!("ccm:\n  fail_on_error: true\n  resources:\n    {indented}\n"));
+    let before = world.read("4");
+    world.apply().exits(1);
+    assert_eq!(world.read("4"), before);
+    let shown = history(&world, &["show", "last", "--json"]).exits(0).json();
+    assert_eq!(shown["changes"].as_array().unwrap().len(), 3, "{shown}");
+    let path = world.path("9").display().to_string();
+    world.ccm(["blame", &path]).run().exits(2);
+    world.ccm(["undo", "last"]).run().exits(0);
+    assert_eq!(world.read("0"), "old 0\n");
 }
 
 #[test]

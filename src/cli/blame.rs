@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
     let versions: Vec<Version> = log
         .runs
         .iter()
-        .flat_map(|run| run.changes.iter().map(move |(change, done)| (run, change, done)))
+        .flat_map(|run| run.made().map(move |(change, done)| (run, change, done)))
         .filter_map(|(run, change, done)| version(run, change, done.as_ref(), subject, path.as_deref()))
         .collect();
     let Some(Version { run, change, .. }) = versions.last() else { return Err(unknown()) };

@@ -328,7 +328,7 @@ impl Attempts<'_> {
             causes: self.causes,
             diff: outcome.diff.as_deref(),
         };
-        let change = match self.record_change(&subject, &recorded, cx) {
+        let change = match self.record_change(&subject, &recorded, shared.refreshes, cx) {
             Ok(change) => change,
             Err(error) => {
                 outcome.observed = Some(before);

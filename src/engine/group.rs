@@ -88,7 +88,7 @@ impl Attempts<'_> {
         for follower in &mut followers {
             follower.wanted().check_effects(&follower.effects).ok()?;
             follower.recorded = refreshes.record(follower.resource, &[], &self.place.within).ok()?;
-            follower.change = self.record_follower(follower, cx)?;
+            follower.change = self.record_follower(follower, refreshes, cx)?;
         }
         let first = AnyMember { wanted: &**self.wanted, have, change: pending };
         let rest = followers.iter().map(|follower| AnyMember {
@@ -122,7 +122,12 @@ impl Attempts<'_> {
     }
 
     /// Records the change of a resource that is taken along; `None` if it must not be made.
-    fn record_follower(&self, follower: &Follower, cx: &Context) -> Option<Recordable> {
+    fn record_follower(
+        &self,
+        follower: &Follower,
+        refreshes: &PendingRefreshes,
+        cx: &Context,
+    ) -> Option<Recordable> {
         let subject = Subject {
             resource: follower.resource,
             wanted: follower.wanted(),
@@ -133,7 +138,7 @@ impl Attempts<'_> {
             causes: &[],
             diff: None,
         };
-        self.record_change(&subject, &follower.recorded, cx).ok()
+        self.record_change(&subject, &follower.recorded, refreshes, cx).ok()
     }
 
     /// Those of the following resources whose turns are certain to come and that have something to do.

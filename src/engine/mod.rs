@@ -17,6 +17,7 @@ mod pending_refreshes;
 mod planning;
 mod record;
 mod recording;
+mod recording_ahead;
 mod selection;
 #[cfg(test)]
 mod tests;

@@ -73,6 +73,16 @@ impl PendingRefreshes {
         Self { refresh_store, inherited, subscribers, session: script, swept: false }
     }
 
+    /// Returns whether a change of a resource refreshes others.
+    pub(super) fn has_subscribers(&self, resource: &Resource, within: &[&Resource]) -> bool {
+        let concerns = |resource: &Resource| {
+            let name = resource.reference();
+            let alias = resource.common.alias.clone().map(|alias| Reference { name: alias, ..name.clone() });
+            [name].iter().chain(&alias).any(|name| self.subscribers.contains_key(name))
+        };
+        !self.subscribers.is_empty() && (concerns(resource) || within.iter().any(|outer| concerns(outer)))
+    }
+
     /// The changes for which earlier runs owe this resource a refresh.
     pub(super) fn owed(&self, resource: &Resource) -> &[Reference] {
         self.inherited.get(&resource.reference()).map(Vec::as_slice).unwrap_or_default()

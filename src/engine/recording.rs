@@ -1,10 +1,14 @@
 //! Records changes in the history: before a change the state that it replaces, after it that it was made.
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 use serde_json::{Map, Value};
 
-use super::{converge::Attempts, pending_refreshes::Recorded};
+use super::{
+    converge::Attempts,
+    pending_refreshes::{PendingRefreshes, Recorded},
+    recording_ahead::Ahead,
+};
 use crate::{
     host::files::{self, CopyInterrupted, Intent},
     redaction::Redactor,
@@ -30,6 +34,8 @@ pub(crate) struct Recording {
     pub(super) remembered: Vec<(Change, Option<Done>)>,
     /// Arms an undo before the first change.
     arm: Option<Box<Arm>>,
+    /// Changes that were recorded before ccm reaches their resources.
+    pub(super) ahead: HashMap<Reference, Ahead>,
 }
 
 /// Arms the undo of a run, unless it is armed.
@@ -64,7 +70,7 @@ impl Recordable {
 
 impl Recording {
     pub(crate) fn new(recorder: Recorder, policy: KeepPolicy) -> Self {
-        Self { recorder, policy, remembered: Vec::new(), arm: None }
+        Self { recorder, policy, remembered: Vec::new(), arm: None, ahead: HashMap::new() }
     }
 
     /// Makes only changes that can be undone, and arms the undo before the first of them.
@@ -80,6 +86,24 @@ impl Recording {
     pub(crate) fn run(&self) -> &str {
         self.recorder.run()
     }
+
+    /// Writes a change together with those of the next resources.
+    fn write(&mut self, change: &mut Change, next: Vec<Ahead>) -> Result<(), StateError> {
+        let own = std::iter::once(change.clone());
+        let mut all: Vec<Change> = own.chain(next.iter().map(|ahead| ahead.change.clone())).collect();
+        self.recorder.record(&mut all)?;
+        let mut all = all.into_iter();
+        if let Some(own) = all.next() {
+            *change = own;
+        }
+        for (mut ahead, change) in next.into_iter().zip(all) {
+            if let Ok(reference) = change.resource.parse() {
+                ahead.change = change;
+                self.ahead.insert(reference, ahead);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Attempts<'_> {
@@ -88,12 +112,15 @@ impl Attempts<'_> {
         &self,
         subject: &Subject,
         recorded: &Recorded,
+        refreshes: &PendingRefreshes,
         cx: &Context,
     ) -> Result<Recordable, Error> {
         let Some(recording) = self.recording else { return Ok(Recordable::default()) };
         let recording = &mut *recording.borrow_mut();
-        let policy = recording.policy;
-        match self.describe(recording, subject, recorded, cx) {
+        let (policy, relies_on) = (recording.policy, relies_on(&subject.before()));
+        let early = Self::take_recorded(recording, subject);
+        let is_recorded = early.is_some();
+        match early.map_or_else(|| self.describe(recording, subject, recorded, cx), Ok) {
             Ok((mut change, depths)) => {
                 if policy == KeepPolicy::Required
                     && let Some(reason) = unrestorable(&change)
@@ -105,18 +132,15 @@ impl Attempts<'_> {
                 if let Some(arm) = &recording.arm {
                     arm().map_err(|reason| ErrorKind::Unguarded { reason })?;
                 }
-                match recording.recorder.record(std::slice::from_mut(&mut change)) {
-                    Ok(()) => {
-                        if policy == KeepPolicy::Required {
-                            recording.remembered.push((change.clone(), None));
-                        }
-                        Ok(Recordable {
-                            change: Some((change, depths)),
-                            relies_on: relies_on(&subject.before()),
-                        })
-                    }
-                    Err(error) => unrecorded(policy, &error, cx),
+                let next = if is_recorded { Vec::new() } else { self.describe_next(recording, refreshes) };
+                let written = if is_recorded { Ok(()) } else { recording.write(&mut change, next) };
+                if let Err(error) = written {
+                    return unrecorded(policy, &error, cx);
                 }
+                if policy == KeepPolicy::Required {
+                    recording.remembered.push((change.clone(), None));
+                }
+                Ok(Recordable { change: Some((change, depths)), relies_on })
             }
             Err(error) => unrecorded(policy, &error, cx),
         }
@@ -149,9 +173,16 @@ impl Attempts<'_> {
         let paths = recorder.objects(secrecy(is_sensitive)).map(|objects| {
             let tick = || tick(cx);
             let camera = Camera { objects, keeping: Keeping::Nothing, tick: &tick };
-            let after = |(path, depth): (&PathBefore, &Depth)| {
-                let path = from_text(&path.path).unwrap_or_default();
-                camera.take(&path, *depth).unwrap_or_else(|_| Snapshot::unknown())
+            let after = |(recorded, depth): (&PathBefore, &Depth)| {
+                let path = from_text(&recorded.path).unwrap_or_default();
+                // The state was compared with the desired state, and so was the digest.
+                let known = recorded.intended.as_ref().and_then(|intended| intended.digest.clone());
+                let known = known.filter(|_| !failed && !is_sensitive && *depth == Depth::Content);
+                let depth = if known.is_some() { Depth::Attributes } else { *depth };
+                let taken = camera.take(&path, depth).unwrap_or_else(|_| Snapshot::unknown());
+                let digest =
+                    known.filter(|_| taken.kind == SnapshotKind::File).or_else(|| taken.digest.clone());
+                Snapshot { digest, ..taken }
             };
             change.paths.iter().zip(&depths).map(after).collect()
         });
@@ -169,7 +200,7 @@ impl Attempts<'_> {
         }
     }
 
-    fn describe(
+    pub(super) fn describe(
         &self,
         recording: &mut Recording,
         subject: &Subject,

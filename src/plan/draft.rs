@@ -127,6 +127,7 @@ impl<'o> Draft<'o> {
             step.common = self.sealed(Secret::revealed(|| common(resource)), step.secret)?;
             step.action = ActionKind::None;
         }
+        step.shorten();
         Ok(step)
     }
 

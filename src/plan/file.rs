@@ -175,7 +175,10 @@ impl PlanFile {
                 self.contents.insert(digest, content);
             }
             Line::Manifest(manifest) => self.manifests.push(manifest),
-            Line::Step(step) => self.manifests.last_mut()?.steps.push(*step),
+            Line::Step(mut step) => {
+                step.complete();
+                self.manifests.last_mut()?.steps.push(*step);
+            }
         }
         Some(())
     }

@@ -9,6 +9,7 @@ use crate::{
     engine::{Class, OnFailure},
     resource::{Fingerprint, ManifestSettings},
     state::history::{Depth, ManifestDigest, PropertyChange, Snapshot, Who},
+    types,
 };
 
 /// Names the format. It begins the first line of a plan.
@@ -85,6 +86,9 @@ pub(crate) struct Step {
     pub(crate) differences: Vec<PropertyChange>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) diff: Option<String>,
+    /// Whether the diff is that of a new file with the property `content`, and left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_new: bool,
     /// Assumptions of the dry run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) assumptions: Vec<String>,
@@ -146,6 +150,27 @@ pub(crate) enum ActionKind {
 }
 
 impl Step {
+    /// Returns the diff of a new file that follows from the properties.
+    fn diff_of_new(&self) -> Option<String> {
+        let (_, path) = self.resource.split_once('#')?;
+        types::diff_of_new(path, self.properties.get("content")?.as_str()?.as_bytes())
+    }
+
+    /// Leaves out a diff that follows from the properties.
+    pub(super) fn shorten(&mut self) {
+        if self.diff.is_some() && self.diff == self.diff_of_new() {
+            (self.diff, self.is_new) = (None, true);
+        }
+    }
+
+    /// Restores diffs that were left out.
+    pub(super) fn complete(&mut self) {
+        if self.is_new {
+            self.diff = self.diff_of_new();
+        }
+        self.included.iter_mut().flat_map(|included| &mut included.steps).for_each(Self::complete);
+    }
+
     /// Returns whether the dry run inspected the resource.
     pub(super) fn is_captured(&self) -> bool {
         self.observed.is_some() || self.predicted != Predicted::Same

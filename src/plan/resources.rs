@@ -23,7 +23,7 @@ use crate::{
     resource::{AnyProperties, AnyType, Common, IF_IS_FALSE, Manifest, Resource, UNLESS_IS_TRUE},
     state::{
         LocalState,
-        history::{Measure, Undo, from_text},
+        history::{Change, Done, Measure, Undo, from_text},
     },
     template::Scope,
     types,
@@ -60,7 +60,8 @@ impl<'p> Applicable<'p> {
         let Ok(Some(store)) = self.state.directory.history() else { return };
         let Ok(log) = store.read() else { return };
         let of_plan = log.runs.into_iter().filter(|run| run.start.plan.as_ref() == Some(&self.plan.digest));
-        for (change, done) in of_plan.flat_map(|run| run.changes) {
+        let was_begun = |(change, done): &(Change, Option<Done>)| done.is_some() || !change.is_ahead;
+        for (change, done) in of_plan.flat_map(|run| run.changes).filter(was_begun) {
             if done.is_none_or(|done| done.failed) {
                 self.begun.insert(change.resource);
                 continue;

@@ -42,6 +42,11 @@ impl Old {
     }
 }
 
+/// Returns the unified diff of a new file.
+pub(crate) fn of_new(path: &str, content: &[u8]) -> Option<String> {
+    between(path, &Old::Absent, Some(content))
+}
+
 /// Returns the unified diff between two contents; `None` in place of the new one stands for one that is too large.
 pub(super) fn between(path: &str, old: &Old, new: Option<&[u8]>) -> Option<String> {
     let from = if matches!(old, Old::Absent) { "/dev/null" } else { path };

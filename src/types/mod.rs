@@ -23,6 +23,7 @@ pub(crate) mod tests;
 mod unmanaged;
 mod validation;
 
+pub(crate) use content_diff::of_new as diff_of_new;
 pub(crate) use restore::restoring;
 
 use schemars::Schema;

@@ -16,16 +16,12 @@ pub(super) struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    /// Returns the changes of a run. A change that was recorded ahead and never made is not part of a finished run.
+    /// Returns the changes of a run.
     pub(super) fn of(
         run: &'a RunRecord,
         objects: &'a Objects,
     ) -> impl DoubleEndedIterator<Item = Listed<'a>> {
-        let is_over = run.end.is_some();
-        run.changes
-            .iter()
-            .filter(move |(_, done)| done.is_some() || !is_over)
-            .map(move |(change, done)| Listed { run, change, done: done.as_ref(), objects })
+        run.made().map(move |(change, done)| Listed { run, change, done: done.as_ref(), objects })
     }
 
     pub(super) fn concerns(&self, path: Option<&str>, resource: Option<&str>) -> bool {

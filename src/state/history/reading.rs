@@ -224,7 +224,14 @@ fn is_of_a_change(line: &[u8]) -> bool {
 
 impl RunRecord {
     pub(crate) fn changed(&self) -> usize {
-        self.end.as_ref().map_or(self.changes.len(), |end| end.changed)
+        self.end.as_ref().map_or_else(|| self.made().count(), |end| end.changed)
+    }
+
+    /// Returns the changes that were made. A change of a killed run could be incomplete, unless it was recorded ahead: then it
+    /// was probably not begun.
+    pub(crate) fn made(&self) -> impl DoubleEndedIterator<Item = &(Change, Option<Done>)> {
+        let is_over = self.end.is_some();
+        self.changes.iter().filter(move |(change, done)| done.is_some() || !is_over && !change.is_ahead)
     }
 }
 

@@ -183,6 +183,9 @@ pub(crate) struct Change {
     pub(crate) within: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) sensitive: bool,
+    /// Whether the change was recorded before ccm reached the resource.
+    #[serde(default, rename = "ahead", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_ahead: bool,
 }
 
 /// A property that differs.
