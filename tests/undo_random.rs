@@ -44,7 +44,7 @@ fn tree(dice: &mut Dice) -> String {
             writeln!(script, "[ -L {name} ] || setfacl -m u:12345:rw {name}").unwrap();
         }
         if is_root() && dice.roll(3) == 0 {
-            writeln!(script, "chown -h 1234:2345 {name}").unwrap();
+            writeln!(script, "chown -hR 1234:2345 {name}").unwrap();
         }
     }
     script
