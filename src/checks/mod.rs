@@ -14,9 +14,9 @@ mod secrets;
 pub(crate) use health_check::{
     FailOn, HealthCheck, Kind as CheckKind, Problem as CheckProblem, When, problems,
 };
-pub(crate) use matcher::Observed;
+pub(crate) use matcher::{Observed, expected};
 pub(crate) use nagios::Perfdata;
-pub(crate) use outcome::{CheckResult, CheckState, Format, Judgement, PropertyResult};
+pub(crate) use outcome::{CheckResult, CheckState, Format, Judgement, PropertyResult, reasons};
 #[cfg(test)]
 pub(crate) use rules::rule_table;
 pub(crate) use rules::{

@@ -147,6 +147,8 @@ pub(crate) enum Judgement {
 /// Maximum number of properties in an event.
 const MOST_RESULTS: usize = 100;
 const MOST_OUTPUT: usize = 8 << 10;
+/// Maximum number of properties in a message.
+const MOST_REASONS: usize = 5;
 
 impl CheckResult {
     /// Shortens the result for an event: only failed properties, and the beginning of long outputs.
@@ -177,16 +179,33 @@ impl CheckResult {
 
     /// Returns the reason of the failure, as it follows "health check".
     pub(crate) fn complaint(&self) -> String {
-        let Self { name, state, output, .. } = self;
-        let first = output.lines().next().unwrap_or_default();
-        let mut text = format!("{name}: {}", state.with(first));
-        let bad =
-            |property: &&PropertyResult| matches!(property.result, Judgement::Fail | Judgement::Unknown);
-        for PropertyResult { kind, id, property, message, .. } in self.results.iter().filter(bad).take(5) {
-            text = format!("{text}\n{kind} {id}: {property}: {}", message.lines().next().unwrap_or_default());
+        let Self { name, state, tries, .. } = self;
+        let attempts = if *tries > 1 { format!(" after {tries} attempts") } else { String::new() };
+        let heading = format!("{name}: {}{attempts}", state.word());
+        match self.reasons().as_slice() {
+            [] => heading,
+            [one] => format!("{heading}: {one}"),
+            many => format!("{heading}\n{}", many[..many.len().min(MOST_REASONS)].join("\n")),
         }
-        text
     }
+
+    /// Returns the message of a plugin, or the properties that do not match the rules, each in a line.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        reasons(self.format, &self.output, &self.results)
+    }
+}
+
+/// Returns the message of a plugin, or the properties that do not match the rules, each in a line.
+pub(crate) fn reasons(format: Format, output: &str, results: &[PropertyResult]) -> Vec<String> {
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let is_bad = |one: &&PropertyResult| matches!(one.result, Judgement::Fail | Judgement::Unknown);
+    let mut bad = results.iter().filter(is_bad).peekable();
+    // The output of rules counts them.
+    let has_message = format == Format::Nagios || !output.starts_with("Count: ");
+    if bad.peek().is_none() {
+        return Some(first(output)).filter(|output| has_message && !output.is_empty()).into_iter().collect();
+    }
+    bad.map(|PropertyResult { kind, id, message, .. }| format!("{kind} {id}: {}", first(message))).collect()
 }
 
 /// Truncates a string that is too long, and marks the truncation.

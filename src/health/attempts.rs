@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Occasion, Surroundings, include, lens::Lens, plugin, rules};
 use crate::{
-    checks::{CheckKind, CheckResult, CheckState, FailOn, HealthCheck, Perfdata, PropertyResult},
+    checks::{CheckKind, CheckResult, CheckState, FailOn, HealthCheck, Perfdata, PropertyResult, reasons},
     vocabulary::{self, TimeLimit},
 };
 
@@ -53,7 +53,8 @@ pub(super) fn make(check: &HealthCheck, on: &Surroundings, tell: &mut dyn FnMut(
         stopped = on.host.interrupt.pause(delay.as_std());
     }
     let (mut tries, mut failures, mut well) = (0, 0, 0);
-    let mut last = Attempt::unknown("it was not tried");
+    let mut last = Attempt::unknown("the check did not run");
+    let mut told = String::new();
     while stopped.is_none() {
         last = once(check, on);
         tries += 1;
@@ -71,9 +72,14 @@ pub(super) fn make(check: &HealthCheck, on: &Surroundings, tell: &mut dyn FnMut(
             break;
         }
         if well == 0 {
-            let said = last.output.lines().next().unwrap_or_default();
-            let line = format!("health check {}: {}; trying again", check.name(), last.state.with(said));
-            tell(&on.redactor.redact(&line));
+            let reason = reasons(check.format(), &last.output, &last.results).into_iter().next();
+            let line = last.state.with(&reason.unwrap_or_default());
+            // The same reason is reported once.
+            if line != told {
+                let message = format!("health check {}: {line}; trying again", check.name());
+                tell(&on.redactor.redact(&message));
+            }
+            told = line;
         }
         stopped = on.host.interrupt.pause(pause);
     }

@@ -8,7 +8,7 @@ use super::{
     observe,
 };
 use crate::checks::{
-    Assertion, CheckState, Expected, Judgement, Observed, PropertyResult, Rule, Rules, Severity,
+    Assertion, CheckState, Expected, Judgement, Observed, PropertyResult, Rule, Rules, Severity, expected,
 };
 
 /// Evaluates all rules, and returns the worst result.
@@ -70,11 +70,12 @@ fn compare(assertion: &Assertion, seen: &Seen, lens: &Lens) -> (Judgement, Strin
         Ok(observed) => observed,
         Err(Unseen::Cannot(why)) => return (Judgement::Unknown, why.clone()),
         Err(Unseen::Not(why)) => {
-            return (Judgement::Fail, format!("expected {}, but {why}", assertion.written));
+            let expected = expected(assertion.property, &assertion.written);
+            return (Judgement::Fail, format!("expected {expected}, but {why}"));
         }
     };
     let complaint = match &assertion.expected {
-        Expected::Value(matcher) => matcher.complaint(observed, &assertion.written),
+        Expected::Value(matcher) => matcher.complaint(assertion.property, observed, &assertion.written),
         Expected::Version(wanted) => observe::packages::complaint(wanted, observed, lens),
     };
     let remark = match &assertion.expected {

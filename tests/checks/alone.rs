@@ -12,7 +12,7 @@ fn world() -> World {
 #[test]
 fn a_table_tells_each_property() {
     let outcome = world().ccm(["check", "list.yaml"]).run();
-    outcome.exits(1).says("FAILED").says("matching m matches").says("expected 2, found 1");
+    outcome.exits(1).says("FAILED").says("matching m matches").says("expected matches 2, got 1");
     outcome.says("CRITICAL: 4 checked, 2 failed, 0 unknown, 0 skipped");
     let well = World::new().beside("rules.yaml", "file: { /: { exists: true, filetype: directory } }\n");
     well.ccm(["check", "rules.yaml"]).run().exits(0).says("ok       file / exists").says("OK: 2 checked");

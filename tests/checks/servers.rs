@@ -79,3 +79,14 @@ fn a_server_is_asked_through_the_proxy_that_is_given() {
     assert_eq!(judged(&format!("http: {{ {rule} }}")).0, "OK");
     assert_eq!(judged("http: { http://nowhere.invalid/x: { status: 200 } }").0, "CRITICAL");
 }
+
+#[test]
+fn failed_probe_reports_expected_and_actual_status_once() {
+    let server = Server::start(|_| Reply::status(503));
+    let checks = format!("[{{ name: web, http: '{}', tries: 3, try_sleep: 1ms }}]", server.url("/"));
+    let world = World::new().files(&format!("- $W/x: {{ content: x, health_checks: {checks} }}"));
+    let outcome = world.apply();
+    outcome.exits(1).says("health check web: CRITICAL after 3 attempts: http http://").never_says("{\"");
+    assert_eq!(outcome.stdout.matches("expected status 2xx, got 503; trying again").count(), 1, "{outcome}");
+    assert_eq!(outcome.stdout.matches("expected status 2xx, got 503\n").count(), 1, "{outcome}");
+}

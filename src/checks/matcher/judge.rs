@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{LineItem, Matcher, Observed, Relation, noun};
+use super::{LineItem, Matcher, Observed, Relation, expected, noun};
 
 /// Why an observation cannot be held against a matcher: it is of the wrong type. This never counts as a match, also not
 /// below `not`.
@@ -90,8 +90,9 @@ impl Matcher {
         }
     }
 
-    /// Returns what an observation lacks; `None` if it is as expected. `written` is the matcher as it was written.
-    pub(crate) fn complaint(&self, seen: &Observed, written: &Json) -> Option<String> {
+    /// Returns the difference between an observation and the expected value; `None` if it matches. `written` is the matcher
+    /// as the user wrote it.
+    pub(crate) fn complaint(&self, property: &str, seen: &Observed, written: &Json) -> Option<String> {
         match (self.judge(seen), self) {
             (Ok(true), _) => None,
             (Ok(false), Self::Lines(items)) => {
@@ -103,10 +104,16 @@ impl Matcher {
                         LineItem::Line(_) => None,
                     })
                     .collect();
-                Some(if unmet.is_empty() { "no line is as expected".to_owned() } else { unmet.join("; ") })
+                Some(if unmet.is_empty() {
+                    format!("expected {}, which no line matches", expected(property, written))
+                } else {
+                    format!("expected {property} to match {}", unmet.join(" and "))
+                })
             }
-            (Ok(false), _) => Some(format!("expected {written}, found {}", seen.quoted())),
-            (Err(Impossible(why)), _) => Some(format!("expected {written}, but {why}")),
+            (Ok(false), _) => {
+                Some(format!("expected {}, got {}", expected(property, written), seen.quoted()))
+            }
+            (Err(Impossible(why)), _) => Some(format!("expected {}, but {why}", expected(property, written))),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a value is expected to be, as rules write it.
 
+mod expected;
 mod judge;
 mod line_pattern;
 mod semver;
@@ -7,6 +8,7 @@ mod semver;
 use ccm_expr::Path;
 use serde_json::{Map, Value as Json};
 
+pub(crate) use self::expected::expected;
 pub(super) use self::line_pattern::LinePattern;
 use self::semver::Constraint;
 use crate::{document::closest, vocabulary::Pattern};
@@ -329,7 +331,11 @@ mod tests {
                 Err(_) => "impossible",
             };
             assert_eq!(judged, *verdict, "{line}");
-            assert_eq!(matcher.complaint(&observed, &written).is_none(), *verdict == "yes", "{line}");
+            assert_eq!(
+                matcher.complaint("value", &observed, &written).is_none(),
+                *verdict == "yes",
+                "{line}"
+            );
             count += 1;
         }
         assert!(count >= 200, "{count}");

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::{
-    checks::{CheckResult, CheckState, Judgement, Perfdata, PropertyResult},
+    checks::{CheckResult, CheckState, Perfdata},
     visible::visible_line,
 };
 
@@ -39,14 +39,7 @@ pub(in crate::cli) fn line(checks: &[(String, CheckResult)], failed: usize) -> (
 
 /// Returns what a plugin said, or the first thing that is not as the rules say.
 fn reason(check: &CheckResult) -> String {
-    let is_bad = |one: &&PropertyResult| matches!(one.result, Judgement::Fail | Judgement::Unknown);
-    let text = match check.results.iter().find(is_bad) {
-        Some(PropertyResult { kind, id, property, message, .. }) => {
-            format!("{kind} {id} {property}: {message}")
-        }
-        None => check.output.clone(),
-    };
-    text.lines().next().unwrap_or_default().to_owned()
+    check.reasons().into_iter().next().unwrap_or_default()
 }
 
 /// Returns what a check measured, each with the name of the check in front.

@@ -86,5 +86,5 @@ pub(in crate::health) fn complaint(wanted: &VersionWanted, seen: &Observed, lens
     };
     let VersionWanted { relation, version } = wanted;
     (!versions.iter().any(holds))
-        .then(|| format!("expected {relation}{version}, found {}", versions.join(", ")))
+        .then(|| format!("expected version {relation}{version}, got {}", versions.join(", ")))
 }
