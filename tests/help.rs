@@ -167,3 +167,25 @@ fn examples_that_talk_to_an_agent_run_as_they_are_written() {
     let status = paste(&world, &script(&world, "agent status"));
     assert!(status.exits(0).json().is_object(), "{status}");
 }
+
+#[test]
+fn help_of_a_type_lists_properties_before_options() {
+    let world = World::new();
+    let help = world.ccm(["help", "file"]).run().exits(0).stdout.clone();
+    assert_eq!(help, world.ccm(["ensure", "file", "--help"]).run().exits(0).stdout);
+    let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("no {text:?}\n{help}"));
+    let order = ["\nProperties:\n", "--content ", "\nOptions:\n", "--noop", "\nOther machines:\n", "--color"];
+    assert!(order.map(at).is_sorted(), "{help}");
+    let command = world.ccm(["help", "apply"]).run().exits(0).stdout.clone();
+    assert!(command.contains("Usage: ccm apply [OPTIONS]"), "{command}");
+}
+
+#[test]
+fn usage_leaves_out_flags_that_variables_set() {
+    let world = World::new();
+    let outcome = world.ccm(["apply"]).env("CCM_STATE_DIR", world.path("state").display().to_string()).run();
+    outcome.exits(2).complains("Usage: ccm apply [OPTIONS] <MANIFEST>...\n");
+    let outcome =
+        world.ccm(["ensure", "file"]).env("CCM_STATE_DIR", world.path("state").display().to_string()).run();
+    outcome.exits(2).complains("Usage: ccm ensure file [OPTIONS] <NAME> [ENSURE]\n");
+}

@@ -83,6 +83,7 @@ mod mistakes;
 mod nats;
 mod nats_hostile;
 mod nats_logins;
+mod other_tools;
 mod overlap;
 mod package;
 mod package_apt;

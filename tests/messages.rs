@@ -411,3 +411,11 @@ note[no-guard]: exec#/bin/a: the command runs in every run, because the resource
 "
     );
 }
+
+#[test]
+fn eval_rejects_a_name_that_does_not_exist() {
+    let world = World::new();
+    let eval = |expression: &str| world.ccm(["eval", expression]).run();
+    eval("Facts.typo").exits(2).complains("error[missing-member]: `Facts.typo` does not exist");
+    eval("Facts.typo ?? 1").exits(0).says("1\n");
+}

@@ -212,7 +212,7 @@ pub(crate) const MISTAKES: &[Mistake] = &[
     mistake(
         "- service: [{ a: { enable: yes } }]",
         "error 4: service#a: enable: expected true or false, found the string \"yes\"",
-        "write true, without quotes",
+        "`yes` is a string in YAML 1.2; write `true`",
     ),
     mistake(
         "- file: [{ $W/a: { $OWN, mode: '0644', state: present } }]",

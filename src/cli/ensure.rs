@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint, builder::PossibleValuesParser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint, builder::PossibleValuesParser,
+};
 
 use super::{
     Exit,
@@ -46,6 +48,10 @@ Examples:
   ccm ensure file \"$PWD/app.conf\" --content 'port = 8080'
   ccm ensure exec true --refresh-only --subscribe \"file#$PWD/app.conf\"
   ccm session report --remove";
+
+/// Headings of the help of a type.
+const PROPERTIES: &str = "Properties";
+const OPTIONS: &str = "Options";
 
 /// Arguments of `ccm ensure`. The flags of a type are made from its properties, so they are not read before the type is known.
 pub(super) struct Arguments {
@@ -91,10 +97,10 @@ impl Args for Arguments {
 
 /// Adds the flags that all types have.
 fn with_run_flags(command: Command) -> Command {
-    let command = RunFlags::augment_args(command);
-    DotenvFlags::augment_args(RollFlags::augment_args(SessionFolder::augment_args(InputFlags::augment_args(
-        command,
-    ))))
+    let command = RunFlags::augment_args(command.next_help_heading(OPTIONS));
+    let command = SessionFolder::augment_args(InputFlags::augment_args(command));
+    let command = DotenvFlags::augment_args(StreamFlag::augment_args(command));
+    RollFlags::augment_args(command)
 }
 
 /// Returns the flags that can also precede the type. Help lists them after the type.
@@ -108,7 +114,17 @@ fn before_the_type() -> Vec<Arg> {
 fn listed(kind: &'static dyn AnyType) -> Command {
     let description = kind.properties_schema().get("description").and_then(|text| text.as_str());
     let about = description.unwrap_or_default().split("\n\n").next().unwrap_or_default().replace('\n', " ");
-    with_run_flags(Command::new(kind.name())).about(about.trim_end_matches('.').to_owned()).defer(|command| {
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::Help);
+    // The headings of the help have the order of their first arguments.
+    let command = Command::new(kind.name())
+        .next_help_heading(PROPERTIES)
+        .arg(complete::names(
+            Arg::new("name").value_name("NAME").required(true).help("Name of the resource"),
+            kind,
+        ))
+        .disable_help_flag(true)
+        .arg(help.help("Print help").help_heading(OPTIONS));
+    with_run_flags(command).about(about.trim_end_matches('.').to_owned()).defer(|command| {
         match types::find(command.get_name()) {
             Some(kind) => with_properties(command, kind),
             None => command,
@@ -120,13 +136,9 @@ fn with_properties(command: Command, kind: &'static dyn AnyType) -> Command {
     // Flags that are flattened bring a description of their own.
     let about = command.get_about().cloned().unwrap_or_default();
     let command = command
-        .arg(complete::names(
-            Arg::new("name").value_name("NAME").required(true).help("The resource's name"),
-            kind,
-        ))
-        .args(states(kind));
-    let command = StreamFlag::augment_args(command)
+        .next_help_heading(PROPERTIES)
         .about(about)
+        .args(states(kind))
         .args(flags::arguments(kind).into_iter().map(or_credential))
         .args(flags::check_arguments())
         .after_help(flags::examples(kind));
@@ -138,7 +150,7 @@ fn states(kind: &'static dyn AnyType) -> Vec<Arg> {
     let fields = fields(kind);
     let takes_address = fields.iter().any(|field| field.name == "url");
     let states = fields.into_iter().find(|field| field.name == "ensure").map(|field| field.kind);
-    let ensure = Arg::new("ensure").value_name("ENSURE").help("The desired state");
+    let ensure = Arg::new("ensure").value_name("ENSURE").help("Desired state");
     match states {
         Some(FieldKind::Choice(words)) if takes_address => {
             vec![ensure.value_parser(move |text: &str| state_or_address(text, &words))]
@@ -148,8 +160,8 @@ fn states(kind: &'static dyn AnyType) -> Vec<Arg> {
             let ensure =
                 Arg::new("state").value_name("ENSURE").value_parser(PossibleValuesParser::new(words));
             vec![
-                source.help("The folder that holds the tree; with --source, the desired state"),
-                ensure.help("The desired state"),
+                source.help("Directory of the tree; with --source, the desired state"),
+                ensure.help("Desired state"),
             ]
         }
         Some(FieldKind::Choice(words)) => vec![ensure.value_parser(PossibleValuesParser::new(words))],

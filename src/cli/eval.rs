@@ -12,7 +12,7 @@ use super::{
     output::Output,
 };
 use crate::{
-    document::{Diagnostic, Diagnostics, Scalar, Source, Span, Style},
+    document::{Diagnostic, Diagnostics, Scalar, Severity, Source, Span, Style},
     manifest,
     template::{Scope, doubtful, functions_help},
 };
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let text = arguments.expression;
     match Program::compile(&text).and_then(|program| scope.evaluate(&program)) {
         Ok(value) => {
-            doubt(scope, text);
+            doubt(scope, text)?;
             output.json(&value)?;
             Ok(Exit::Success)
         }
@@ -73,12 +73,19 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     }
 }
 
-/// Shows what the expression did that was probably not meant.
-fn doubt(scope: &Scope, text: String) {
+/// Shows probable errors in the expression. A name that does not exist is an error.
+fn doubt(scope: &Scope, text: String) -> Result<(), Failure> {
     let whole = Span::new(0, text.len());
     let scalar = Scalar::new(text.clone(), Style::Plain);
     let source = Source { name: EXPRESSION.to_owned(), text };
     let warning = |doubt| doubtful(doubt, &scalar, whole, &source);
-    let warnings: Vec<Diagnostic> = scope.take_doubts().into_iter().map(warning).collect();
-    show(Diagnostics::from(warnings).review(&source).as_slice());
+    let mut warnings: Vec<Diagnostic> = scope.take_doubts().into_iter().map(warning).collect();
+    let missing = warnings.iter_mut().filter(|warning| warning.id == "missing-member");
+    missing.for_each(|warning| warning.severity = Severity::Error);
+    let diagnostics = Diagnostics::from(warnings);
+    if diagnostics.errors().next().is_some() {
+        return Err(Failure::problems(source, diagnostics));
+    }
+    show(diagnostics.review(&source).as_slice());
+    Ok(())
 }

@@ -16,7 +16,7 @@ use clap::{
 };
 
 use super::{
-    Exit, aliases, flags,
+    Exit, aliases, flags, other_tools,
     output::{Loss, Output},
 };
 use crate::{
@@ -123,6 +123,9 @@ pub(super) fn heed<T>(Loaded { value, warnings }: Loaded<T>) -> T {
 /// Help and version go to standard output and are no failure; wrong arguments are.
 pub(super) fn usage(mut error: clap::Error) -> ExitCode {
     place(&mut error);
+    if error.get(ContextKind::Usage).is_some() {
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage_of(env::args_os().skip(1))));
+    }
     let text = error.render();
     if error.use_stderr() {
         let mut stderr = anstream::stderr().lock();
@@ -139,6 +142,19 @@ pub(super) fn usage(mut error: clap::Error) -> ExitCode {
         Some(Loss::Failed) => Exit::NotAttempted.into(),
         _ => Exit::Success.into(),
     }
+}
+
+/// Returns the usage of the command that the arguments name. The usage that comes with an error contains flags that only
+/// environment variables set.
+fn usage_of(arguments: impl Iterator<Item = OsString>) -> StyledStr {
+    let mut root = super::command();
+    root.build();
+    let mut command = &root;
+    for argument in arguments {
+        let Some(found) = command.find_subcommand(argument) else { break };
+        command = found;
+    }
+    command.clone().render_usage()
 }
 
 /// Takes guesses out of a message where something better is known: where a word of the Go original belongs, and what a
@@ -162,7 +178,12 @@ fn place(error: &mut clap::Error) {
 fn note(error: &clap::Error) -> Option<String> {
     let word = |kind| texts(error, kind).into_iter().next();
     match error.kind() {
-        ErrorKind::UnknownArgument => belongs(&word(ContextKind::InvalidArg)?),
+        ErrorKind::UnknownArgument => {
+            let word = word(ContextKind::InvalidArg)?;
+            let is_ensure = env::args_os().nth(1).is_some_and(|command| command == "ensure");
+            let other = if is_ensure { None } else { other_tools::replacement(&word) };
+            other.map(|replacement| format!("use {replacement}")).or_else(|| belongs(&word))
+        }
         ErrorKind::InvalidSubcommand => belongs(&word(ContextKind::InvalidSubcommand)?),
         ErrorKind::InvalidValue => {
             let known = texts(error, ContextKind::ValidValue);

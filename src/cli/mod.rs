@@ -30,6 +30,7 @@ mod hosts;
 mod load_inputs;
 mod machine;
 mod manual;
+mod other_tools;
 mod output;
 mod plan;
 mod progress;
@@ -52,6 +53,8 @@ mod words;
 
 use std::{
     env,
+    ffi::OsString,
+    fmt::Write as _,
     process::ExitCode,
     thread::{self, JoinHandle},
 };
@@ -71,6 +74,7 @@ use self::{
 use crate::{
     checks::CheckState,
     host::{interrupt::Interrupt, memory::has_stack_of, process::disable_core_dumps},
+    types,
 };
 
 /// Size of the stack, as most systems limit that of the first thread.
@@ -108,7 +112,7 @@ fn answer() -> ExitCode {
         Ok(true) => return ExitCode::SUCCESS,
         Err(error) => return failure::usage(error),
     }
-    let parsed = command().try_get_matches();
+    let parsed = command().try_get_matches_from(with_help_of_types(env::args_os().collect()));
     let parsed = parsed.and_then(|mut matches| {
         let push = push::Arguments::from_matches(&matches);
         CommandLine::from_arg_matches_mut(&mut matches).map(|command_line| (command_line, push))
@@ -142,8 +146,8 @@ fn answer() -> ExitCode {
     after_help = EXAMPLES,
 )]
 struct CommandLine {
-    /// When to use colors; by default on a terminal, unless NO_COLOR is set
-    #[arg(long, value_name = "WHEN", value_parser = ["auto", "always", "never"], global = true)]
+    /// When to use colors [auto, always, never]
+    #[arg(long, value_name = "WHEN", value_parser = ["auto", "always", "never"], hide_possible_values = true, global = true, help_heading = "Global options")]
     color: Option<String>,
     #[command(subcommand)]
     invocation: Invocation,
@@ -152,27 +156,27 @@ struct CommandLine {
 /// The commands.
 #[derive(Subcommand)]
 enum Invocation {
-    /// Brings the machine to the state that a manifest declares
+    /// Apply manifests to this machine
     Apply(Box<Deferred<WithRoll<apply::Arguments>>>),
-    /// Show the changes of a manifest, and write a plan of them
+    /// Show the changes of a manifest, and write a plan
     Plan(Box<Deferred<WithHosts<plan::Arguments>>>),
-    /// Checks how well the machine is
+    /// Run health checks
     Check(Deferred<WithHosts<check::Arguments>>),
-    /// Finds everything that is wrong with manifests without touching the machine
+    /// Check manifests without changing anything
     Validate(Deferred<validate::Arguments>),
-    /// Brings one resource to a state
+    /// Apply one resource
     Ensure(Deferred<ensure::Arguments>),
-    /// Keeps this machine as its manifests say
+    /// Keep this machine in its declared state
     Agent(Deferred<agent::Arguments>),
-    /// Makes, signs and checks bundles
+    /// Build, sign and verify bundles
     Bundle(Deferred<bundle::Arguments>),
-    /// Shows the state of one resource
+    /// Show the state of a resource, or pending refreshes
     Status(Deferred<WithHosts<status::Arguments>>),
-    /// Prints the value of an expression as JSON, for trying things out
+    /// Print the value of an expression as JSON
     Eval(Deferred<eval::Arguments>),
     /// Explain the id of an error or warning
     Explain(Deferred<explain::Arguments>),
-    /// Works with hierarchical data
+    /// Resolve hierarchical data
     Hiera(Deferred<hiera::Arguments>),
     /// List the hosts that a pattern selects
     Hosts(Deferred<hosts::Arguments>),
@@ -182,24 +186,24 @@ enum Invocation {
     Blame(Deferred<blame::Arguments>),
     /// Undo the changes of a run
     Undo(Deferred<WithRoll<undo::Arguments>>),
-    /// Confirm a run that is undone otherwise
+    /// Confirm a run, or undo it
     Confirm(Deferred<WithHosts<confirm::Arguments>>),
     /// Compare what two manifests declare
     Diff(Box<Deferred<diff::Arguments>>),
-    /// Keeps the events of a script together
+    /// Collect the events of a script
     Session(Deferred<session::Arguments>),
-    /// Shows and changes which services there are in a fleet
+    /// Show and change service registrations
     #[command(aliases = ["reg", "r"])]
     Registration(Deferred<registration::Arguments>),
-    /// Shows what ccm knows about this machine
+    /// Show the facts of this machine
     Facts(Deferred<WithHosts<facts::Arguments>>),
     /// Create, edit and check encrypted data
     Secret(Deferred<secret::Arguments>),
-    /// Prints the JSON Schema of what ccm reads or writes
+    /// Print the JSON Schema of inputs and outputs
     Schema(Deferred<schema::Arguments>),
-    /// Prints a completion script for a shell
+    /// Print a completion script for a shell
     Completions(Deferred<completions::Arguments>),
-    /// Writes the manual pages into a folder
+    /// Write the manual pages to a directory
     #[command(name = "man")]
     Manual(Deferred<manual::Arguments>),
     /// Serves a push
@@ -297,14 +301,13 @@ Examples:
   ccm apply site.yaml --noop
   ccm apply site.yaml
 
-  # Bring one resource to a state
+  # Apply one resource
   ccm ensure service nginx running --enable
 
-  # Find everything that is wrong with a manifest
+  # Check a manifest for errors
   ccm validate site.yaml
 
-Documentation: `ccm COMMAND --help`; `ccm ensure TYPE --help` for the properties
-of a type; ccm(1) and ccm-manifest(5); the book in the folder docs of the source.";
+Details: `ccm help COMMAND`, `ccm help TYPE`, ccm(1), ccm-manifest(5)";
 
 /// Applies `--color` to everything that is printed from now on.
 fn use_colors(choice: Option<&str>) {
@@ -317,8 +320,50 @@ fn use_colors(choice: Option<&str>) {
 
 /// Returns the command line, with the words of the Go original.
 fn command() -> Command {
-    let words = with_aliases(CommandLine::command(), "");
+    let words = grouped(with_aliases(CommandLine::command(), ""));
     words.mut_args(|argument| if argument.is_hide_set() { argument.global(true) } else { argument })
+}
+
+/// Turns `help TYPE` into `ensure TYPE --help`.
+fn with_help_of_types(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_type =
+        |name: &str| types::find(aliases::type_name(name)).is_some_and(|kind| kind.behavior().stands_alone);
+    if let [_, help, name] = arguments.as_slice()
+        && help == "help"
+        && name.to_str().is_some_and(is_type)
+    {
+        let name = name.clone();
+        arguments.splice(1.., ["ensure".into(), name, "--help".into()]);
+    }
+    arguments
+}
+
+/// The commands in the groups of the help.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Apply", &["apply", "plan", "ensure", "undo", "confirm"]),
+    ("Inspect", &["validate", "check", "status", "facts", "history", "blame", "diff"]),
+    ("Fleet", &["agent", "bundle", "hosts", "registration"]),
+    ("Scripts", &["session", "eval", "hiera"]),
+    ("Tools", &["secret", "explain", "schema", "completions", "man", "help"]),
+];
+
+/// Lists the commands of the help in groups.
+fn grouped(command: Command) -> Command {
+    let header = command.get_styles().get_header().to_owned();
+    let mut list = String::new();
+    for (group, names) in GROUPS {
+        let _ = writeln!(list, "{header}{group}:{header:#}");
+        for name in *names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map_or("Print the help of a command or type".to_owned(), ToString::to_string);
+            let _ = writeln!(list, "  {name:<13} {about}");
+        }
+        list.push('\n');
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}{header}Options:{header:#}\n{{options}}{{after-help}}"
+    );
+    command.help_template(template)
 }
 
 /// How the program ends.

@@ -135,3 +135,14 @@ fn every_command_says_what_it_is_for() {
         all.extend(command.get_subcommands().cloned());
     }
 }
+
+#[test]
+fn every_command_is_in_one_group_of_the_help() {
+    let command = super::command();
+    let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let mut names: Vec<&str> = visible.map(clap::Command::get_name).chain(["help"]).collect();
+    let mut grouped: Vec<&str> = super::GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    names.sort_unstable();
+    grouped.sort_unstable();
+    assert_eq!(names, grouped);
+}

@@ -6,7 +6,10 @@
 
 use std::{rc::Rc, sync::LazyLock};
 
-use super::repetition::{self, Findings, KEY as FOR_EACH};
+use super::{
+    ansible,
+    repetition::{self, Findings, KEY as FOR_EACH},
+};
 use crate::{
     declare::{Completeness, Declaration, Expansion},
     document::{self, Diagnostic, Diagnostics, Entry, Node, Source, Span, Value, from_node},
@@ -130,6 +133,14 @@ impl<'p> Found<'p> {
 
     /// One item of the list of resources.
     fn entry(&mut self, item: Node) {
+        if let Some(problem) = ansible::recognized(&item) {
+            // One error describes the whole file.
+            let is_known = self.diagnostics.iter().any(|known| known.id == problem.id);
+            if !is_known {
+                self.problem(problem);
+            }
+            return;
+        }
         let message = match item.as_map() {
             Some([_]) => None,
             Some(_) => Some("a resource entry has one key, its type".to_owned()),

@@ -11,6 +11,7 @@
 //! | `secret.rs` | hides secret values in diagnostics |
 //! | `loaded.rs` | the result, or the errors of all documents |
 
+mod ansible;
 mod bundle;
 mod entries;
 mod load_inputs;

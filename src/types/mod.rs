@@ -108,13 +108,13 @@ const OTHERS: &[(&[&str], &str)] = &[
 ];
 
 /// Returns what to use instead of a type that other tools have.
-fn of_other_tools(name: &str) -> Option<&'static str> {
+pub(crate) fn replacement(name: &str) -> Option<&'static str> {
     OTHERS.iter().find(|(names, _)| names.contains(&name)).map(|(_, instead)| *instead)
 }
 
 /// Returns what to say of a type that does not exist.
 pub(crate) fn unknown(name: &str) -> Diagnostic {
-    let help = match (of_other_tools(name), closest(name, names())) {
+    let help = match (replacement(name), closest(name, names())) {
         (Some(instead), _) => format!("use {instead}"),
         (None, Some(near)) => format!("did you mean `{near}`?"),
         (None, None) => format!("known types: {}", names().collect::<Vec<_>>().join(", ")),

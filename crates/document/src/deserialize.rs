@@ -146,9 +146,13 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             typed => {
                 let mut error = self.mismatch(&visitor, "true or false");
                 error.help = match typed {
-                    Some(Typed::Str(text)) => {
-                        error::truth(text).map(|word| format!("write {word}, without quotes"))
-                    }
+                    Some(Typed::Str(text)) => error::truth(text).map(|word| {
+                        if text.eq_ignore_ascii_case(word) {
+                            format!("write {word}, without quotes")
+                        } else {
+                            format!("`{text}` is a string in YAML 1.2; write `{word}`")
+                        }
+                    }),
                     Some(Typed::Int(1)) => Some("write true".to_owned()),
                     Some(Typed::Int(0)) => Some("write false".to_owned()),
                     _ => None,

@@ -138,7 +138,7 @@ fn errors_say_what_was_expected_where_and_in_which_property() {
         ("tries: 1.0", "1:8 tries: expected a whole number from 0 to 255, found the number 1.0"),
         (
             "force: yes",
-            "1:8 force: expected true or false, found the string \"yes\" (write true, without quotes)",
+            "1:8 force: expected true or false, found the string \"yes\" (`yes` is a string in YAML 1.2; write `true`)",
         ),
         ("returns: [0, x]", "1:14 returns: expected a whole number, found the string \"x\""),
         ("returns: 0", "1:10 returns: expected a list, found the number 0 (write a list: [0])"),
