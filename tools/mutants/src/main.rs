@@ -55,5 +55,5 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     trial::run(&store, &prepared, &tests, &areas, budget);
-    score::print(&store, &prepared, &areas, Path::new("docs/testing.md"))
+    score::print(&store, &prepared, &areas, Path::new("tools/mutants/equivalent.md"))
 }
