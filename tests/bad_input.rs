@@ -33,7 +33,12 @@ fn fails(world: World, bad: &str, place: &str, message: &str, help: &str) {
     let before = world.tree();
     let outcome = world.apply();
     let message = world.fill(message);
-    outcome.exits(1).says(&message).says(&format!("--> site.yaml:{place}")).says(help).counts([1, 1, 1, 0]);
+    outcome
+        .exits(1)
+        .says(&message)
+        .says(&format!("failed  site.yaml:{place}"))
+        .says(help)
+        .counts([1, 1, 1, 0]);
     let mut after = world.tree();
     after.0.remove(std::path::Path::new("good")).expect("the good one was applied");
     assert_eq!(after, before, "{outcome}");

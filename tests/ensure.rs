@@ -21,7 +21,7 @@ fn a_file_is_ensured_by_flags() {
     let arguments = [&["$W/x", "--content", "hello"], &OWN[..]].concat();
     ensure(&world, &arguments).exits(0).reports(&world.fill("file#$W/x"), "created the file");
     assert_eq!((world.read("x").as_str(), world.tree().item("x").unwrap().mode), ("hello", 0o644));
-    ensure(&world, &arguments).exits(0).reports(&world.fill("file#$W/x"), "stable");
+    ensure(&world, &arguments).exits(0).reports(&world.fill("file#$W/x"), "unchanged");
     ensure(&world, &["$W/x", "absent"]).exits(0).reports(&world.fill("file#$W/x"), "removed the file");
     assert!(world.tree().names().is_empty());
     ensure(&world, &[&["$W/a/d", "directory"], &OWN[..4], &["--mode", "0700"]].concat())

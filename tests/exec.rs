@@ -168,7 +168,7 @@ fn a_failure_tells_program_code_expectation_and_the_last_lines() {
     let outcome = fails(
         &format!("a: {{ command: \"sh -c \\\"{script}\\\"\", returns: [0, 2] }}"),
         &[
-            "failed to reach desired state: \"sh\" ended with exit code 3, expected 0 or 2\n",
+            "failed to reach desired state: exit status 3 (expected 0 or 2)\n      command: sh",
             "worse\n",
             "\u{fffd}bad",
         ],
@@ -224,7 +224,7 @@ fn a_command_that_succeeds_without_creating_what_it_should_gets_a_warning() {
 fn a_command_that_a_signal_ended_has_failed() {
     fails(
         "a: { command: sh -c 'kill -9 $$', returns: [0, 137] }",
-        &["\"sh\" was ended by SIGKILL, expected 0 or 137"],
+        &["terminated by SIGKILL (expected 0 or 137)"],
     );
 }
 
@@ -234,9 +234,9 @@ fn a_command_that_a_signal_ended_has_failed() {
 fn a_guard_that_cannot_answer_is_a_failure() {
     for guard in ["onlyif", "unless"] {
         for (command, part) in [
-            ("sh -c 'exit 126'", "ended with exit code 126"),
-            ("sh -c 'exit 127'", "ended with exit code 127"),
-            ("sh -c 'kill -TERM $$'", "was ended by SIGTERM"),
+            ("sh -c 'exit 126'", "exit status 126"),
+            ("sh -c 'exit 127'", "exit status 127"),
+            ("sh -c 'kill -TERM $$'", "terminated by SIGTERM"),
             ("no-such-program", "was not found in any directory"),
             ("/etc/passwd", "cannot be executed"),
         ] {

@@ -60,7 +60,7 @@ fn a_timeout_ends_everything_that_the_command_started() {
                     let world = stubborn(script, &format!("timeout: {limit}"));
                     let outcome = world.apply();
                     let said = format!("\"sh\" timed out after {limit}");
-                    outcome.exits(1).says(&said).says("all of it was ended");
+                    outcome.exits(1).says(&said).says("all its processes were terminated");
                     assert_eq!(runs(&world), 1, "{name}: the run goes on");
                     came_to_its_point(&world).then(|| assert_eq!(running(&world), [""; 0], "{name}"))
                 });
@@ -83,7 +83,7 @@ fn a_timeout_ends_everything_also_where_the_session_began_outside_of_the_contain
                 "    - c: { command: \"sh -c 'cat /proc/[0-9]*/comm > $W/left 2> /dev/null; true'\" }\n";
             let world = world.manifest(&(manifest + look));
             let outcome = world.ccm(["apply", "site.yaml"]).under(wrapper).run();
-            outcome.exits(1).counts([2, 0, 1, 0]).says("all of it was ended");
+            outcome.exits(1).counts([2, 0, 1, 0]).says("all its processes were terminated");
             let left = world.read("left");
             assert!(left.contains("ccm\n") && !left.contains("sleep"), "{name}: {left}");
             came_to_its_point(&world).then_some(())
@@ -103,7 +103,7 @@ fn a_signal_ends_the_command_and_the_report_is_printed() {
         assert_eq!(output.status.code(), Some(1), "{printed}");
         assert!(printed.contains("was interrupted by SIG"), "{printed}");
         assert!(printed.contains("1 resource was not attempted"), "{printed}");
-        assert!(printed.contains("0 changed, 0 stable, 1 failed"), "{printed}");
+        assert!(printed.contains(": 1 failed"), "{printed}");
         assert_eq!(running(&world), [""; 0]);
         assert_eq!(runs(&world), 0);
     }
@@ -179,7 +179,7 @@ fn twenty_processes_that_fork_and_exit_in_a_loop_are_ended() {
         return;
     }
     let world = hoppers("0.05", 1000);
-    world.apply().exits(1).says("timed out after 1s").says("all of it was ended");
+    world.apply().exits(1).says("timed out after 1s").says("all its processes were terminated");
     assert!(!is_hopping(&world));
 }
 
@@ -195,7 +195,7 @@ fn without_cgroups_nobody_says_that_hoppers_were_ended_who_were_not() {
         world.ccm(["apply", "site.yaml"]).under(["unshare", "--mount", "sh", "-c", script, "sh"]).run();
     outcome.exits(1).says("timed out after 1s");
     let escaped = is_hopping(&world);
-    assert!(!(escaped && outcome.stdout.contains("all of it was ended")), "{}", outcome.stdout);
+    assert!(!(escaped && outcome.stdout.contains("all its processes were terminated")), "{}", outcome.stdout);
     if escaped {
         outcome.says("could not ");
         crate::support::sh("echo exit > hop.new && mv hop.new hop", &world.path(""));

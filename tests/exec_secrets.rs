@@ -119,10 +119,7 @@ hint: {{ command: false $canary-arg, {keys} }}"
     for (flags, code) in [(&[][..], 1), (&["--json"], 1), (&["--noop"], 0), (&["--noop", "--json"], 0)] {
         world.apply_with(flags).exits(code).never_says("canary");
     }
-    world
-        .apply()
-        .says("the command ended with exit code 1, expected 0")
-        .says("the command timed out after 300ms");
+    world.apply().says("exit status 1 (expected 0)").says("the command timed out after 300ms");
 }
 
 #[test]

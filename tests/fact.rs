@@ -31,7 +31,7 @@ fn later_resources_see_what_a_command_printed() {
     ] {
         let world = world(facts, content);
         world.validate().exits(0);
-        world.apply_with(&["--noop"]).exits(0).says("1 changed, 1 stable");
+        world.apply_with(&["--noop"]).exits(0).says("1 changed, 1 unchanged");
         world.apply().exits(0).counts([1, 1, 0, 0]);
         assert_eq!(world.read("page"), expected, "{facts}");
         world.apply_with(&["--detailed-exitcode"]).exits(0);
@@ -114,7 +114,7 @@ fn a_loop_over_it_says_that_it_is_learned_too_late() {
 #[test]
 fn a_command_that_fails_fails_the_fact_and_who_needs_it() {
     for (fact, said) in [
-        ("v: { command: sh -c 'echo why >&2; exit 3' }", "ended with exit code 3, expected 0"),
+        ("v: { command: sh -c 'echo why >&2; exit 3' }", "exit status 3 (expected 0)"),
         ("v: { command: echo a, parse: json }", "it is not JSON"),
         ("v: { command: no-such-program }", "no-such-program"),
         ("v: { command: sleep 60, timeout: 100ms }", "timed out"),

@@ -32,7 +32,7 @@ fn converges(world: World, properties: &str, done: &str, ensure: &str) -> World 
 fn stable(world: &World, ensure: &str) {
     let before = world.tree();
     let run = world.apply();
-    run.exits(0).reports(&world.fill("file#$W/x"), "stable").says(&format!("ensure={ensure} "));
+    run.exits(0).reports(&world.fill("file#$W/x"), "unchanged").says(&format!("ensure={ensure} "));
     run.counts([0, 1, 0, 0]);
     assert_eq!(world.tree(), before);
 }

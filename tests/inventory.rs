@@ -204,7 +204,7 @@ fn failing_inventory_program_is_an_error_with_its_last_line() {
     let inventory = world.base().join("inventory");
     fs::set_permissions(&inventory, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let outcome = world.ccm(["hosts", "-i", &inventory.display().to_string()]).run();
-    outcome.exits(2).complains("`--list`: exit code 3: no credentials");
+    outcome.exits(2).complains("`--list`: exit status 3: no credentials");
 }
 
 #[test]

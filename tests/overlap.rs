@@ -64,7 +64,7 @@ fn a_command_looks_again_after_it_had_to_wait() {
     let (world, run) = busy("printf x > $W/x; chmod 644 $W/x");
     let (command, _) = blocked(&ensure(&world, &["--diff"]));
     release(&world, run);
-    finish(command, "ccm ensure".to_owned()).exits(0).says("stable").never_says("+x");
+    finish(command, "ccm ensure".to_owned()).exits(0).says("unchanged").never_says("+x");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_command_that_changes_nothing_does_not_wait() {
     let (world, run) = busy("true");
     ensure(&world, &["--noop"]).run().exits(0).says("Would have created the file");
     let world = world.file("x", "x");
-    ensure(&world, &[]).run().exits(0).says("stable");
+    ensure(&world, &[]).run().exits(0).says("unchanged");
     release(&world, run);
 }
 

@@ -184,7 +184,7 @@ fn package_index_that_cannot_be_refreshed_is_a_warning_and_the_reason_why_a_pack
     machine.write("/etc/apt/sources.list.d/broken.list", broken);
     let run = machine.apply("- package:\n    - two:\n    - nosuch:\n    - tool: { ensure: \"9.9\" }\n");
     run.exits(1).counts([1, 0, 2, 0]);
-    let reason = "the package index could not be refreshed: apt-get update failed with exit code 100:\n";
+    let reason = "the package index could not be refreshed: apt-get update failed with exit status 100:\n";
     assert_eq!(run.stdout.matches(reason).count() + run.stderr.matches(reason).count(), 3, "{run}");
     run.says("E: Failed to fetch http://127.0.0.1:9/debian/./InRelease  Could not connect to 127.0.0.1:9");
     run.says("help: check the network and the repositories in /etc/apt/sources.list.d; `nosuch` is not in the present index");
@@ -202,7 +202,7 @@ fn machine_without_network_names_the_package_index_and_not_the_repositories() {
     machine.write("/etc/apt/sources.list.d/lab.list", "deb [trusted=yes] http://127.0.0.1:9/debian ./\n");
     let run = machine.apply("- package:\n    - cowsay:\n");
     run.exits(1)
-        .says("the package index could not be refreshed: apt-get update failed with exit code 100:")
+        .says("the package index could not be refreshed: apt-get update failed with exit status 100:")
         .says("Connection refused")
         .never_says("no apt repository offers");
 }

@@ -192,7 +192,7 @@ fn sessions_that_never_end_do_not_pile_up() {
     assert!((1..3).contains(&sessions), "{sessions} sessions are remembered: {known}");
     // What it changed is followed nevertheless: the machine may have been started anew.
     let last = session(&world, "last");
-    file(&world, &last, "x").exits(0).says("stable");
+    file(&world, &last, "x").exits(0).says("unchanged");
     follow(&world, &last, "r1", "x").exits(0).says("executed via subscribe");
 }
 
@@ -237,12 +237,12 @@ fn eight_refreshes_that_fail_at_once_are_all_owed() {
         }
     });
     let world = world.file("works", "");
-    file(&world, &second, "x").exits(0).says("stable");
+    file(&world, &second, "x").exits(0).says("unchanged");
     for name in &names {
         follow(&world, &second, name, "x").exits(0).says("executed via subscribe");
     }
     for name in &names {
-        follow(&world, &second, name, "x").exits(0).says("stable");
+        follow(&world, &second, name, "x").exits(0).says("unchanged");
     }
 }
 
@@ -305,13 +305,13 @@ fn a_change_of_a_script_that_died_is_followed_in_the_next_session_once() {
     let [first, second, third] = ["one", "two", "three"].map(|name| session(&world, name));
     file(&world, &first, "x").exits(0).says("created the file");
     // Nothing more comes of it.
-    file(&world, &second, "x").exits(0).says("stable");
+    file(&world, &second, "x").exits(0).says("unchanged");
     for name in ["r1", "r2"] {
         let command = ["ensure", "exec", name, "--command", "true", "--refresh-only"];
         let noop = world.ccm(command.into_iter().chain(["--subscribe", "file#$W/x", "--noop"]));
         noop.env("CCM_SESSION_STORE", &second).run().exits(0).says("Would have executed via subscribe");
         follow(&world, &second, name, "x").exits(0).says("executed via subscribe");
-        follow(&world, &second, name, "x").exits(0).says("stable");
+        follow(&world, &second, name, "x").exits(0).says("unchanged");
     }
     report(&world, &second).exits(0);
     let state = || {
@@ -321,9 +321,9 @@ fn a_change_of_a_script_that_died_is_followed_in_the_next_session_once() {
         tree
     };
     let before = state();
-    file(&world, &third, "x").exits(0).says("stable");
+    file(&world, &third, "x").exits(0).says("unchanged");
     for name in ["r1", "r2"] {
-        follow(&world, &third, name, "x").exits(0).says("stable");
+        follow(&world, &third, name, "x").exits(0).says("unchanged");
         assert_eq!(refreshes(&world, name), 1, "{name}");
     }
     assert_eq!(state(), before, "a run that has nothing to do writes nothing else");
@@ -363,14 +363,14 @@ fn what_a_script_that_died_had_followed_is_not_followed_again() {
     file(&world, &first, "x").exits(0);
     follow(&world, &first, "r1", "x").exits(0).says("executed via subscribe");
     file(&world, &second, "x").exits(0);
-    follow(&world, &second, "r1", "x").exits(0).says("stable");
+    follow(&world, &second, "r1", "x").exits(0).says("unchanged");
     follow(&world, &second, "r2", "x").exits(0).says("executed via subscribe");
     // A further change is followed by all.
     fs::remove_file(world.path("x")).unwrap();
     let third = session(&world, "three");
     file(&world, &third, "x").exits(0).says("created the file");
     let fourth = session(&world, "four");
-    file(&world, &fourth, "x").exits(0).says("stable");
+    file(&world, &fourth, "x").exits(0).says("unchanged");
     for name in ["r1", "r2"] {
         follow(&world, &fourth, name, "x").exits(0).says("executed via subscribe");
     }
@@ -423,8 +423,8 @@ fn a_change_that_came_to_nothing_is_not_followed() {
     // Somebody else makes it.
     fs::write(world.path("x"), &large).unwrap();
     fs::set_permissions(world.path("x"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    ensure(&second).run().exits(0).says("stable");
-    follow(&world, &second, "r1", "x").exits(0).says("stable");
+    ensure(&second).run().exits(0).says("unchanged");
+    follow(&world, &second, "r1", "x").exits(0).says("unchanged");
     assert_eq!(memory(&world), "");
 }
 
@@ -516,9 +516,44 @@ fn dry_run_reports_a_refresh_that_an_earlier_run_left_pending() {
         "- file: [{ $W/a: { content: x, $OWN, mode: '0644' } }]\n\
          - exec: [{ follow: { command: test -e $W/ready, refresh_only: true, subscribe: 'file#$W/a' } }]\n",
     );
-    let pending =
-        world.fill("warning: this refresh is pending from an earlier run, which changed file#$W/a\n");
-    world.apply_with(&["--noop"]).exits(0).says("executed via subscribe").never_says("is pending");
-    world.apply().exits(1);
-    world.apply_with(&["--noop"]).exits(0).says("Would have executed via subscribe").says(&pending);
+    let changed = world.fill(": file#$W/a changed");
+    let list = |flags: &[&str]| world.ccm(["status", "--pending"].iter().chain(flags)).run();
+    world.apply_with(&["--noop"]).exits(0).says("executed via subscribe\n").never_says("pending");
+    list(&[]).exits(0).says("no pending refreshes\n");
+    assert_eq!(list(&["--json"]).exits(0).json(), json!([]));
+
+    // The refresh fails: the run reports that it stays pending, and the next dry run that it is due.
+    world
+        .apply()
+        .exits(1)
+        .says("\npending refreshes, which the next run performs:\n  exec#follow  pending since ")
+        .says(&changed);
+    world
+        .apply_with(&["--noop"])
+        .exits(0)
+        .says("Would have executed via subscribe (pending since ")
+        .says(&changed);
+    list(&[]).exits(0).says("exec#follow  pending since ").says(&format!("{changed}  site.yaml\n"));
+    let listed = list(&["--json"]).exits(0).json();
+    let since = listed[0]["since"].as_str().unwrap().parse::<jiff::Timestamp>();
+    assert!(since.is_ok(), "{listed}");
+    assert_eq!(listed[0]["ref"], "exec#follow");
+    assert_eq!(listed[0]["because"], json!([world.fill("file#$W/a")]));
+    assert_eq!(listed[0]["manifest"], "site.yaml");
+    list(&["exec", "follow"]).exits(2).complains("cannot be used with");
+
+    let outcome = world.file("ready", "").apply();
+    outcome.exits(0).says("* exec#follow executed via subscribe (pending since ").says(&changed);
+    outcome.never_says("which the next run performs");
+}
+
+#[test]
+fn run_that_stops_before_a_subscriber_reports_its_pending_refresh() {
+    let world = World::new().manifest(
+        "ccm:\n  fail_on_error: true\n  resources:\n\
+         \x20   - file: [{ $W/a: { content: x, $OWN, mode: '0644' } }]\n\
+         \x20   - exec: [{ broken: { command: 'false' } }, { follow: { command: 'true', refresh_only: true, subscribe: 'file#$W/a' } }]\n",
+    );
+    world.apply().exits(1).says("\n  exec#follow  pending since ");
+    world.apply_with(&["--json"]).exits(1).complains("exec#follow: refresh pending since ");
 }

@@ -350,11 +350,11 @@ fn a_first_deployment_dry_runs_clean_with_warnings() {
     let text = dry_run(&[]);
     text.exits(0).counts([8, 0, 0, 0]);
     for warning in [
-        "user \"no-such-user\" is not known yet; an earlier command of this run may make it",
-        "group \"no-such-group\" is not known yet; an earlier command of this run may make it",
-        "$W/app does not exist; an earlier command of this run may make it",
-        "source \"$W/share/default\" does not exist; an earlier command of this run may make it",
-        "no-such-unit.service is not known yet; an earlier command of this run may bring it",
+        "user `no-such-user` does not exist; assuming exec#",
+        "group `no-such-group` does not exist; assuming exec#",
+        "$W/app does not exist; assuming exec#",
+        "source `$W/share/default` does not exist; assuming exec#",
+        "no-such-unit.service does not exist; assuming exec#",
     ] {
         text.says(&world.fill(warning));
     }

@@ -85,8 +85,8 @@ fn waits(seconds: u32) -> World {
 #[test]
 fn a_long_run_shows_where_it_is_and_a_short_one_does_not() {
     let Some(written) = on_a_terminal(&waits(2), "ccm apply site.yaml") else { return };
-    assert!(written.contains("0/2 0 stable, exec#sleep 2"), "{written}");
-    assert!(written.contains("1/2 0 stable, exec#echo x"), "{written}");
+    assert!(written.contains("0/2 0 unchanged, exec#sleep 2"), "{written}");
+    assert!(written.contains("1/2 0 unchanged, exec#echo x"), "{written}");
     let left = left(&written);
     assert!(left[0].contains("exec#sleep 2") && left[1].ends_with("exec#echo x:\u{1b}[0m x"), "{left:?}");
     assert!(!left.concat().contains("/2"), "{left:?}");

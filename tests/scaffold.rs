@@ -196,7 +196,7 @@ fn commands_run_for_files_that_were_written_and_again_when_they_failed() {
     let world = world.manifest(&manifest(properties)).file("check", "#!/bin/sh\necho no >&2\nexit 3\n");
     let world = world.mode("check", 0o755);
     world.apply_with(&["--noop"]).exits(0).says("Would have changed 2 scaffold files");
-    world.apply().exits(1).says("/check\" ended with exit code 3, expected 0").says("no");
+    world.apply().exits(1).says("exit status 3 (expected 0)").says("no");
     assert_eq!(world.read("t/a.conf"), "PORT=80\npart n\n", "what a command makes of its file stays");
     let world =
         world.file("check", "#!/bin/sh\necho \"$1\" >>\"$(dirname \"$0\")/calls\"\n").mode("check", 0o755);

@@ -364,7 +364,7 @@ fn of_two_secrets_that_overlap_nothing_is_left() {
         let outcome = world.apply_with(flags);
         outcome.never_says("c4n4ry").never_says("-right").never_says("and-more");
     }
-    world.apply().exits(1).says("stdout:\n        [secret]\n");
+    world.apply().exits(1).says("stdout:\n        | [secret]\n");
 }
 
 #[test]

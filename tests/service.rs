@@ -93,7 +93,7 @@ fn one_service_that_pulls_another_along_does_so_in_time() {
     );
     let manifest = "- service:\n    - defaults: { settle: 0s }\n    - pulling:\n    - pulled-along:\n";
     let run = site.apply(manifest);
-    run.exits(0).counts([1, 1, 0, 0]).reports("service#pulled-along", "stable");
+    run.exits(0).counts([1, 1, 0, 0]).reports("service#pulled-along", "unchanged");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn one_service_that_enables_another_along_does_so_in_time() {
     - enabled-along:
 ";
     let run = site.apply(manifest);
-    run.exits(0).counts([1, 1, 0, 0]).reports("service#enabled-along", "stable");
+    run.exits(0).counts([1, 1, 0, 0]).reports("service#enabled-along", "unchanged");
 }
 
 #[test]

@@ -172,12 +172,12 @@ fn a_handful_of_verbs_is_enough_to_bring_everything_about() {
 
     ensure(&["running", "--enable", "--settle", "10ms"]).exits(0).reports("service#app", "started, enabled");
     assert_eq!(machine.told(), ["daemon-reload --system", "start --system app", "enable --system app"]);
-    ensure(&["running", "--enable"]).exits(0).reports("service#app", "stable");
+    ensure(&["running", "--enable"]).exits(0).reports("service#app", "unchanged");
     assert_eq!(machine.told(), [""; 0]);
 
     ensure(&["stopped", "--no-enable"]).exits(0).reports("service#app", "stopped, disabled");
     assert_eq!(machine.told(), ["daemon-reload --system", "stop --system app", "disable --system app"]);
-    ensure(&["stopped", "--no-enable"]).exits(0).reports("service#app", "stable");
+    ensure(&["stopped", "--no-enable"]).exits(0).reports("service#app", "unchanged");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_second_attempt_looks_again() {
             "echo >>\"$here/asked\"; [ $(wc -l <\"$here/asked\") -lt 3 ] || { echo active; exit; }",
         );
     let run = machine.ccm(&["ensure", "service", "app", "--tries", "2", "--try-sleep", "1ms"]);
-    run.exits(0).reports("service#app", "stable");
+    run.exits(0).reports("service#app", "unchanged");
     assert_eq!(machine.told(), ["daemon-reload --system", "start --system app"]);
 }
 

@@ -107,10 +107,10 @@ fn a_report_tells_what_happened_in_order() {
     let lines: Vec<String> = [
         "~ file#$W/b changed",
         "~ file#$W/a changed",
-        "= file#$W/a stable",
+        "= file#$W/a unchanged",
         "! file#$W/no/x failed",
         "~ file#$W/c Would have created the file",
-        "? file#$W/d skipped: unmet requirements: file#it",
+        "? file#$W/d skipped: file#it failed",
         ". file#$W/e skipped",
     ]
     .iter()
@@ -189,11 +189,13 @@ fn a_failed_requirement_is_seen_by_later_commands_and_the_last_event_counts() {
     write(&world, &store, "$W/no/x", &["--alias", "it"]).exits(1);
     for reference in ["file#$W/no/x", "file#it"] {
         let outcome = write(&world, &store, "$W/y", &["--require", reference]);
-        outcome.exits(1).reports(&world.fill("file#$W/y"), "skipped: unmet requirements");
+        outcome.exits(1).reports(&world.fill("file#$W/y"), "skipped: ");
         assert!(world.tree().names().is_empty());
     }
     // Who was skipped for that is no better.
-    write(&world, &store, "$W/z", &["--require", "file#$W/y"]).exits(1).says("unmet requirements");
+    write(&world, &store, "$W/z", &["--require", "file#$W/y"])
+        .exits(1)
+        .says("skipped: file#$W/y was skipped");
     fs::create_dir(world.path("no")).unwrap();
     // Mended without its other name, by which it is still known.
     write(&world, &store, "$W/no/x", &[]).exits(0);
@@ -463,7 +465,7 @@ fn a_stable_file_is_ensured_without_writing_anything() {
     let flags = ["--state-dir", "unused", "--no-history"];
     let arguments = [&["ensure", "file", "$W/x", "--content", "x"], &OWN[..], &flags].concat();
     let trace = Trace::of_command(&world, &arguments);
-    trace.outcome.exits(0).says("stable");
+    trace.outcome.exits(0).says("unchanged");
     let changes = trace.changes(&world);
     assert!(changes.is_empty(), "{changes:#?}");
     let needless = |call: &&Syscall| {
@@ -920,10 +922,10 @@ fn a_server_in_a_dry_run_remembers_what_earlier_requests_would_have_left() {
     let requests = [
         (file("d/x", json!({ "content": "x" })), "failed"),
         (file("d", json!({ "ensure": "directory" })), "changed"),
-        (file("d", json!({ "ensure": "directory" })), "stable"),
+        (file("d", json!({ "ensure": "directory" })), "unchanged"),
         (file("d/x", json!({ "content": "x" })), "changed"),
         (file("copy", json!({ "source": world.path("d/x") })), "changed"),
-        (exec(json!({ "name": "a", "command": "true", "creates": world.path("d/x") })), "stable"),
+        (exec(json!({ "name": "a", "command": "true", "creates": world.path("d/x") })), "unchanged"),
         (file("y", json!({ "owner": "no-such-user" })), "failed"),
         (exec(json!({ "name": "add", "command": "useradd no-such-user" })), "changed"),
         (file("y", json!({ "owner": "no-such-user" })), "changed"),
@@ -937,10 +939,12 @@ fn a_server_in_a_dry_run_remembers_what_earlier_requests_would_have_left() {
         let found = match (state["failed"] == true, state["changed"] == true) {
             (true, _) => "failed",
             (_, true) => "changed",
-            _ => "stable",
+            _ => "unchanged",
         };
         assert_eq!(found, *expected, "{request}\n{answer:#}");
     }
-    outcome.complains("user \"no-such-user\" is not known yet; an earlier command of this run may make it");
+    outcome.complains(
+        "user `no-such-user` does not exist; assuming an earlier command of the session creates it",
+    );
     assert!(world.tree().names().is_empty(), "nothing was done");
 }

@@ -57,7 +57,7 @@ fn what_is_refused_never_appears() {
         let event = outcome.event("app.conf");
         assert_eq!((event["failed"].as_bool(), event["changed"].as_bool()), (Some(true), Some(false)));
         let error = event["error"][0].as_str().unwrap();
-        assert!(error.contains("ended with exit code 1"), "{error}");
+        assert!(error.contains("ended with exit status 1"), "{error}");
         assert!(error.contains(&world.fill("$W/app.conf: bad line")), "{error}");
         let after = (world.tree(), fs::symlink_metadata(world.path("app.conf")).unwrap().ino());
         assert_eq!(after, before);
@@ -70,7 +70,7 @@ fn only_new_content_is_judged() {
     let validate = script(&world);
     let world = judged(world, &validate, "exit 1");
     world.apply().exits(0).says("mode 0600 -> 0640");
-    world.apply().exits(0).says("1 stable");
+    world.apply().exits(0).says("1 unchanged");
     fs::write(world.path("app.conf"), "x").unwrap();
     world.apply().exits(1);
 }
@@ -93,7 +93,7 @@ fn a_judge_that_hangs_or_changes_the_file_is_no_judge() {
     }
     let world = World::new().file("app.conf", "old\n");
     let world = judged(world, "['test -s %s', 'false %s']", "");
-    world.apply().exits(1).says("`false %s` ended with exit code 1");
+    world.apply().exits(1).says("`false %s` ended with exit status 1");
     assert_eq!(world.read("app.conf"), "old\n");
     let world = World::new().file("app.conf", "old\n");
     judged(world, "/no/such/judge %s", "").apply().exits(1).says("/no/such/judge");
@@ -139,7 +139,7 @@ fn a_dry_run_judges_too_and_leaves_nothing() {
     let validate = script(&world);
     let world = judged(world, &validate, "case \"$1\" in */app.conf) grep -q good \"$1\";; *) exit 3;; esac");
     let before = world.tree();
-    world.apply_with(&["--noop"]).exits(1).says("ended with exit code 1");
+    world.apply_with(&["--noop"]).exits(1).says("ended with exit status 1");
     assert_eq!(world.tree(), before);
     let manifest = fs::read_to_string(world.base().join("site.yaml")).unwrap().replace("new", "good");
     let world = world.beside("site.yaml", manifest);
@@ -190,7 +190,7 @@ fn without_a_path_the_whole_configuration_is_judged_with_the_file_in_its_place()
         let manifest = fs::read_to_string(world.base().join("site.yaml")).unwrap().replace("new", "bad");
         let world = world.beside("site.yaml", manifest);
         world.apply_with(&["--noop"]).exits(1);
-        world.apply().exits(1).says("ended with exit code 1");
+        world.apply().exits(1).says("ended with exit status 1");
         assert_eq!(world.read("d/app.conf"), "new\n", "{before}");
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(world.base().to_str().unwrap()), "{mounts}");

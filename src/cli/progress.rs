@@ -158,7 +158,7 @@ impl Line {
             && *total > 1
             && self.download.is_none()
         {
-            let message = format!("{stable} stable, {resource}");
+            let message = format!("{stable} unchanged, {resource}");
             let bar = bar(RUN, Some(*total as u64), &message).with_position(*done as u64);
             self.show(bar);
         }

@@ -6,7 +6,8 @@ use clap::{
     ArgAction, Args,
     builder::{PossibleValue, PossibleValuesParser},
 };
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
 
 use super::{
     Exit, aliases, complete,
@@ -14,7 +15,7 @@ use super::{
     flags,
     machine::{NatsFlags, StateFolder, machine},
     output::Output,
-    report::Format,
+    report::{self, Format},
     run::to_text,
     switch,
 };
@@ -23,19 +24,26 @@ use crate::{
     document::Diagnostics,
     resource::{Context, Managed},
     run::Environment,
+    state::Pending,
     types,
 };
 
 /// Arguments of `ccm status`.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  ccm status file /etc/hosts\n  ccm status user root --json")]
+#[command(
+    override_usage = "ccm status [OPTIONS] <TYPE> <NAME>\n       ccm status --pending [OPTIONS]",
+    after_help = "Examples:\n  ccm status file /etc/hosts\n  ccm status user root --json\n  ccm status --pending"
+)]
 pub(super) struct Arguments {
-    /// The resource's type
-    #[arg(id = "type", value_name = "TYPE", value_parser = type_names())]
-    kind: String,
-    /// The resource's name
-    #[arg(add = complete::names_of_typed())]
-    name: String,
+    /// Type of the resource
+    #[arg(id = "type", value_name = "TYPE", value_parser = type_names(), required_unless_present = "pending")]
+    kind: Option<String>,
+    /// Name of the resource
+    #[arg(add = complete::names_of_typed(), required_unless_present = "pending")]
+    name: Option<String>,
+    /// List the refreshes that the next run performs
+    #[arg(long, conflicts_with_all = ["type", "name"])]
+    pending: bool,
     /// Print JSON instead of YAML
     #[arg(long = "json", action = ArgAction::SetTrue, value_parser = switch(Format::of))]
     format: Format,
@@ -48,7 +56,10 @@ fn type_names() -> PossibleValuesParser {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Failure> {
-    let Arguments { kind, name, format, state } = arguments;
+    let Arguments { kind, name, pending, format, state } = arguments;
+    let (Some(kind), Some(name), false) = (kind, name, *pending) else {
+        return list_pending(*format, state, output);
+    };
     let kind = flags::known_type(kind)?;
     let (source, declaration) = flags::identity(kind, name);
     let mut diagnostics = Diagnostics::default();
@@ -70,8 +81,8 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
             if managed.any(|path| machine.state.directory.is_secret_path(&path)) {
                 observed.redact();
             }
-            let status = Value::Object(observed.to_json(kind.name(), name));
-            output.text(&to_text(&status, *format)?);
+            let status = state_first(observed.to_json(kind.name(), name));
+            output.text(&to_text(&Value::Object(status), *format)?);
             Ok(Exit::Success)
         }
         Err(error) => {
@@ -79,4 +90,34 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
             Ok(Exit::Failed)
         }
     }
+}
+
+/// Moves the state of a resource to the front, and the protocol to the end.
+fn state_first(mut status: Map<String, Value>) -> Map<String, Value> {
+    let [ensure, protocol] = ["ensure", "protocol"].map(|key| status.shift_remove_entry(key));
+    ensure.into_iter().chain(status).chain(protocol).collect()
+}
+
+/// Prints the refreshes that earlier runs left pending.
+fn list_pending(format: Format, state: &StateFolder, output: &mut Output) -> Result<Exit, Failure> {
+    let state = state.open_read_only(&Environment::of_process());
+    let store = state.directory.refresh_store().map_err(|error| Failure::new(error.to_string()))?;
+    let pending: Vec<Pending> = store.owed().pending().collect();
+    if format == Format::Json {
+        let document: Vec<Value> = pending.iter().map(document).collect();
+        output.text(&to_text(&Value::from(document), format)?);
+    } else if pending.is_empty() {
+        output.message("no pending refreshes");
+    }
+    for refresh in pending.iter().filter(|_| format == Format::Text) {
+        let manifest = refresh.origin.manifest.as_ref().map(|manifest| format!("  {manifest}"));
+        let reason = report::pending(refresh);
+        output.message(&format!("{}  {reason}{}", refresh.to, manifest.unwrap_or_default()));
+    }
+    Ok(Exit::Success)
+}
+
+fn document(Pending { to, because, origin }: &Pending) -> Value {
+    let since = origin.at.and_then(|at| Timestamp::from_second(at).ok()).map(|at| at.to_string());
+    json!({ "ref": to, "since": since, "because": because, "manifest": origin.manifest })
 }

@@ -13,7 +13,7 @@ use crate::{
         AnyProperties, AnyState, Common, Context, Difference, Drafts, Effects, Error, ErrorKind, History,
         PlannedChange, Prediction, Properties, Provider, Resource, Retry, Trigger,
     },
-    state::{LocalState, RunLock},
+    state::{LocalState, Pending, RunLock},
     template::Scope,
     vocabulary::{Duration, Reference, TimeLimit},
 };
@@ -42,6 +42,12 @@ pub(super) struct Outcome {
     pub(super) diff: Option<String>,
     pub(super) errors: Vec<Error>,
     pub(super) warnings: Vec<String>,
+    /// Number of warnings that are assumptions of a dry run.
+    pub(super) assumptions: usize,
+    /// Why requirements were not met: each with its name.
+    pub(super) unmet: Vec<String>,
+    /// Refresh that earlier runs left pending, and that this run performs or predicts.
+    pub(super) pending: Option<Pending>,
     /// Hides the secrets of the resource.
     pub(super) redactor: Redactor,
     /// Keeps other runs out until the resource is done with.
@@ -186,6 +192,7 @@ impl Attempts<'_> {
         let prediction = pending.as_ref().unwrap_or(&self.place.prediction);
         let cx = self.context(prediction, scope, &outcome.redactor, &mut listener);
         let result = self.converge(seen, &cx, outcome, shared);
+        outcome.assumptions += cx.assumptions();
         outcome.warnings.extend(cx.into_warnings());
         result
     }
@@ -259,19 +266,17 @@ impl Attempts<'_> {
             outcome.differences.clone_from(&pending.differences);
             let (summary, refreshes) = (pending.summary.clone(), pending.refreshes);
             if self.place.settings.mode == RunMode::Noop {
-                let owed = shared.refreshes.owed(self.resource);
-                if let Some(cause) = self.causes.iter().find(|cause| owed.contains(cause)) {
-                    cx.warn(format!("this refresh is pending from an earlier run, which changed {cause}"));
-                }
                 wanted.simulate(have, &pending, on, cx)?;
                 let effects = wanted.effects(have, &pending, cx);
                 outcome.captured = self.capture(have, Some((&pending, &effects)), cx)?;
                 let prediction = &self.place.prediction;
-                if !effects.are_known() || self.resource.kind.behavior().learns_facts {
-                    prediction.borrow_mut().note_unpredictable(self.resource.to_string());
-                }
+                let is_known = effects.are_known() && !self.resource.kind.behavior().learns_facts;
+                let extent = effects.unknown;
                 let predicted = prediction.borrow_mut().apply(effects, &mut |warning| cx.assume(warning));
                 predicted.map_err(|error| error.naming(|uid| self.host.users.known_name(uid)))?;
+                if !is_known {
+                    prediction.borrow_mut().note_unpredictable(self.resource.to_string(), extent);
+                }
             } else {
                 cx.tick()?;
                 if !self.try_lock(outcome)? {
@@ -281,6 +286,7 @@ impl Attempts<'_> {
             }
             outcome.summary = Some(summary);
             outcome.refreshed = refreshes;
+            outcome.pending = if refreshes { shared.refreshes.pending(self.resource) } else { None };
         } else if outcome.begun {
             // What an attempt that failed had changed, this one found done.
             outcome.summary = Some("changed in an earlier attempt".to_owned());

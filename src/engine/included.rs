@@ -167,7 +167,8 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         if let Err(error) = self.engine.session.record(&event) {
             self.unrecorded = Some(error);
         }
-        let (outcome, nothing) = (Outcome::default(), Vec::new());
+        let outcome = Outcome { unmet: self.unmet_reasons(&event), ..Outcome::default() };
+        let nothing = Vec::new();
         observer.finished(&Report::of(resource, place, event, outcome, excluded, nothing, Vec::new()));
     }
 }

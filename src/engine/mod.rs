@@ -40,7 +40,7 @@ use crate::{
         Resource, flattened,
     },
     session::{Event, Session, StoreError, Summary},
-    state::{LocalState, RefreshStore},
+    state::{LocalState, Pending, RefreshStore},
     vocabulary::Reference,
 };
 pub(crate) use crate::{
@@ -60,6 +60,9 @@ pub(crate) use planning::{Captured, Class, Planning, outline};
 pub(crate) use recording::{KeepPolicy, Recording};
 pub(crate) use selection::{Selected, Selection, Selector};
 pub(crate) use transaction::{UndoWitness, Undone};
+
+/// Reason why ccm skips a resource that the user did not select.
+const NOT_SELECTED: &str = "not selected";
 
 /// Settings of all runs of an engine.
 #[derive(Clone, Copy, Debug)]
@@ -136,6 +139,12 @@ pub(crate) struct Report<'r> {
     pub(crate) differences: Vec<Difference>,
     pub(crate) errors: Vec<Error>,
     pub(crate) warnings: Vec<String>,
+    /// Number of warnings that are assumptions of a dry run.
+    pub(crate) assumptions: usize,
+    /// Failed requirements, each with the reason.
+    pub(crate) unmet: Vec<String>,
+    /// Refresh that earlier runs left pending, and that this run performs or predicts.
+    pub(crate) pending: Option<Pending>,
     /// Reason why `control` or the selection excludes the resource.
     pub(crate) excluded: Option<&'static str>,
     /// Observed state in a word, if the resource was inspected.
@@ -158,7 +167,18 @@ impl<'r> Report<'r> {
         registrations: Vec<Registration>,
         causes: Vec<&'r Reference>,
     ) -> Self {
-        let Outcome { summary, differences, errors, warnings, before, captured, .. } = outcome;
+        let Outcome {
+            summary,
+            differences,
+            errors,
+            warnings,
+            assumptions,
+            unmet,
+            pending,
+            before,
+            captured,
+            ..
+        } = outcome;
         let (source, depth) = (&place.manifest.source, place.within.len());
         Self {
             resource,
@@ -169,6 +189,9 @@ impl<'r> Report<'r> {
             differences,
             errors,
             warnings,
+            assumptions,
+            unmet,
+            pending,
             excluded,
             before,
             registrations,
@@ -188,6 +211,8 @@ pub(crate) struct Finished {
     pub(crate) is_kept_out: bool,
     /// Manifests whose changes were undone after a failure.
     pub(crate) undone: Vec<Undone>,
+    /// Refreshes that the run leaves pending.
+    pub(crate) pending: Vec<Pending>,
 }
 
 /// Reason why a run ended early, and the number of resources that it did not reach.
@@ -275,6 +300,7 @@ impl<'h> Engine<'h> {
         let mut stopped = stopped.map(|(reason, first)| Stopped { reason, remaining: remaining(first) });
         let (unrecorded, is_kept_out) = (run.unrecorded.take(), run.is_kept_out);
         let mut undone = std::mem::take(&mut run.undone);
+        let pending = run.left_pending();
         let summary = self.session.summary_since(before);
         if let Some(transaction) = transaction
             && let Some(more) = self.end_transaction(transaction, before, observer)
@@ -282,7 +308,7 @@ impl<'h> Engine<'h> {
             undone.push(more);
             stopped.get_or_insert(Stopped { reason: Reason::Failure, remaining: 0 });
         }
-        Finished { summary, stopped, unrecorded, is_kept_out, undone }
+        Finished { summary, stopped, unrecorded, is_kept_out, undone, pending }
     }
 
     /// Applies several manifests one after the other, and returns the result of all of them. A failure stops its manifest if
@@ -295,7 +321,7 @@ impl<'h> Engine<'h> {
     ) -> Finished {
         let before = self.session.events().len();
         let (mut stopped, mut unrecorded, mut is_kept_out) = (None::<Stopped>, None, false);
-        let mut undone = Vec::new();
+        let (mut undone, mut pending) = (Vec::new(), Vec::new());
         for (manifest, selected) in manifests {
             match &mut stopped {
                 Some(Stopped { reason: Reason::Signal(_) | Reason::Stale, remaining }) => {
@@ -315,10 +341,12 @@ impl<'h> Engine<'h> {
                     unrecorded = finished.unrecorded.or(unrecorded);
                     is_kept_out |= finished.is_kept_out;
                     undone.extend(finished.undone);
+                    pending.extend(finished.pending);
                 }
             }
         }
-        Finished { summary: self.session.summary_since(before), stopped, unrecorded, is_kept_out, undone }
+        let summary = self.session.summary_since(before);
+        Finished { summary, stopped, unrecorded, is_kept_out, undone, pending }
     }
 
     /// Begins a run. What providers learn is good for as long as it lasts.
@@ -340,11 +368,12 @@ impl<'h> Engine<'h> {
             prediction,
             within: Vec::new(),
         };
+        let written = (!manifest.source.text.is_empty()).then(|| manifest.source.name.clone());
         let run = Run {
             dry_run_only: dry_run_only(&manifest.resources),
             resources: &manifest.resources,
             history: History::default(),
-            refreshes: PendingRefreshes::of(&resources, refresh_store, &self.session),
+            refreshes: PendingRefreshes::of(&resources, refresh_store, &self.session, written),
             providers: Providers::new(resources),
             grouped: Grouped::default(),
             joint: Joint::of(manifest),
@@ -418,6 +447,29 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         })
     }
 
+    /// Returns the refreshes that the run leaves pending. Those of resources that `control` excludes are left out.
+    fn left_pending(&self) -> Vec<Pending> {
+        if !self.engine.settings.may_change() {
+            return Vec::new();
+        }
+        let is_excluded = |pending: &Pending| {
+            let event = pending.to.parse().ok().and_then(|to| self.engine.session.find(&to, RunMode::Real));
+            event.and_then(|event| event.skip_reason.as_deref()).is_some_and(|reason| reason != NOT_SELECTED)
+        };
+        self.refreshes.left().into_iter().filter(|pending| !is_excluded(pending)).collect()
+    }
+
+    /// Returns the failed requirements of a skipped resource, each with the reason.
+    fn unmet_reasons(&self, event: &Event) -> Vec<String> {
+        let session = &self.engine.session;
+        let reason = |name: &String| {
+            let found = name.parse().ok().and_then(|name: Reference| session.find(&name, RunMode::Noop));
+            let is_skipped = found.is_some_and(|event| !event.failed && !event.unmet_requirements.is_empty());
+            format!("{name} {}", if is_skipped { "was skipped" } else { "failed" })
+        };
+        event.unmet_requirements.iter().map(reason).collect()
+    }
+
     /// Applies one resource, whatever happens, and records its event. Returns nothing if the result is known only after the
     /// validation together with other resources.
     fn apply_resource(
@@ -469,7 +521,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
     /// Returns whether ccm applies a resource in this run.
     fn gate(&self, place: &Place<'a>, resource: &'a Resource) -> Gate<'a> {
         if !place.selected.contains(resource) {
-            return Gate::Excluded("not selected");
+            return Gate::Excluded(NOT_SELECTED);
         }
         gate::check(
             resource,
@@ -531,6 +583,7 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
         if is_open {
             self.check_health(place, resource, &mut outcome, &mut event, observer);
         }
+        outcome.unmet = self.unmet_reasons(&event);
         event.record(&mut outcome, resource, detail);
         if is_open {
             event.announce_checks(resource);

@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use crate::{
     resource::{Error, ErrorKind, Resource},
     session::{Session, Store},
-    state::{Change, Entry, PendingRefresh, RefreshRecords, RefreshStore, ScriptSession, StateError},
+    state::{
+        Change, Entry, Pending, PendingRefresh, RefreshOrigin, RefreshRecords, RefreshStore, ScriptSession,
+        StateError,
+    },
     vocabulary::Reference,
 };
 
@@ -21,6 +24,12 @@ pub(crate) struct PendingRefreshes {
     session: Option<ScriptSession>,
     /// Whether sessions that will not go on have been forgotten.
     swept: bool,
+    /// Manifest of the resources, unless they are from a command line or request.
+    manifest: Option<String>,
+    /// Refreshes that were pending when the run began, or that its changes triggered.
+    seen: Vec<PendingRefresh>,
+    /// Refreshes that earlier runs left pending.
+    left_before: Vec<Pending>,
 }
 
 /// What was written down before a change.
@@ -52,7 +61,9 @@ impl PendingRefreshes {
         resources: &[&Resource],
         refresh_store: Option<RefreshStore>,
         session: &Session,
+        manifest: Option<String>,
     ) -> Self {
+        let mut seen = Vec::new();
         let mut subscribers: HashMap<Reference, Vec<Reference>> = HashMap::new();
         let mut inherited = HashMap::new();
         for resource in resources {
@@ -64,13 +75,36 @@ impl PendingRefreshes {
             owed.retain(|debt| {
                 refresh_store.as_ref().is_some_and(|refresh_store| refresh_store.owed().holds(debt))
             });
+            seen.extend_from_slice(&owed);
             if !owed.is_empty() {
                 inherited.insert(resource.reference(), owed.into_iter().map(|debt| debt.because).collect());
             }
         }
         let script = session.name().zip(session.folder());
         let script = script.map(|(name, folder)| ScriptSession { name, folder: folder.to_owned() });
-        Self { refresh_store, inherited, subscribers, session: script, swept: false }
+        let left_before =
+            refresh_store.as_ref().map(|store| store.owed().pending_among(&seen)).unwrap_or_default();
+        Self {
+            refresh_store,
+            inherited,
+            subscribers,
+            session: script,
+            swept: false,
+            manifest,
+            seen,
+            left_before,
+        }
+    }
+
+    /// Returns the refresh of a resource that earlier runs left pending.
+    pub(super) fn pending(&self, resource: &Resource) -> Option<Pending> {
+        let to = resource.reference().to_string();
+        self.left_before.iter().find(|pending| pending.to == to).cloned()
+    }
+
+    /// Returns the refreshes that the run leaves pending.
+    pub(super) fn left(&self) -> Vec<Pending> {
+        self.refresh_store.as_ref().map(|store| store.owed().pending_among(&self.seen)).unwrap_or_default()
     }
 
     /// Returns whether a change of a resource refreshes others.
@@ -120,8 +154,11 @@ impl PendingRefreshes {
         }
         let now = Timestamp::now().as_second();
         let forget = session.is_some() && !std::mem::replace(&mut self.swept, true);
+        let origin = RefreshOrigin { at: Some(now), manifest: self.manifest.clone() };
+        let triggered = [&own[..], &refreshes].concat();
+        self.seen.extend_from_slice(&triggered);
         let recorded = self.edit(|owed| {
-            let mut entries = owed.owe(&[&own[..], &refreshes].concat());
+            let mut entries = owed.owe(&triggered, &origin);
             let mut recorded = Recorded {
                 subscribers: refreshes.iter().map(|pending| pending.to.clone()).collect(),
                 refreshes: owed.lacking(&refreshes),

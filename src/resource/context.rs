@@ -51,7 +51,7 @@ pub(crate) struct Context<'a> {
     /// Validated content that is to be published.
     validated: Option<&'a Drafts>,
     warnings: RefCell<Vec<String>>,
-    has_assumed: Cell<bool>,
+    assumptions: Cell<usize>,
     listener: RefCell<&'a mut dyn FnMut(&str)>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Context<'a> {
             redactor: Redactor::default(),
             validated: None,
             warnings: RefCell::default(),
-            has_assumed: Cell::new(false),
+            assumptions: Cell::new(0),
             listener: RefCell::new(listener),
         }
     }
@@ -273,9 +273,8 @@ impl<'a> Context<'a> {
             None => on_machine().or_else(|| {
                 self.may_differ().then(|| {
                     let noun = kind.noun();
-                    self.assume(format!(
-                        "{noun} \"{name}\" is not known yet; an earlier command of this run may make it"
-                    ));
+                    let suspects = self.suspects();
+                    self.assume(format!("{noun} `{name}` does not exist; assuming {suspects} creates it"));
                     stand_in()
                 })
             }),
@@ -349,13 +348,24 @@ impl<'a> Context<'a> {
 
     /// Warns that a dry run assumes something of an earlier resource whose effects are not known completely.
     pub(crate) fn assume(&self, warning: impl Into<String>) {
-        self.has_assumed.set(true);
+        let known = self.warnings.borrow().len();
         self.warn(warning);
+        self.assumptions.set(self.assumptions.get() + self.warnings.borrow().len() - known);
+    }
+
+    /// Returns the number of assumptions, which are warnings, too.
+    pub(crate) fn assumptions(&self) -> usize {
+        self.assumptions.get()
     }
 
     /// Returns whether the dry run of the resource relies on an assumption.
     pub(crate) fn has_assumed(&self) -> bool {
-        self.has_assumed.get()
+        self.assumptions() > 0
+    }
+
+    /// Names the earlier resources of a dry run whose effects are not known completely, for messages.
+    pub(crate) fn suspects(&self) -> String {
+        self.prediction.borrow().suspects()
     }
 
     pub(crate) fn into_warnings(self) -> Vec<String> {

@@ -36,11 +36,14 @@ pub(crate) struct Prediction {
     unknown: Unknown,
     /// How many actions were simulated.
     actions: usize,
-    /// Resources with effects that cannot be predicted completely.
-    unpredictable: Vec<String>,
+    /// Resources with effects that cannot be predicted completely, and the extent of their unknown effects.
+    unpredictable: Vec<(String, Unknown)>,
     /// With the changes that wait for their validation, for templates.
     pending: Option<Box<Prediction>>,
 }
+
+/// Maximum number of resources that a message names.
+const MOST_NAMED: usize = 3;
 
 /// Whether an account is a user or a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,19 +81,40 @@ impl Prediction {
     pub(crate) fn assume_anything(&mut self) {
         self.actions += 1;
         self.unknown = Unknown::Anything;
-        self.unpredictable.push("earlier commands of the session".to_owned());
+        self.unpredictable.push(("an earlier command of the session".to_owned(), Unknown::Anything));
     }
 
     /// Records that the effects of a resource are not known completely.
-    pub(crate) fn note_unpredictable(&mut self, resource: String) {
-        if !self.unpredictable.contains(&resource) {
-            self.unpredictable.push(resource);
+    pub(crate) fn note_unpredictable(&mut self, resource: String, extent: Unknown) {
+        if !self.unpredictable.iter().any(|(known, _)| *known == resource) {
+            self.unpredictable.push((resource, extent));
         }
     }
 
     /// Returns the resources whose effects are not known completely.
-    pub(crate) fn unpredictable(&self) -> &[String] {
-        &self.unpredictable
+    pub(crate) fn unpredictable(&self) -> Vec<&str> {
+        self.unpredictable.iter().map(|(resource, _)| resource.as_str()).collect()
+    }
+
+    /// Names the earlier resources that could have caused anything that ccm cannot predict, for messages.
+    pub(crate) fn suspects(&self) -> String {
+        self.named(Unknown::NotPaths)
+    }
+
+    /// Names the earlier resources that could have created or removed any path, for messages.
+    pub(crate) fn path_suspects(&self) -> String {
+        self.named(Unknown::Anything)
+    }
+
+    fn named(&self, extent: Unknown) -> String {
+        let names = self.unpredictable.iter().filter(|(_, known)| *known >= extent);
+        let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+        match names.as_slice() {
+            [] => "an earlier resource".to_owned(),
+            [one] => (*one).to_owned(),
+            [first @ .., last] if names.len() <= MOST_NAMED => format!("{} or {last}", first.join(", ")),
+            _ => format!("{} or one of {} others", names[..2].join(", "), names.len() - 2),
+        }
     }
 
     /// Shows templates the result of these changes as well. They wait for their validation.
@@ -181,8 +205,9 @@ impl Prediction {
                         if self.may_differ_on_disk() =>
                     {
                         warn(format!(
-                            "{} does not exist; an earlier command of this run may make it",
-                            missing.display()
+                            "{} does not exist; assuming {} creates it",
+                            missing.display(),
+                            self.path_suspects()
                         ));
                         if let Some(parent) = path.parent() {
                             self.files.assume(parent, geteuid().as_raw(), getegid().as_raw());

@@ -27,7 +27,9 @@ pub(crate) use digests::{Digests, Recall};
 pub(crate) use downloads::Downloaded;
 pub(crate) use identity::{StateIdentity, Undecryptable};
 pub(crate) use lock::{Held, Patience, RunLock};
-pub(crate) use pending_refreshes::{Change, Entry, PendingRefresh, RefreshRecords, ScriptSession};
+pub(crate) use pending_refreshes::{
+    Change, Entry, Pending, PendingRefresh, RefreshOrigin, RefreshRecords, ScriptSession,
+};
 pub(crate) use processed::Processed;
 pub(crate) use refresh_store::RefreshStore;
 pub(crate) use write_journal::WriteJournal;

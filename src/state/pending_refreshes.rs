@@ -20,7 +20,7 @@ const ABANDONED: i64 = 24 * 60 * 60;
 pub(crate) struct RefreshRecords {
     /// Each resource that is to be refreshed, and the changes that it is owed for: other manifests may know other
     /// resources by the same name.
-    refreshes: BTreeMap<String, BTreeSet<String>>,
+    refreshes: BTreeMap<String, BTreeMap<String, RefreshOrigin>>,
     /// What scripts have changed that may not come to their end. Who will subscribe to it, nobody knows yet.
     changes: BTreeMap<String, Change>,
 }
@@ -50,13 +50,43 @@ pub(crate) struct ScriptSession {
     pub(crate) folder: PathBuf,
 }
 
-/// One refresh that is owed.
+/// One pending refresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PendingRefresh {
-    /// Who is to be refreshed.
+    /// The resource to refresh.
     pub(crate) to: Reference,
-    /// Whose change it is for.
+    /// The resource that changed.
     pub(crate) because: Reference,
+}
+
+/// Origin of a pending refresh. Earlier versions recorded none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RefreshOrigin {
+    /// Time of the change, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<i64>,
+    /// Manifest of the subscriber, if it is not from a command line or request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) manifest: Option<String>,
+}
+
+/// All pending refreshes of one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    /// The resource to refresh.
+    pub(crate) to: String,
+    /// The resources that changed.
+    pub(crate) because: Vec<String>,
+    /// Origin of the first of them.
+    pub(crate) origin: RefreshOrigin,
+}
+
+impl Pending {
+    fn of<'o>(to: String, causes: impl Iterator<Item = (&'o String, &'o RefreshOrigin)> + Clone) -> Self {
+        let first = causes.clone().map(|(_, origin)| origin).min_by_key(|origin| origin.at);
+        let origin = first.cloned().unwrap_or_default();
+        Self { to, because: causes.map(|(because, _)| because.clone()).collect(), origin }
+    }
 }
 
 /// One change of what is written down.
@@ -64,7 +94,14 @@ pub(crate) struct PendingRefresh {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Entry {
     /// A resource is owed a refresh.
-    Owed { to: String, because: String },
+    Owed {
+        to: String,
+        because: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<i64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        manifest: Option<String>,
+    },
     /// It is owed no more.
     Done { to: String, because: String },
     /// A resource was changed in a session: all who followed an earlier change have to follow this one.
@@ -96,7 +133,24 @@ impl RefreshRecords {
     }
 
     fn is_written(&self, PendingRefresh { to, because }: &PendingRefresh) -> bool {
-        self.refreshes.get(&to.to_string()).is_some_and(|causes| causes.contains(&because.to_string()))
+        self.refreshes.get(&to.to_string()).is_some_and(|causes| causes.contains_key(&because.to_string()))
+    }
+
+    /// Returns all pending refreshes, by resource.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = Pending> {
+        self.refreshes.iter().map(|(to, causes)| Pending::of(to.clone(), causes.iter()))
+    }
+
+    /// Returns those of these pending refreshes that are recorded, by resource.
+    pub(crate) fn pending_among(&self, among: &[PendingRefresh]) -> Vec<Pending> {
+        let recorded = self.refreshes.iter().filter_map(|(to, causes)| {
+            let is_among = |because: &str| {
+                among.iter().any(|one| one.to.to_string() == *to && one.because.to_string() == because)
+            };
+            let causes: Vec<_> = causes.iter().filter(|(because, _)| is_among(because)).collect();
+            (!causes.is_empty()).then(|| Pending::of(to.clone(), causes.into_iter()))
+        });
+        recorded.collect()
     }
 
     /// Returns those refreshes that are not written down yet.
@@ -104,10 +158,14 @@ impl RefreshRecords {
         pending.iter().filter(|pending| !self.is_written(pending)).cloned().collect()
     }
 
-    /// Says that refreshes are owed.
-    pub(crate) fn owe(&self, pending: &[PendingRefresh]) -> Vec<Entry> {
-        let owed =
-            |PendingRefresh { to, because }| Entry::Owed { to: to.to_string(), because: because.to_string() };
+    /// Returns the entries that record pending refreshes.
+    pub(crate) fn owe(&self, pending: &[PendingRefresh], origin: &RefreshOrigin) -> Vec<Entry> {
+        let owed = |PendingRefresh { to, because }| Entry::Owed {
+            to: to.to_string(),
+            because: because.to_string(),
+            at: origin.at,
+            manifest: origin.manifest.clone(),
+        };
         self.lacking(pending).into_iter().map(owed).collect()
     }
 
@@ -200,8 +258,8 @@ impl RefreshRecords {
     /// Changes the records as an entry says.
     pub(super) fn apply(&mut self, entry: Entry) {
         match entry {
-            Entry::Owed { to, because } => {
-                self.refreshes.entry(to).or_default().insert(because);
+            Entry::Owed { to, because, at, manifest } => {
+                self.refreshes.entry(to).or_default().insert(because, RefreshOrigin { at, manifest });
             }
             Entry::Done { to, because } => {
                 if let Some(causes) = self.refreshes.get_mut(&to) {
@@ -239,7 +297,12 @@ impl RefreshRecords {
     /// Returns the fewest entries that make these records.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
         let owed = self.refreshes.iter().flat_map(|(to, causes)| {
-            causes.iter().map(|because| Entry::Owed { to: to.clone(), because: because.clone() })
+            causes.iter().map(|(because, RefreshOrigin { at, manifest })| Entry::Owed {
+                to: to.clone(),
+                because: because.clone(),
+                at: *at,
+                manifest: manifest.clone(),
+            })
         });
         let known = |(name, change): (&String, &Change)| Entry::Known {
             name: name.clone(),
@@ -274,6 +337,10 @@ impl From<OldRecords> for RefreshRecords {
         let change = |(name, OldChange { sessions, followed })| {
             (name, Change { sessions: sessions.into_iter().map(trace).collect(), followed })
         };
-        Self { refreshes: old.refreshes, changes: old.changes.into_iter().map(change).collect() }
+        let refresh = |(to, causes): (String, BTreeSet<String>)| {
+            (to, causes.into_iter().map(|because| (because, RefreshOrigin::default())).collect())
+        };
+        let refreshes = old.refreshes.into_iter().map(refresh).collect();
+        Self { refreshes, changes: old.changes.into_iter().map(change).collect() }
     }
 }

@@ -291,7 +291,7 @@ mod tests {
     use std::{env, fs, os::unix::fs::MetadataExt, path::PathBuf, process, thread};
 
     use super::*;
-    use crate::state::{PendingRefresh, ScriptSession};
+    use crate::state::{PendingRefresh, RefreshOrigin, ScriptSession};
 
     /// A state directory that is gone when the test is over.
     struct Folder(PathBuf);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     fn owe(store: &mut RefreshStore, number: usize) {
-        store.edit(|owed| (owed.owe(&[pending(number)]), ())).unwrap();
+        store.edit(|owed| (owed.owe(&[pending(number)], &RefreshOrigin::default()), ())).unwrap();
     }
 
     #[test]
@@ -412,7 +412,7 @@ mod tests {
         let second = folder.0.join("second");
         fs::hard_link(folder.0.join(FILE), &second).unwrap();
         let mut without = state.empty_refresh_store();
-        assert!(without.edit(|owed| (owed.owe(&[pending(2)]), ())).is_err());
+        assert!(without.edit(|owed| (owed.owe(&[pending(2)], &RefreshOrigin::default()), ())).is_err());
         fs::remove_file(second).unwrap();
         assert!(folder.store().owed().holds(&pending(1)), "what is not damaged stays");
         fs::write(folder.0.join(FILE), "nonsense\n").unwrap();

@@ -84,9 +84,6 @@ fn certificates_that_an_earlier_resource_brings_or_takes_away_are_foreseen_too()
         removed.apply_with(flags).exits(1).counts([1, 0, 1, 0]).says("cannot read certificates from ");
     }
     let made = after("- exec: [{ make: { command: 'cp $W/pem $W/ca.pem' } }]").file("pem", identity.pem());
-    made.apply_with(&["--noop"])
-        .exits(0)
-        .counts([2, 0, 0, 0])
-        .says("an earlier command of this run may change that");
+    made.apply_with(&["--noop"]).exits(0).counts([2, 0, 0, 0]).says("assuming ");
     made.apply().exits(0).counts([2, 0, 0, 0]);
 }

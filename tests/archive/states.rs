@@ -387,7 +387,7 @@ fn one_archive_is_ensured_from_the_command_line() {
         ])
     };
     call().run().exits(0).says("downloaded, extracted, cleaned up");
-    call().run().exits(0).says("stable");
+    call().run().exits(0).says("unchanged");
     assert_eq!(server.requests()[0].header("x-a"), Some("b"));
 }
 

@@ -60,10 +60,23 @@ impl Outcome {
         self
     }
 
-    /// The counts of the summary: changed, stable, failed, skipped.
+    /// The counts of the summary: changed, unchanged, failed, skipped.
     #[track_caller]
     pub(crate) fn counts(&self, [changed, stable, failed, skipped]: [usize; 4]) -> &Self {
-        self.says(&format!("{changed} changed, {stable} stable, {failed} failed, {skipped} skipped"))
+        let words = ["changed", "unchanged", "failed", "skipped"];
+        let counts = words.map(|word| self.count(word));
+        assert_eq!(counts, [changed, stable, failed, skipped], "changed, unchanged, failed, skipped\n{self}");
+        self
+    }
+
+    /// Returns a counter of the summary, which leaves out zeros.
+    #[track_caller]
+    fn count(&self, word: &str) -> usize {
+        let is_summary = |line: &&str| line.contains(" resources in ") || line.contains(" resource in ");
+        let summary = self.stdout.lines().rfind(is_summary).unwrap_or_else(|| panic!("no summary\n{self}"));
+        let words: Vec<&str> = summary.split([' ', ',']).collect();
+        let at = words.iter().position(|known| *known == word);
+        at.map_or(0, |at| words[at - 1].parse().unwrap())
     }
 
     /// Every line of standard output as JSON.

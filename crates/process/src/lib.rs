@@ -195,7 +195,7 @@ impl Exit {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Exit::Code(code) => write!(f, "exit code {code}"),
+            Exit::Code(code) => write!(f, "exit status {code}"),
             Exit::Signal(number) => match signal_hook::low_level::signal_name(number) {
                 Some(name) => write!(f, "{name}"),
                 None => write!(f, "signal {number}"),

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::{
     super::{failure::warn, progress::Progress},
-    indented,
+    BELOW, indented,
 };
 use crate::{engine::Report, resource::Resource, visible::visible_line};
 
@@ -23,7 +23,7 @@ impl Aside<'_> {
     pub(in crate::cli) fn warnings(&self, report: &Report) {
         for warning in &report.warnings {
             self.0.hide();
-            warn(&format!("{}: {}", visible_line(&report.resource.to_string()), indented(warning)));
+            warn(&format!("{}: {}", visible_line(&report.resource.to_string()), indented(warning, BELOW)));
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::{borrow::Cow, fmt::Write};
 
 use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
 
 use super::{DIM, ERROR, WARN};
-use crate::{engine::Report, resource::Difference, session::Event, visible::visible_line};
+use crate::{engine::Report, resource::Difference, session::Event, state::Pending, visible::visible_line};
 
 const REFRESHED: Style = AnsiColor::Cyan.on_default();
 const UNMET: Style = AnsiColor::Magenta.on_default();
@@ -70,6 +71,8 @@ pub(super) struct Line {
     mark: Mark,
     name: String,
     what: String,
+    /// Position of the declaration or property that failed.
+    position: String,
     /// The properties that differed: with their values, and alone.
     details: Vec<(String, &'static str)>,
     /// What only those want to know who asked for more.
@@ -82,6 +85,7 @@ impl Line {
             mark,
             name: visible_line(name).into_owned(),
             what: visible_line(what).into_owned(),
+            position: String::new(),
             details: Vec::new(),
             facts: String::new(),
         }
@@ -106,6 +110,11 @@ impl Line {
         format!("{}{}", self.what, listed(self.details.iter().map(|(shown, _)| shown.as_str())))
     }
 
+    /// Adds the position of the declaration or property that failed.
+    pub(super) fn with_position(self, position: Option<String>) -> Self {
+        Self { position: position.unwrap_or_default(), ..self }
+    }
+
     /// Adds a fact behind the line, unless there is nothing to say.
     pub(super) fn with_fact(mut self, key: &str, value: &str) -> Self {
         if !value.is_empty() {
@@ -117,17 +126,25 @@ impl Line {
     /// Returns the line with its colours. What would go beyond the width is shortened where it can be: first the values
     /// of properties, then the middle of the name, then the end.
     pub(super) fn laid_out(&self, width: Option<usize>) -> String {
-        let Self { mark, facts, .. } = self;
+        let Self { mark, facts, position, .. } = self;
         let (name, what, details) = self.fitted(width.unwrap_or(usize::MAX).saturating_sub(2));
         let (style, letter) = (mark.style(), mark.letter());
-        let used = 3 + [name.as_ref(), &what, &details].map(length).iter().sum::<usize>();
+        let mut used = 3 + [name.as_ref(), &what, &details].map(length).iter().sum::<usize>();
+        let position = match position.as_str() {
+            "" => String::new(),
+            position if width.is_none_or(|width| used + 2 + length(position) <= width) => {
+                used += 2 + length(position);
+                format!("  {DIM}{position}{DIM:#}")
+            }
+            position => format!("\n      {DIM}{position}{DIM:#}"),
+        };
         let is_beside = width.is_none_or(|width| used + length(facts) <= width);
         let facts = match facts.as_str() {
             "" => String::new(),
             facts if is_beside => format!("{DIM}{facts}{DIM:#}"),
             facts => format!("\n     {DIM}{facts}{DIM:#}"),
         };
-        format!("{style}{letter}{style:#} {name} {style}{what}{style:#}{details}{facts}")
+        format!("{style}{letter}{style:#} {name} {style}{what}{style:#}{details}{position}{facts}")
     }
 
     fn fitted(&self, room: usize) -> (Cow<'_, str>, Cow<'_, str>, String) {
@@ -161,20 +178,31 @@ fn what_happened(report: &Report) -> String {
     if let Some(reason) = report.excluded {
         return format!("skipped: {reason}");
     }
-    if !event.unmet_requirements.is_empty() {
-        return unmet(event);
+    if !report.unmet.is_empty() {
+        return unmet(&report.unmet);
     }
     if event.health_check_only {
         let count = event.health_check.len();
         return format!("checked ({count} {})", if count == 1 { "check" } else { "checks" });
     }
-    let Some(summary) = &report.summary else { return "stable".to_owned() };
-    event.noop_message.clone().unwrap_or_else(|| summary.replace(". ", ", "))
+    let Some(summary) = &report.summary else { return "unchanged".to_owned() };
+    let action = event.noop_message.clone().unwrap_or_else(|| summary.replace(". ", ", "));
+    match &report.pending {
+        Some(refresh) => format!("{action} ({})", pending(refresh)),
+        None => action,
+    }
 }
 
-/// Returns which requirements were not met.
-pub(super) fn unmet(event: &Event) -> String {
-    format!("skipped: unmet requirements: {}", event.unmet_requirements.join(", "))
+/// Returns why a resource was skipped.
+pub(super) fn unmet(reasons: &[String]) -> String {
+    format!("skipped: {}", reasons.join(", "))
+}
+
+/// Describes a pending refresh.
+pub(in crate::cli) fn pending(Pending { because, origin, .. }: &Pending) -> String {
+    let since = origin.at.and_then(|at| Timestamp::from_second(at).ok());
+    let since = since.map(|at| format!(" since {}", at.strftime("%Y-%m-%d %H:%M"))).unwrap_or_default();
+    format!("pending{since}: {} changed", visible_line(&because.join(", ")))
 }
 
 /// Returns a difference with its values, where they may be seen.
@@ -247,8 +275,8 @@ mod tests {
 
     #[test]
     fn facts_go_below_where_they_do_not_fit_beside() {
-        let line = || Line::new(Mark::Stable, "file#/etc/motd", "stable").with_fact("provider", "posix");
-        assert_eq!(plain(&line(), 40), "= file#/etc/motd stable provider=posix");
-        assert_eq!(plain(&line(), 30), "= file#/etc/motd stable\n      provider=posix");
+        let line = || Line::new(Mark::Stable, "file#/etc/motd", "unchanged").with_fact("provider", "posix");
+        assert_eq!(plain(&line(), 45), "= file#/etc/motd unchanged provider=posix");
+        assert_eq!(plain(&line(), 30), "= file#/etc/motd unchanged\n      provider=posix");
     }
 }

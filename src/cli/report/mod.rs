@@ -11,7 +11,7 @@ use std::{collections::HashMap, time::Duration};
 use anstyle::{AnsiColor, Style};
 use clap::{ArgAction, Args};
 
-pub(super) use self::aside::Aside;
+pub(super) use self::{aside::Aside, line::pending};
 use self::{
     line::{Line, Mark, unmet},
     summary::Failed,
@@ -131,6 +131,8 @@ pub(super) struct Printer<'a> {
     /// How many of them were as they should be so far.
     stable: usize,
     failed: Vec<Failed>,
+    /// Number of assumptions of a dry run so far.
+    assumptions: usize,
     /// What came of health checks, each with whose it is.
     checks: Vec<(String, CheckResult)>,
     /// Whether anything was printed that the sum has to be set apart from.
@@ -146,6 +148,7 @@ impl<'a> Printer<'a> {
             begun: 0,
             stable: 0,
             failed: Vec::new(),
+            assumptions: 0,
             checks: Vec::new(),
             is_begun: false,
         }
@@ -168,12 +171,20 @@ impl<'a> Printer<'a> {
             (_, None) => {}
         }
         if self.how.format == Format::Json {
+            for refresh in &finished.pending {
+                let reason = pending(refresh);
+                warn(&format!("{}: refresh {reason}; the next run performs it", visible_line(&refresh.to)));
+            }
             return json(&finished.summary, self.output);
         }
         if self.how.verbosity > Verbosity::Quiet {
             let apart = if self.is_begun { "\n" } else { "" };
             let width = self.output.width();
-            self.output.styled(&format!("{apart}{}", summary::sum(&finished.summary, self.how.mode, width)));
+            let sum = summary::sum(&finished.summary, self.how.mode, self.assumptions, width);
+            self.output.styled(&format!("{apart}{sum}"));
+            if !finished.pending.is_empty() {
+                self.output.styled(&summary::pending_refreshes(&finished.pending));
+            }
             if !self.failed.is_empty() {
                 self.output.styled(&summary::failures(&self.failed, width));
             }
@@ -216,7 +227,10 @@ impl<'a> Printer<'a> {
 
     fn resource(&mut self, report: &Report) {
         let event = &report.event;
-        let mut line = Line::of(report).with_fact("alias", event.alias.as_deref().unwrap_or_default());
+        let position = report.errors.first().map(|error| place(report, error));
+        let mut line = Line::of(report)
+            .with_position(position)
+            .with_fact("alias", event.alias.as_deref().unwrap_or_default());
         if self.how.verbosity >= Verbosity::Verbose {
             line = line
                 .with_fact("provider", &event.provider)
@@ -238,24 +252,27 @@ impl<'a> Printer<'a> {
     fn details(&mut self, report: &Report) {
         let below = BELOW + 2 * report.depth;
         for warning in &report.warnings {
-            self.output.styled(&format!("{:below$}{WARN}warning:{WARN:#} {}", "", indented(warning)));
+            self.output.styled(&format!("{:below$}{WARN}warning:{WARN:#} {}", "", indented(warning, below)));
         }
+        let shown = report.errors.first().map(|error| place(report, error));
         for error in &report.errors {
-            self.print(&format!("{:below$}{}", "", indented(&error.message)));
+            self.print(&format!("{:below$}{}", "", indented(&error.message, below)));
             let place = place(report, error);
-            self.print(&format!("{:below$}  {DIM}-->{DIM:#} {place}", ""));
+            if shown.as_ref() != Some(&place) {
+                self.print(&format!("{:below$}  {DIM}-->{DIM:#} {place}", ""));
+            }
             if let Some(help) = &error.help {
-                self.output.styled(&format!("      help: {}", indented(help)));
+                self.output.styled(&format!("{:below$}help: {}", "", indented(help, below)));
             }
         }
         if self.how.verbosity >= Verbosity::Verbose || report.event.health_check_only {
             for check in report.event.health_check.iter().filter(|check| !check.is_failed) {
                 let line = format!("health check {}", check.complaint());
-                self.output.styled(&format!("{:below$}{DIM}{}{DIM:#}", "", indented(&line)));
+                self.output.styled(&format!("{:below$}{DIM}{}{DIM:#}", "", indented(&line, below)));
             }
         }
         for line in report.event.diff.as_deref().unwrap_or_default().split_terminator('\n') {
-            self.output.styled(&diff_line(line));
+            self.output.styled(&format!("{:below$}{}", "", diff_line(line)));
         }
     }
 }
@@ -297,6 +314,7 @@ impl Observer for Printer<'_> {
             }
             return;
         }
+        self.assumptions += report.assumptions;
         let event = &report.event;
         let own = event.health_check.iter().map(|check| (report.resource.to_string(), check.clone()));
         self.checks.extend(own.filter(|_| self.how.unchanged == Unchanged::Unsaid));
@@ -373,7 +391,7 @@ pub(super) fn session(
     }
     if verbosity >= Verbosity::Verbose {
         for event in events {
-            recorded(event, output);
+            recorded(event, events, output);
         }
         output.styled("");
     }
@@ -382,7 +400,7 @@ pub(super) fn session(
     let mode = if predicted { RunMode::Noop } else { RunMode::Real };
     let width = output.width();
     if verbosity > Verbosity::Quiet {
-        output.styled(&summary::sum(summary, mode, width));
+        output.styled(&summary::sum(summary, mode, 0, width));
     }
     let failed: Vec<_> = last_of_each(events).filter(|event| event.failed).map(Failed::of).collect();
     if !failed.is_empty() {
@@ -402,20 +420,34 @@ fn last_of_each(events: &[Event]) -> impl Iterator<Item = &Event> {
 }
 
 /// Prints an event that was recorded.
-fn recorded(event: &Event, output: &mut Output) {
+fn recorded(event: &Event, events: &[Event], output: &mut Output) {
     let what = match &event.noop_message {
         _ if event.failed => "failed",
-        _ if !event.unmet_requirements.is_empty() => &unmet(event),
+        _ if !event.unmet_requirements.is_empty() => &unmet(&unmet_reasons(event, events)),
         Some(message) => message,
         None if event.skipped => "skipped",
         None if event.changed => "changed",
-        None => "stable",
+        None => "unchanged",
     };
     let line = Line::new(Mark::of(event, None), &format!("{}#{}", event.kind, event.name), what);
     output.styled(&line.laid_out(output.width()));
     for error in &event.error {
-        output.styled(&format!("{:BELOW$}{}", "", indented(error)));
+        output.styled(&format!("{:BELOW$}{}", "", indented(error, BELOW)));
     }
+}
+
+/// Returns the failed requirements of a skipped resource, each with the reason.
+fn unmet_reasons(event: &Event, events: &[Event]) -> Vec<String> {
+    let is_skipped = |name: &String| {
+        let is_it = |event: &&Event| {
+            let names = [Some(&event.name), event.alias.as_ref()];
+            names.into_iter().flatten().any(|known| format!("{}#{known}", event.kind) == *name)
+        };
+        let last = events.iter().rev().find(is_it);
+        last.is_some_and(|event| !event.failed && !event.unmet_requirements.is_empty())
+    };
+    let reason = |name| format!("{name} {}", if is_skipped(name) { "was skipped" } else { "failed" });
+    event.unmet_requirements.iter().map(reason).collect()
 }
 
 /// A length of time for people.
@@ -429,7 +461,7 @@ fn runtime(nanoseconds: u64) -> String {
     }
 }
 
-/// A text of several lines below an indented first one.
-fn indented(text: &str) -> String {
-    text.lines().map(visible_line).collect::<Vec<_>>().join("\n      ")
+/// Returns a string of several lines, all but the first indented by this many columns.
+fn indented(text: &str, columns: usize) -> String {
+    text.lines().map(visible_line).collect::<Vec<_>>().join(&format!("\n{:columns$}", ""))
 }

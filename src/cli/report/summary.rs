@@ -4,48 +4,70 @@ use std::fmt::Write;
 
 use super::{
     DIM, ERROR,
-    line::{length, shortened, shortened_in_the_middle},
+    line::{self, length, shortened, shortened_in_the_middle},
     runtime,
 };
 use crate::{
     engine::RunMode,
     session::{Event, Summary},
+    state::Pending,
     visible::visible_line,
 };
 
-/// Returns a summary in a line, which is broken where a terminal is too narrow for it.
-pub(super) fn sum(summary: &Summary, mode: RunMode, width: Option<usize>) -> String {
+/// Returns the summary in a line, which is broken where a terminal is too narrow for it. Each resource counts once, and counters
+/// of zero are left out.
+pub(super) fn sum(summary: &Summary, mode: RunMode, assumptions: usize, width: Option<usize>) -> String {
     let count = summary.unique_resources;
     let noun = if count == 1 { "resource" } else { "resources" };
-    let mut text = format!("{count} {noun} in {}:", runtime(summary.total_duration));
-    let always = [
-        (summary.changed_resources, "changed"),
-        (summary.stable_resources, "stable"),
-        (summary.failed_resources, "failed"),
-        (summary.skipped_resources, "skipped"),
-    ];
-    let sometimes = [
-        (summary.refreshed_count, "refreshed"),
-        (summary.requirements_unmet_count, "unmet"),
-        (summary.health_checked_count, "checked"),
-    ];
+    let mut text = format!("{count} {noun} in {}", runtime(summary.total_duration));
     let mut column = length(&text);
-    let parts: Vec<_> =
-        always.into_iter().chain(sometimes.into_iter().filter(|(count, _)| *count > 0)).collect();
-    for (at, (count, what)) in parts.iter().enumerate() {
-        let is_last = at + 1 == parts.len();
-        let end = match (is_last, mode) {
-            (false, _) => ",",
-            (true, RunMode::Noop) => " (dry run)",
-            (true, RunMode::Real) => "",
-        };
-        let part = format!(" {count} {what}{end}");
-        if width.is_some_and(|width| column + length(&part) > width) {
+    let end = match (mode, assumptions) {
+        (RunMode::Real, _) => String::new(),
+        (RunMode::Noop, 0) => " (dry run)".to_owned(),
+        (RunMode::Noop, 1) => " (dry run, 1 assumption)".to_owned(),
+        (RunMode::Noop, many) => format!(" (dry run, {many} assumptions)"),
+    };
+    let parts = parts(summary);
+    for (at, part) in parts.iter().enumerate() {
+        let before = if at == 0 { ":" } else { "," };
+        let part = format!("{part}{}", if at + 1 == parts.len() { &*end } else { "" });
+        text.push_str(before);
+        column += 1;
+        if width.is_some_and(|width| column + 2 + length(&part) > width) {
             text.push_str("\n ");
             column = 1;
         }
-        column += length(&part);
-        text.push_str(&part);
+        column += 1 + length(&part);
+        text.extend([" ", &part]);
+    }
+    if parts.is_empty() {
+        text.push_str(&end);
+    }
+    text
+}
+
+/// Returns the counts of a summary.
+fn parts(summary: &Summary) -> Vec<String> {
+    let of_these = |count: usize, what: &str| match count {
+        0 => String::new(),
+        count => format!(" ({count} {what})"),
+    };
+    let parts = [
+        (summary.changed_resources, "changed", of_these(summary.refreshed_count, "refreshed")),
+        (summary.stable_resources, "unchanged", String::new()),
+        (summary.failed_resources, "failed", String::new()),
+        (summary.skipped_resources, "skipped", of_these(summary.requirements_unmet_count, "after a failure")),
+        (summary.health_checked_count, "checked", String::new()),
+    ];
+    let counted = parts.into_iter().filter(|(count, ..)| *count > 0);
+    counted.map(|(count, what, of_these)| format!("{count} {what}{of_these}")).collect()
+}
+
+/// Returns the refreshes that the run leaves pending, one in a line.
+pub(super) fn pending_refreshes(pending: &[Pending]) -> String {
+    let mut text = "\npending refreshes, which the next run performs:".to_owned();
+    for refresh in pending {
+        let _ = write!(text, "\n  {}  {DIM}{}{DIM:#}", visible_line(&refresh.to), line::pending(refresh));
     }
     text
 }
@@ -98,9 +120,10 @@ mod tests {
             ..Summary::default()
         };
         assert_eq!(
-            sum(&summary, RunMode::Noop, Some(80)),
-            "3000 resources in 1.50s: 12 changed, 2971 stable, 2 failed, 15 skipped,\n  1 refreshed, 1 unmet (dry run)"
+            sum(&summary, RunMode::Noop, 2, Some(80)),
+            "3000 resources in 1.50s: 12 changed (1 refreshed), 2971 unchanged, 2 failed,\n  15 skipped (1 after a failure) (dry run, 2 assumptions)"
         );
+        assert_eq!(sum(&Summary::default(), RunMode::Noop, 0, None), "0 resources in 0µs (dry run)");
     }
 
     #[test]

@@ -197,12 +197,14 @@ impl<'a, 'h: 'a> Run<'a, 'h> {
                 continue;
             }
             let warnings = std::mem::take(&mut outcome.warnings);
+            let assumptions = outcome.assumptions;
             let made = self.publish_one(one, drafts, observer);
             match made {
                 Ok(made) => *outcome = made,
                 Err(error) => outcome.errors = vec![error],
             }
             outcome.warnings.splice(..0, warnings);
+            outcome.assumptions += assumptions;
             if let Some(effects) = outcome.effects.take() {
                 self.history.record(effects);
             }
@@ -344,6 +346,7 @@ impl Attempts<'_> {
         let scope = own.as_ref().unwrap_or(&self.place.scope);
         let cx = self.context(prediction, scope, &outcome.redactor, &mut listener);
         let result = self.stage_in(&cx, drafts, prediction, outcome);
+        outcome.assumptions = cx.assumptions();
         outcome.warnings = cx.into_warnings();
         result
     }
@@ -365,8 +368,8 @@ impl Attempts<'_> {
         };
         let effects = joint.stage(have, &change, on, drafts, cx)?;
         if !effects.are_known() {
-            cx.assume("the new content is not known yet, and so not validated");
-            prediction.borrow_mut().note_unpredictable(self.resource.to_string());
+            cx.assume("the new content is not known yet; assuming it is valid");
+            prediction.borrow_mut().note_unpredictable(self.resource.to_string(), effects.unknown);
         }
         let predicted = prediction.borrow_mut().apply(effects, &mut |warning| cx.assume(warning));
         predicted.map_err(|error| error.naming(|uid| self.host.users.known_name(uid)))?;

@@ -17,7 +17,7 @@ fn subscriber_of_an_alias_has_a_pending_refresh_before_the_change() {
     let because: Reference = "part#first".parse().unwrap();
     Arc::make_mut(&mut subscriber.common).subscribe = vec![because.clone()];
     let store = Some(state.refresh_store().unwrap());
-    let mut refreshes = PendingRefreshes::of(&[&changed, &subscriber], store, &Session::begin());
+    let mut refreshes = PendingRefreshes::of(&[&changed, &subscriber], store, &Session::begin(), None);
     assert!(refreshes.record(&changed, &[], &[]).is_ok());
     let owed = PendingRefresh { to: subscriber.reference(), because };
     assert!(state.refresh_store().unwrap().owed().holds(&owed));
@@ -26,7 +26,7 @@ fn subscriber_of_an_alias_has_a_pending_refresh_before_the_change() {
 
 /// What the gate says of a resource, in a word.
 fn gate(resource: &Resource, session: &Session, mode: RunMode) -> String {
-    let refreshes = PendingRefreshes::of(&[resource], None, session);
+    let refreshes = PendingRefreshes::of(&[resource], None, session, None);
     let list = |references: Vec<&Reference>| {
         references.iter().map(|reference| reference.name.clone()).collect::<Vec<_>>().join(" ")
     };

@@ -231,7 +231,7 @@ fn a_program_that_fails_is_a_warning_and_the_others_count() {
     assert_eq!(known.json("good"), "true");
     let warnings = known.warnings();
     assert_eq!(warnings.len(), 3, "{warnings:?}");
-    assert!(warnings[0].contains("10-fails ended with exit code 3: broken"), "{warnings:?}");
+    assert!(warnings[0].contains("10-fails ended with exit status 3: broken"), "{warnings:?}");
     assert!(warnings[1].contains("20-prints:1:1: facts ignored: facts have to be a map"), "{warnings:?}");
     assert!(warnings[2].contains("belongs to uid 65534"), "{warnings:?}");
 }

@@ -84,7 +84,7 @@ fn check_authorities(want: &Properties, cx: &Context) -> Result<(), Error> {
     };
     let Err(error) = found.map_err(|error| refusal(error, "ca_file", cx)) else { return Ok(()) };
     if cx.may_differ() {
-        cx.assume(format!("{error}; an earlier command of this run may change that"));
+        cx.assume(format!("{error}; assuming {} changes that", cx.suspects()));
         return Ok(());
     }
     Err(error)

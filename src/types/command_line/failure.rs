@@ -18,19 +18,20 @@ const FIRST_COLUMNS: usize = 100;
 impl CommandLine<'_> {
     /// Returns the error of a command with an exit status that does not mean success.
     pub(in crate::types) fn failed(&self, finished: &Finished, returns: &[u8], cx: &Context) -> Error {
-        let exit = self.exit(finished.exit, cx);
-        let kind = ErrorKind::NotReached { what: format!("{exit}, expected {}", expected(returns)) };
-        let message = with_output(kind.to_string(), &finished.stderr, &finished.stdout, cx);
+        let exit = exit(finished.exit);
+        let kind = ErrorKind::NotReached { what: format!("{exit} (expected {})", expected(returns)) };
+        let message = self.with_output(kind.to_string(), &finished.stderr, &finished.stdout, cx);
         self.error(message, cx).of_kind(kind)
     }
 
     /// Returns the error of a guard that gave no answer.
     pub(in crate::types) fn gave_no_answer(&self, finished: &Finished, cx: &Context) -> Error {
-        let message = format!("{} gave no answer: {}", self.role.property(), self.exit(finished.exit, cx));
-        let message = with_output(message, &finished.stderr, &finished.stdout, cx);
+        let message = format!("{} gave no answer: {}", self.role.property(), exit(finished.exit));
+        let message = self.with_output(message, &finished.stderr, &finished.stdout, cx);
         let error = self.error(message, cx);
         let help = error.help.clone().unwrap_or_else(|| {
-            "exit code 0 means yes, and any other but 126 and 127, which mean that it did not run, means no".to_owned()
+            "exit status 0 means yes; 126 and 127 mean that the guard did not run; all others mean no"
+                .to_owned()
         });
         error.with_help(help)
     }
@@ -77,23 +78,24 @@ impl CommandLine<'_> {
         };
         if !stopped.running.is_empty() {
             message.push_str(match stopped.remains {
-                Remains::Nothing => "; all of it was ended",
+                Remains::Nothing => "; all its processes were terminated",
                 Remains::Some(_) => "",
-                Remains::Unknown => "; could not tell whether all of it has ended",
+                Remains::Unknown => "; some of its processes might be left",
             });
         }
-        with_output(message, &stopped.stderr, &stopped.stdout, cx)
+        self.with_output(message, &stopped.stderr, &stopped.stdout, cx)
     }
 
-    fn exit(&self, exit: Exit, cx: &Context) -> String {
-        let how = match exit {
-            Exit::Code(_) => format!("ended with {exit}"),
-            Exit::Signal(_) => format!("was ended by {exit}"),
-        };
-        match self.program_name().filter(|_| !cx.is_sensitive()) {
-            Some(program) => format!("{program:?} {how}"),
-            None => format!("the command {how}"),
+    /// Returns the message, followed by the command line and the last lines of the output.
+    fn with_output(&self, message: String, stderr: &Output, stdout: &Output, cx: &Context) -> String {
+        if cx.is_sensitive() {
+            return message;
         }
+        let text = cx.redactor.redact(self.text).into_owned();
+        let mut lines = text.trim().lines();
+        let first = shortened(lines.next().unwrap_or_default());
+        let more = if lines.next().is_some() { " …" } else { "" };
+        with_output(format!("{message}\ncommand: {first}{more}"), stderr, stdout, cx)
     }
 
     /// Returns the name of the program for messages.
@@ -120,6 +122,14 @@ impl CommandLine<'_> {
     }
 }
 
+/// Describes the end of a command.
+fn exit(exit: Exit) -> String {
+    match exit {
+        Exit::Code(_) => exit.to_string(),
+        Exit::Signal(_) => format!("terminated by {exit}"),
+    }
+}
+
 /// Lists the exit statuses that mean success.
 fn expected(returns: &[u8]) -> String {
     match returns {
@@ -132,7 +142,7 @@ fn expected(returns: &[u8]) -> String {
     }
 }
 
-/// Returns the message, followed by the last lines of the output.
+/// Returns the message, followed by the last lines of the output, set apart from the words of ccm.
 fn with_output(mut message: String, stderr: &Output, stdout: &Output, cx: &Context) -> String {
     if cx.is_sensitive() {
         return message;
@@ -148,7 +158,7 @@ fn with_output(mut message: String, stderr: &Output, stdout: &Output, cx: &Conte
         let which = if hidden > 0 || output.dropped > 0 { ", its end" } else { "" };
         let _ = write!(message, "\n{name}{which}:");
         for line in &lines[hidden..] {
-            let _ = write!(message, "\n  {}", shortened(line));
+            let _ = write!(message, "\n  | {}", shortened(line));
         }
     }
     message

@@ -86,7 +86,7 @@ impl Executor {
     pub(super) fn simulate(&self, want: &Properties, cx: &Context) -> Result<(), Error> {
         let line = self.line(Role::Command, want.command(), want);
         if let Readiness::Open(error) = line.readiness(cx)? {
-            cx.assume(format!("{}; an earlier command of this run may change that", error.message));
+            cx.assume(format!("{}; assuming {} changes that", error.message, cx.suspects()));
         }
         Ok(())
     }
@@ -139,9 +139,7 @@ impl Executor {
 /// What a guard that cannot be asked is taken to say.
 fn unanswered(error: &Error, cx: &Context) -> Option<bool> {
     let reason = error.message.lines().next().unwrap_or_default();
-    cx.assume(format!(
-        "{reason}; an earlier resource of this run may change that, so the command is taken to be needed"
-    ));
+    cx.assume(format!("{reason}; assuming {} changes that, and the command is needed", cx.suspects()));
     None
 }
 

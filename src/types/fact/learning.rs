@@ -62,7 +62,8 @@ pub(super) fn learn(want: &Properties, through: Through, cx: &Context) -> Result
     {
         let reason = error.message.lines().next().unwrap_or_default();
         cx.assume(format!(
-            "{reason}; an earlier resource of this run may change that, so nothing is learned yet"
+            "{reason}; assuming {} changes that, so the value is not known yet",
+            cx.suspects()
         ));
         return Ok(state(want, through, None, cx));
     }

@@ -27,8 +27,8 @@ pub(super) fn contents(want: &Properties, cx: &Context) -> Result<Contents, Erro
         Ok(Occupancy::Empty) => Ok(Contents::None),
         Ok(Occupancy::Unknown) if !want.force => {
             cx.assume(
-                "what an earlier resource of this run leaves in it is not known; \
-                 unless that is nothing, a real run fails without `force: true`",
+                "an earlier resource creates it with unknown content; assuming it is empty: \
+                 otherwise a real run fails without `force: true`",
             );
             Ok(Contents::None)
         }

@@ -57,10 +57,14 @@ fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Dig
     let mut changed = None;
     let path = want.name.as_path();
     if let Some(predicted) = cx.prediction.borrow().files.inspect(path).map_err(|error| blame(error, cx))? {
-        let maker = if matches!(predicted, Predicted::Perhaps) { Some("resource") } else { command(cx) };
+        let maker = if matches!(predicted, Predicted::Perhaps) {
+            Some("an earlier resource".to_owned())
+        } else {
+            command(cx)
+        };
         match foreseen_as(predicted, want, cx) {
             Some(digested) if digested.is_as_on_disk() => changed = Some(digested),
-            other => return Ok(other.or_else(|| perhaps_made(want, maker?, cx))),
+            other => return Ok(other.or_else(|| perhaps_made(want, &maker?, cx))),
         }
     }
     let path = &cx.prediction.borrow().files.place_on_disk(path);
@@ -77,13 +81,14 @@ fn look(want: &Properties, size: Option<u64>, cx: &Context) -> Result<Option<Dig
             predicted.entry.size = entry.size;
             Some(Digested { sha256, ..predicted })
         }
-        (_, digested) => digested.or_else(|| perhaps_made(want, command(cx)?, cx)),
+        (_, digested) => digested.or_else(|| perhaps_made(want, &command(cx)?, cx)),
     })
 }
 
-/// Returns the word for what may make any file, if there was one earlier in a dry run.
-fn command(cx: &Context) -> Option<&'static str> {
-    cx.prediction.borrow().may_differ_on_disk().then_some("command")
+/// Returns the earlier resources of a dry run that could create any file, for messages.
+fn command(cx: &Context) -> Option<String> {
+    let prediction = cx.prediction.borrow();
+    prediction.may_differ_on_disk().then(|| prediction.path_suspects())
 }
 
 /// What stands in for a file that is to be edited and that something earlier in a dry run may make: a command, or an
@@ -93,7 +98,7 @@ fn perhaps_made(want: &Properties, maker: &str, cx: &Context) -> Option<Digested
         return None;
     }
     let path = &want.name;
-    cx.assume(format!("{path} does not exist; an earlier {maker} of this run may make it"));
+    cx.assume(format!("{path} does not exist; assuming {maker} creates it"));
     let Attributes { uid, gid, .. } = Attributes::own(0o644);
     Predicted::Something { uid, gid }.entry(FileKind::File)
 }
@@ -101,9 +106,7 @@ fn perhaps_made(want: &Properties, maker: &str, cx: &Context) -> Option<Digested
 /// What is predicted at the path; what nobody knows is taken for what is wanted.
 fn foreseen_as(predicted: Predicted, want: &Properties, cx: &Context) -> Option<Digested> {
     if matches!(predicted, Predicted::Something { .. }) {
-        cx.assume(
-            "an earlier resource of this run makes it, and what it makes is not known: this is a guess",
-        );
+        cx.assume("an earlier resource creates it with unknown content; assuming the content has to change");
     }
     predicted.entry(match (want.ensure, &want.target) {
         (Ensure::Directory, _) => FileKind::Directory,

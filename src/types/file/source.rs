@@ -32,7 +32,8 @@ pub(super) fn checksum(source: &str, cx: &Context) -> Result<String, Error> {
         let found = prediction.files.follow(&cx.resolve(source))?;
         if matches!(found, None | Some(Predicted::Nothing)) {
             cx.assume(format!(
-                "source \"{source}\" does not exist; an earlier command of this run may make it"
+                "source `{source}` does not exist; assuming {} creates it",
+                prediction.path_suspects()
             ));
             return Ok(UNKNOWN.to_owned());
         }

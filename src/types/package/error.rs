@@ -203,8 +203,8 @@ mod tests {
             PackageError::Failed { command: "apt-get install".to_owned(), exit: Exit::Code(100), lines }
                 .to_string()
         };
-        assert_eq!(failed(&[]), "apt-get install failed with exit code 100");
+        assert_eq!(failed(&[]), "apt-get install failed with exit status 100");
         assert_eq!(failed(&["E: no"]), "apt-get install failed: E: no");
-        assert_eq!(failed(&["a", " b"]), "apt-get install failed with exit code 100:\n  a\n   b");
+        assert_eq!(failed(&["a", " b"]), "apt-get install failed with exit status 100:\n  a\n   b");
     }
 }

@@ -223,8 +223,9 @@ fn foreseen(want: &Properties, offer: Offer, memory: &Memory, cx: &Context) -> O
     }
     if cx.prediction.borrow().may_differ() {
         cx.assume(format!(
-            "no repository offers `{}` yet; assuming an earlier resource of this run adds one that does",
-            want.name
+            "no repository offers `{}` yet; assuming {} adds one that does",
+            want.name,
+            cx.suspects()
         ));
         return Offer::Unforeseen;
     }

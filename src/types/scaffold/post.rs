@@ -124,7 +124,7 @@ pub(super) fn simulate(want: &Properties, file: &Write, cx: &Context) -> Result<
     for post in commands(want, &file.place) {
         let text = post.line(&file.path)?;
         if let Readiness::Open(error) = line(&text).readiness(cx)? {
-            cx.assume(format!("{}; an earlier command of this run may change that", error.message));
+            cx.assume(format!("{}; assuming {} changes that", error.message, cx.suspects()));
         }
     }
     Ok(())

@@ -30,7 +30,7 @@ pub(super) fn predict(unit: Option<Unit>, name: &str, cx: &Context) -> Option<Un
     let idle = || Unit::idle(name);
     let unit = match unit_file(&id, &prediction) {
         UnitFile::AsOnDisk if unit.is_none() && prediction.may_differ() => {
-            cx.assume(format!("{id} is not known yet; an earlier command of this run may bring it"));
+            cx.assume(format!("{id} does not exist; assuming {} installs it", prediction.suspects()));
             Some(idle())
         }
         UnitFile::AsOnDisk => unit,

@@ -18,7 +18,7 @@ fn exit_codes_and_signals_are_told_apart() {
     let killed = run(&Command::shell("kill -SEGV $$")).unwrap().exit;
     assert_eq!(killed, Exit::Signal(11));
     assert_eq!(killed.to_string(), "SIGSEGV");
-    assert_eq!(Exit::Code(7).to_string(), "exit code 7");
+    assert_eq!(Exit::Code(7).to_string(), "exit status 7");
 }
 
 #[test]
