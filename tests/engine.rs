@@ -79,7 +79,11 @@ fn an_unmet_requirement_skips_a_resource_and_is_listed() {
     ));
     let outcome = world.apply();
     let skipped = world.fill("skipped: file#bad failed, file#$W/no/where failed");
-    outcome.exits(1).reports(&world.fill("file#$W/x"), &skipped).counts([1, 0, 1, 1]).says("1 unmet");
+    outcome
+        .exits(1)
+        .reports(&world.fill("file#$W/x"), &skipped)
+        .counts([1, 0, 1, 1])
+        .says("(1 after a failure)");
     assert!(!world.path("x").exists());
     let event = world.apply_with(&["--json"]).event("/x");
     assert_eq!(event["unmet_requirements"], json!(["file#bad", world.fill("file#$W/no/where")]));
@@ -401,7 +405,7 @@ fn json_is_all_that_is_printed_with_json() {
 fn a_report_is_a_line_for_each_resource_and_the_counts() {
     let world = everything();
     let outcome = world.apply();
-    outcome.exits(1).counts([5, 2, 3, 2]).says("\n12 resources in ").says("1 unmet");
+    outcome.exits(1).counts([5, 2, 3, 2]).says("\n12 resources in ").says("(1 after a failure)");
     assert_eq!(outcome.stderr, "");
     let is_resource = |line: &&str| line.get(1..2) == Some(" ") && !line.starts_with(' ');
     let lines: Vec<&str> = outcome.stdout.lines().filter(is_resource).collect();
@@ -425,7 +429,11 @@ fn failures_point_to_the_property_in_the_manifest() {
         owner: no-such-user
 ",
     );
-    world.apply().exits(1).says("failed  site.yaml:7:16 (owner)\n      user \"no-such-user\" does not exist on this machine\n      help: ");
+    world
+        .apply()
+        .exits(1)
+        .says("failed  site.yaml:7:16 (owner) provider=")
+        .says("\n      user \"no-such-user\" does not exist on this machine\n      help: ");
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn a_failure_tells_program_code_expectation_and_the_last_lines() {
 fn of_a_long_line_both_ends_are_shown() {
     let outcome = fails(
         "a: { command: sh -c 'printf BEGIN%03000dTHEEND 0; exit 9' }",
-        &["  BEGIN000", "0 … 0", "000THEEND\n"],
+        &["| BEGIN000", "0 … 0", "000THEEND\n"],
     );
     let longest = outcome.stdout.lines().map(|line| line.chars().count()).max();
     assert!(longest.is_some_and(|longest| longest < 600), "{outcome}");

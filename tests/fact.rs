@@ -151,7 +151,7 @@ fn a_dry_run_waits_for_a_program_that_an_earlier_resource_brings() {
         )
     };
     let world = World::new().manifest(&manifest("parse: text"));
-    world.apply_with(&["--noop"]).exits(0).says("nothing is learned yet");
+    world.apply_with(&["--noop"]).exits(0).says("so the value is not known yet");
     let world = world.manifest(&manifest("default: 0"));
     let noop = world.apply_with(&["--noop", "--json"]);
     assert_eq!(noop.exits(0).event("v")["status"]["metadata"]["value"], 0);

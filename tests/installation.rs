@@ -12,11 +12,13 @@ use crate::{
 };
 
 /// What a package brings, besides the program.
-const BROUGHT: [&str; 8] = [
+const BROUGHT: [&str; 10] = [
     "/etc/ccm/agent.yaml",
     "/etc/ccm/manifest.yaml",
     "/usr/share/man/man1/ccm-apply.1.gz",
     "/usr/share/man/man5/ccm-manifest.5.gz",
+    "/usr/share/man/man5/ccm-agent.yaml.5.gz",
+    "/usr/share/man/man7/ccm-functions.7.gz",
     "/usr/share/bash-completion/completions/ccm",
     "/usr/share/fish/vendor_completions.d/ccm.fish",
     "/usr/share/ccm/manifest.schema.json",

@@ -33,8 +33,9 @@ mod status;
 mod waiting;
 mod watching;
 
+pub(crate) use self::config::Written;
 #[cfg(test)]
-pub(crate) use self::{config::Written, metrics::described as described_metrics};
+pub(crate) use self::metrics::described as described_metrics;
 pub(crate) use self::{
     config::{Config, LogLevel, PLACES},
     control::{Command, call},

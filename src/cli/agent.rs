@@ -52,9 +52,9 @@ Examples:
 /// Arguments of `ccm agent`.
 #[derive(Args)]
 #[command(
-    long_about = "Keeps this machine as its manifests say: applies them when it starts, at an interval, when a source has \
-                  something new, and when something on the machine is changed. Its configuration is a YAML file; \
-                  docs/reference/agent.md has the keys.",
+    long_about = "Keep this machine in its declared state: apply the manifests at the start, at an interval, when a source \
+                  has new content, and when the machine changes. The configuration is a YAML file with the keys that \
+                  ccm-agent.yaml(5) describes.",
     after_help = EXAMPLES,
     args_conflicts_with_subcommands = true,
 )]

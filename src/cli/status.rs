@@ -81,7 +81,8 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit, Fa
             if managed.any(|path| machine.state.directory.is_secret_path(&path)) {
                 observed.redact();
             }
-            let status = state_first(observed.to_json(kind.name(), name));
+            let status = observed.to_json(kind.name(), name);
+            let status = if *format == Format::Text { state_first(status) } else { status };
             output.text(&to_text(&Value::Object(status), *format)?);
             Ok(Exit::Success)
         }

@@ -35,7 +35,6 @@ use std::{
 
 use ccm_expr::{Map, Object, Value};
 
-#[cfg(test)]
 pub(crate) use self::manual::FACTS;
 use self::{
     lazy::{Fact, Lazy},

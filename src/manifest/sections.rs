@@ -87,8 +87,7 @@ fn settings(entries: Vec<Entry>, diagnostics: &mut Diagnostics) -> ManifestSetti
         let all = known.iter().copied().chain(["resources"]);
         if entry.key == "resources_jet_file" {
             let message = "`ccm.resources_jet_file` names a template in the language Jet, which is not read";
-            let help = "list the resources below `ccm.resources` and repeat them with `for_each`: \
-                        docs/guide/coming-from-go.md shows how";
+            let help = "list the resources below `ccm.resources` and repeat them with `for_each`";
             let problem = Diagnostic::error("unknown-setting", message).at(entry.key_span);
             diagnostics.push(problem.with_help(help));
             continue;

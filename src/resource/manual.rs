@@ -24,8 +24,7 @@ pub(crate) fn reference_page(kind: &dyn AnyType) -> String {
     );
     heading(&mut page, "Properties");
     table(&mut page, &own_fields(schema));
-    heading(&mut page, "Properties of every resource");
-    table(&mut page, &common_fields(kind));
+    push(&mut page, "\nEvery type also has the [common properties](common.md).\n");
     heading(&mut page, "State");
     push(&mut page, "What `ccm status` and the `status` of an event show.\n\n");
     state(&mut page, kind.state_schema().as_value(), "");
@@ -39,6 +38,15 @@ pub(crate) fn reference_page(kind: &dyn AnyType) -> String {
     }
     page.truncate(page.trim_end().len());
     page.push('\n');
+    page
+}
+
+/// The page about the properties of all types. `kind` is a type that can be refreshed.
+pub(crate) fn common_page(kind: &dyn AnyType) -> String {
+    let mut page = "# Common properties\n\n<!-- Generated from the source: change it there, then run `UPDATE=1 cargo test`. -->\n\n\
+                    Resources of every type have these properties. Only types that can be refreshed have `subscribe`: `exec` and `service`.\n\n"
+        .to_owned();
+    table(&mut page, &common_fields(kind));
     page
 }
 
@@ -76,11 +84,12 @@ fn push(page: &mut String, text: &str) {
 }
 
 fn table(page: &mut String, fields: &[Field]) {
-    push(page, "| property | value | meaning |\n|---|---|---|\n");
+    push(page, "| property | type | meaning |\n|---|---|---|\n");
     for field in fields {
         let default = field.default.as_ref().map(|value| format!(" Default: `{value}`.")).unwrap_or_default();
         let meaning = one_line(&field.description);
-        let _ = writeln!(page, "| `{}` | {} | {meaning}{default} |", field.name, field.kind);
+        let Field { name, type_name, .. } = field;
+        let _ = writeln!(page, "| <a id=\"{name}\"></a>`{name}` | {type_name} | {meaning}{default} |");
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) use manifest::{
     ChildCounts, ChildState, FailureResponse, Manifest, ManifestSettings, OnFailure, Task, flattened,
 };
 #[cfg(test)]
-pub(crate) use manual::{health_checks_page, keys_page, reference_page};
+pub(crate) use manual::{common_page, health_checks_page, keys_page, reference_page};
 pub(crate) use prediction::{AccountKind, Prediction};
 pub(crate) use provider::{Candidate, Provider, Providers, known_name};
 pub(crate) use run_as::{Inherited, RunAs, run_as};

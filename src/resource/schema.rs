@@ -16,6 +16,8 @@ pub(crate) struct Field {
     /// Its doc comment.
     pub(crate) description: String,
     pub(crate) kind: FieldKind,
+    /// Type of the value, in words.
+    pub(crate) type_name: String,
     /// The value when nothing is said, if there is one worth saying.
     pub(crate) default: Option<String>,
     /// A flag that takes the value from a file, where the property offers one.
@@ -106,9 +108,25 @@ fn field(name: &str, schema: &Value) -> Field {
         aliases: Vec::new(),
         description: text("description").unwrap_or_default(),
         kind: shape(schema),
+        type_name: type_name(schema),
         default: default.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
         file_flag: text("x-file-flag"),
         is_secret: schema.get("x-secret") == Some(&json!(true)),
+    }
+}
+
+/// Names the type of a value: the name that the schema gives, or its shape.
+fn type_name(schema: &Value) -> String {
+    if let Some(name) = schema.get("x-type").and_then(Value::as_str) {
+        return name.to_owned();
+    }
+    let inner = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+    if let Some(inner) = inner.filter(|schema| schema.get("type") != Some(&json!("null"))).next() {
+        return type_name(inner);
+    }
+    match (shape(schema), schema.get("items")) {
+        (FieldKind::List(_), Some(items)) => format!("list of {}s", type_name(items)),
+        (shape, _) => shape.to_string(),
     }
 }
 

@@ -6,7 +6,7 @@ use ccm_expr::CallError;
 
 /// What to do about them.
 pub(crate) const HELP: &str =
-    "write it for `jinja(...)`: docs/guide/coming-from-go.md shows the same template in both languages";
+    "convert it for `jinja(...)`: write `{{ x }}`, `{% if x %}` and `{% for x in y %}`";
 
 /// Of a call of `jet`.
 pub(super) const FUNCTION: &str = "there is no function `jet`: templates in the language Jet are not read";

@@ -35,7 +35,6 @@ pub(crate) use foresight::{DOUBTS, Foreseen, doubtful, foresee};
 pub(crate) use functions::nearest_file;
 pub(crate) use jinja::{Delimiters, JinjaError, JinjaTemplate, NeededFile, WrittenFiles};
 pub(crate) use learned::Learned;
-#[cfg(test)]
 pub(crate) use manual::GROUPS as FUNCTION_GROUPS;
 pub(crate) use manual::help as functions_help;
 pub(crate) use scope::{Missing, PredictedText, Provenance, Scope, TextPrediction};

@@ -11,7 +11,9 @@ use crate::{
     manifest::{declarations_in, manifest_schema},
     metrics::Metric,
     redaction::MASK,
-    resource::{AnyType, FieldKind, Resource, fields, health_checks_page, keys_page, reference_page},
+    resource::{
+        AnyType, FieldKind, Resource, common_page, fields, health_checks_page, keys_page, reference_page,
+    },
     session,
     template::holds_template,
     vocabulary::schema::inlined,
@@ -199,6 +201,8 @@ fn the_reference_pages_are_current() {
         assert_current(&format!("docs/reference/{}.md", kind.name()), &reference_page(*kind));
     }
     assert_current("docs/reference/health_checks.md", &health_checks_page());
+    let refreshed = TYPES.iter().find(|kind| kind.behavior().refreshes).unwrap();
+    assert_current("docs/reference/common.md", &common_page(*refreshed));
 }
 
 const GENERATED: &str =
@@ -247,8 +251,9 @@ fn the_schemas_are_current() {
 }
 
 /// Pages of the reference that are about no type; those of the program itself are written by the tests of `cli`.
-const LISTS: [&str; 9] = [
+const LISTS: [&str; 10] = [
     "agent",
+    "common",
     "environment",
     "events",
     "exit-codes",

@@ -13,7 +13,7 @@ use super::NotAWord;
 /// Absolute path without `.`, `..`, doubled or trailing slashes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = "^/"))]
+#[schemars(inline, extend("x-type" = "path", "pattern" = "^/"))]
 pub(crate) struct AbsolutePath(String);
 
 impl AbsolutePath {

@@ -10,7 +10,7 @@ use super::{NotAWord, Raw};
 /// User or group: a name, or a UID or GID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
-#[schemars(inline)]
+#[schemars(inline, extend("x-type" = "name or ID"))]
 pub(crate) struct Account(String);
 
 impl Account {

@@ -10,7 +10,7 @@ use super::NotAWord;
 /// SHA-256 in hex, or `sha512:` and a SHA-512 in hex.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = "^((sha256:)?[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$"))]
+#[schemars(inline, extend("x-type" = "checksum", "pattern" = "^((sha256:)?[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$"))]
 pub(crate) enum Checksum {
     Sha256([u8; 32]),
     /// Boxed, because SHA-256 is much more frequent.
@@ -20,7 +20,7 @@ pub(crate) enum Checksum {
 /// Checksum of a download, or `none` for a download that is not verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = "^(none|(sha256:)?[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$"))]
+#[schemars(inline, extend("x-type" = "checksum", "pattern" = "^(none|(sha256:)?[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$"))]
 pub(crate) enum WantedChecksum {
     /// Any content is accepted on purpose.
     Unverified,

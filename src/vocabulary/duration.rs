@@ -10,7 +10,7 @@ use super::{NotAWord, Raw};
 /// Duration such as `500ms`, `30s`, `5m`, `1h30m`, `2d` or `1w`; `M` is 30 days, `y` 365 days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
-#[schemars(inline, with = "String", extend("pattern" = "^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h|d|w|M|y))+$"))]
+#[schemars(inline, with = "String", extend("x-type" = "duration", "pattern" = "^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h|d|w|M|y))+$"))]
 pub(crate) struct Duration(time::Duration);
 
 /// Units, largest first, with their length in nanoseconds.

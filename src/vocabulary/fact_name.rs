@@ -10,7 +10,7 @@ use super::NotAWord;
 /// Name that expressions can read as `Facts.NAME`: letters, digits and `_`, not beginning with a digit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = "^[A-Za-z_][A-Za-z0-9_]*$"))]
+#[schemars(inline, extend("x-type" = "name", "pattern" = "^[A-Za-z_][A-Za-z0-9_]*$"))]
 pub(crate) struct FactName(String);
 
 impl TryFrom<String> for FactName {

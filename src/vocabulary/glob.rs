@@ -12,7 +12,7 @@ use super::NotAWord;
 /// pattern without a slash matches file names at any depth.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, with = "String")]
+#[schemars(inline, with = "String", extend("x-type" = "pattern"))]
 pub(crate) struct Glob {
     text: String,
     regex: Regex,

@@ -10,7 +10,7 @@ use super::{NotAWord, raw::Digits};
 /// Permission bits, at most `0777`, without setuid, setgid and sticky.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Digits", into = "String")]
-#[schemars(inline, extend("pattern" = "^(0[oO])?[0-7]{1,5}$"))]
+#[schemars(inline, extend("x-type" = "mode", "pattern" = "^(0[oO])?[0-7]{1,5}$"))]
 pub(crate) struct Mode(u32);
 
 impl Mode {

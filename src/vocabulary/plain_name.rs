@@ -11,7 +11,7 @@ use super::NotAWord;
 /// an option, a path or a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = "^[A-Za-z0-9._+:~][A-Za-z0-9._+:~-]*$"))]
+#[schemars(inline, extend("x-type" = "name", "pattern" = "^[A-Za-z0-9._+:~][A-Za-z0-9._+:~-]*$"))]
 pub(crate) struct PlainName(String);
 
 impl PlainName {

@@ -11,7 +11,7 @@ use super::NotAWord;
 /// Resource as `type#name`, where the name can be an alias.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = "^[a-z]+#.+$"))]
+#[schemars(inline, extend("x-type" = "reference", "pattern" = "^[a-z]+#.+$"))]
 pub(crate) struct Reference {
     /// Name of the type.
     pub(crate) kind: String,

@@ -10,7 +10,7 @@ use super::NotAWord;
 /// Absolute directories, separated by colons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = "^/[^:]*(:/[^:]*)*$"))]
+#[schemars(inline, extend("x-type" = "list of directories", "pattern" = "^/[^:]*(:/[^:]*)*$"))]
 pub(crate) struct SearchPath(String);
 
 impl SearchPath {

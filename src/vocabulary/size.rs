@@ -10,7 +10,7 @@ use super::{NotAWord, Raw};
 /// Size in bytes such as `500MiB`, `20GiB` or `1073741824`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Raw", into = "String")]
-#[schemars(inline, extend("pattern" = "^[0-9]+(KiB|MiB|GiB|TiB)?$"))]
+#[schemars(inline, extend("x-type" = "size", "pattern" = "^[0-9]+(KiB|MiB|GiB|TiB)?$"))]
 pub(crate) struct Size(u64);
 
 /// Units, largest first.

@@ -16,7 +16,7 @@ use crate::redaction::MASK;
 /// which servers put signatures.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(inline, extend("pattern" = "^[Hh][Tt][Tt][Pp][Ss]?://"))]
+#[schemars(inline, extend("x-type" = "URL", "pattern" = "^[Hh][Tt][Tt][Pp][Ss]?://"))]
 pub(crate) struct Url {
     /// Without user, password and fragment.
     address: url::Url,

@@ -10,7 +10,7 @@ use super::{NotAWord, Secret};
 /// Environment variable, written `KEY=value`. Its value might be a secret, so messages show only its name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-#[schemars(inline, extend("pattern" = "^[^=]+="))]
+#[schemars(inline, extend("x-type" = "`KEY=value`", "pattern" = "^[^=]+="))]
 pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) value: Secret,

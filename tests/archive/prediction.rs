@@ -41,7 +41,7 @@ fn a_file_that_it_may_unpack_can_be_edited() {
                 .apply_with(&["--noop"])
                 .exits(0)
                 .counts([2, 0, 0, 0])
-                .says("an earlier resource of this run ");
+                .says("an earlier resource creates it");
             world.apply().exits(0).counts([2, 0, 0, 0]);
             assert!(world.read("opt/bin/app").ends_with("\nb\n"));
         }

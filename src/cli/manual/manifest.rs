@@ -66,7 +66,14 @@ pub(super) fn page() -> String {
     page.section("EXAMPLES");
     page.example(EXAMPLE);
     page.section("SEE ALSO");
-    page.see(&["ccm-apply(1)", "ccm-ensure(1)", "ccm-validate(1)"]);
+    page.see(&[
+        "ccm-apply(1)",
+        "ccm-ensure(1)",
+        "ccm-validate(1)",
+        "ccm-checks(5)",
+        "ccm-facts(7)",
+        "ccm-functions(7)",
+    ]);
     page.text()
 }
 
@@ -78,9 +85,10 @@ fn of_type(page: &mut Page, kind: &dyn AnyType) {
     properties(page, &own_fields(schema));
 }
 
-fn properties(page: &mut Page, fields: &[Field]) {
+/// Writes properties or keys with their defaults and types.
+pub(super) fn properties(page: &mut Page, fields: &[Field]) {
     for field in fields {
         let default = field.default.as_ref().map(|value| format!(" Default: `{value}`.")).unwrap_or_default();
-        page.term(&field.name, &format!("{}{default} ({})", field.description, field.kind));
+        page.term(&field.name, &format!("{}{default} ({})", field.description, field.type_name));
     }
 }

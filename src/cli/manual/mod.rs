@@ -1,5 +1,6 @@
 //! `ccm man`: the manual pages, made from the command line, the types and what is said in [`tables`].
 
+mod keys;
 mod manifest;
 #[cfg(test)]
 mod reference;
@@ -55,11 +56,12 @@ fn write_pages(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a page for the program, one for each of its commands and one for manifests, with the names of their files.
+/// Returns the pages of the program, its commands, its file formats, functions and facts, with the names of their files.
 fn pages() -> io::Result<Vec<(String, String)>> {
     let mut command = super::command().disable_help_subcommand(true);
     command.build();
     let mut pages = vec![("ccm-manifest.5".to_owned(), manifest::page())];
+    pages.extend(keys::pages());
     let mut ahead = vec![command];
     while let Some(command) = ahead.pop() {
         ahead.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());

@@ -33,6 +33,14 @@ fn every_page_tells_its_exit_codes_and_the_first_its_variables_files_and_example
     for word in ["fail_on_error", "strip_components", "try_sleep"] {
         assert!(manifest.contains(word), "{word}");
     }
+    for (page, word) in [
+        ("ccm-agent.yaml.5", "allowed_signers"),
+        ("ccm-checks.5", "goss_rules"),
+        ("ccm-functions.7", "versionCompare"),
+        ("ccm-facts.7", "host.info.hostname"),
+    ] {
+        assert!(pages.iter().any(|(name, text)| name == page && text.contains(word)), "{page}");
+    }
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn perhaps_made(want: &Properties, maker: &str, cx: &Context) -> Option<Digested
 /// What is predicted at the path; what nobody knows is taken for what is wanted.
 fn foreseen_as(predicted: Predicted, want: &Properties, cx: &Context) -> Option<Digested> {
     if matches!(predicted, Predicted::Something { .. }) {
-        cx.assume("an earlier resource creates it with unknown content; assuming the content has to change");
+        cx.assume("an earlier resource creates it with unknown content; assuming that it has to change");
     }
     predicted.entry(match (want.ensure, &want.target) {
         (Ensure::Directory, _) => FileKind::Directory,

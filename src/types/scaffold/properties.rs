@@ -158,7 +158,7 @@ impl<'de> Deserialize<'de> for Engine {
             EngineName::Jet => "Jet templates",
         };
         Err(D::Error::custom(format!(
-            "{language} are not supported: convert the tree to `jinja`; docs/guide/coming-from-go.md shows both languages"
+            "{language} are not supported: convert the tree to `jinja`, whose functions are in ccm-functions(7)"
         )))
     }
 }

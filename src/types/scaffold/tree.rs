@@ -107,7 +107,7 @@ pub(super) fn foreign(want: &Properties, beside: &Path) -> Vec<Warning> {
     warnings
 }
 
-const FOREIGN: &str = "a scaffold reads Jinja templates: convert the file (docs/guide/coming-from-go.md), set \
+const FOREIGN: &str = "a scaffold reads Jinja templates: convert the file, set \
                        `left_delimiter` and `right_delimiter`, or copy the tree with `engine: none`";
 
 /// Returns the files that the tree comes to, and whether a secret value is in one of them.
