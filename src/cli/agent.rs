@@ -36,7 +36,7 @@ use crate::{
     run::{Environment, Machine, Notices},
 };
 
-/// How long a command that is running may go on after the agent is asked to end.
+/// Time that a running command has left after a request to stop the agent.
 const GRACE: Duration = Duration::from_secs(30);
 
 const LARGEST: u64 = 1 << 20;

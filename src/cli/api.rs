@@ -132,8 +132,8 @@ pub(super) fn run(how: How, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Returns the next line without its end, nothing when there is none. Of one that is too long, the beginning is returned
-/// and the rest is passed over.
+/// Returns the next line without its line ending, if there is one. Returns the beginning of a line that is too long, and
+/// skips the rest.
 fn next_line(requests: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     requests.by_ref().take(LARGEST as u64 + 1).read_until(b'\n', &mut line)?;

@@ -41,10 +41,10 @@ Examples:
   # Show what would change, with the text of files
   ccm apply site.yaml --noop
 
-  # Apply what is tagged, with other data than the manifest's
+  # Apply the resources with a tag, with other data
   ccm apply site.yaml --only tag:web --data port=8081
 
-  # Tell programs: an event per line, and exit code 3 if something changed
+  # For programs: an event per line, and exit status 3 if something changed
   ccm apply site.yaml --json --detailed-exitcode";
 
 /// Arguments of `ccm apply`.
@@ -60,7 +60,7 @@ pub(super) struct Arguments {
     pub(super) manifests: Manifests,
     #[command(flatten)]
     system: SystemFacts,
-    /// Read every file, also those that cannot have changed since they were last read
+    /// Read every file, including files that cannot have changed
     #[arg(
         id = "verify",
         long = "verify",
@@ -76,10 +76,10 @@ pub(super) struct Arguments {
     /// Leave out the summary at the end
     #[arg(long, overrides_with = "report")]
     pub(super) no_report: bool,
-    /// Only make the health checks: inspect and change nothing
+    /// Only run the health checks: inspect and change nothing
     #[arg(long, conflicts_with_all = ["noop", "render"])]
     monitor_only: bool,
-    /// Tell the result of --monitor-only as a plugin of Nagios does: one line, and exit code 0 to 3
+    /// Print the result of --monitor-only like a Nagios plugin: one line, exit status 0 to 3
     #[arg(
         long,
         value_name = "FORMAT",
@@ -103,10 +103,10 @@ pub(super) struct Manifests {
     pub(super) inputs: InputFlags,
     #[command(flatten)]
     pub(super) named: ManifestArguments,
-    /// Apply only this and what it requires: type#name, a pattern of it with *, or tag:WORD; may be repeated
+    /// Apply only these and their requirements: type#name, a pattern with *, or tag:WORD; can be repeated
     #[arg(long, value_name = "REF", add = complete::resources())]
     only: Vec<String>,
-    /// Do not apply this, named as for --only; may be repeated
+    /// Skip these, named as for --only; can be repeated
     #[arg(long, value_name = "REF", add = complete::resources())]
     skip: Vec<String>,
     #[command(flatten)]
@@ -159,7 +159,7 @@ impl FromArgMatches for WrittenFlags {
 /// The manifests that a command is about.
 #[derive(Args)]
 pub(super) struct ManifestArguments {
-    /// A YAML or JSON file, a folder or bundle (.tar.gz, .zip, ...) that holds manifest.yaml, the address of one, or - for standard input
+    /// YAML or JSON file, directory or bundle (.tar.gz, .zip, ...) with manifest.yaml, URL, or - for standard input
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
     pub(super) manifest: Vec<String>,
     #[arg(skip)]
@@ -246,7 +246,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     if arguments.format.is_none() {
         return apply(arguments, output);
     }
-    // A plugin has to say something, and has a code of its own for what could not be told.
+    // A Nagios plugin must print a line and exit with UNKNOWN if nothing could be checked.
     apply(arguments, output).or_else(|failure| {
         failure.report();
         output.line("UNKNOWN - nothing was checked");

@@ -10,7 +10,7 @@ use crate::{
     vocabulary::AbsolutePath,
 };
 
-/// Gives a resource the attributes that it needs and that nobody gave it. Manifests and requests have to name them.
+/// Adds the required attributes that the command line lacks. Manifests and requests must set them.
 pub(super) fn complete(declaration: &mut Declaration) {
     let ensure = given(declaration, "ensure");
     if matches!(ensure.as_deref(), Some("absent" | "link")) {
@@ -28,7 +28,7 @@ pub(super) fn complete(declaration: &mut Declaration) {
     if missing.is_empty() {
         return;
     }
-    // A name that is no path is told when the declaration is judged.
+    // The validation of the declaration rejects a name that is not a path.
     let path = AbsolutePath::try_from(declaration.name.clone()).ok();
     let found = path.and_then(|path| files::inspect(path.as_path()).ok().flatten());
     let found = found.filter(|found| found.kind == kind);

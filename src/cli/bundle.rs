@@ -30,32 +30,32 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Packs a folder with a manifest, or data, into a bundle, the same bytes every time
+    /// Pack a directory with a manifest, or data, into a reproducible bundle
     #[command(
         after_help = BUILD_EXAMPLES,
         disable_version_flag = true
     )]
     Build(Box<BuildArguments>),
-    /// Signs a bundle: writes BUNDLE.sig, as `ssh-keygen -Y sign -n ccm` does
+    /// Sign a bundle: write BUNDLE.sig like `ssh-keygen -Y sign -n ccm`
     #[command(after_help = "Example:\n  ccm bundle sign site.tar.gz --key ~/.ssh/id_ed25519")]
     Sign {
         /// The bundle
         #[arg(value_hint = ValueHint::FilePath)]
         bundle: PathBuf,
-        /// A private key of ssh, or a public one whose private half the ssh agent holds
+        /// SSH private key, or public key whose private key is in the SSH agent
         #[arg(long, value_hint = ValueHint::FilePath)]
         key: PathBuf,
     },
-    /// Checks who signed a bundle, its name and its expiry
+    /// Verify the signature, name and expiry of a bundle
     #[command(after_help = "Example:\n  ccm bundle verify site.tar.gz --signers allowed_signers --name site")]
     Verify {
         /// The bundle
         #[arg(value_hint = ValueHint::FilePath)]
         bundle: PathBuf,
-        /// Who may sign: an allowed-signers file of ssh-keygen
+        /// Allowed-signers file of ssh-keygen
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         signers: PathBuf,
-        /// The name that the bundle must have
+        /// Required name of the bundle
         #[arg(long)]
         name: Option<String>,
     },
@@ -69,22 +69,22 @@ Examples:
 /// Arguments of `ccm bundle build`.
 #[derive(Args)]
 struct BuildArguments {
-    /// The folder that holds manifest.yaml
+    /// Directory with manifest.yaml
     #[arg(value_hint = ValueHint::DirPath, required_unless_present = "data")]
     folder: Option<PathBuf>,
-    /// Builds a bundle with data for `external_data_url` of agents
+    /// Build a bundle with data for `external_data_url` of agents
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "folder")]
     data: Option<PathBuf>,
-    /// The bundle to write, such as site.tar.gz
+    /// Bundle to write, such as site.tar.gz
     #[arg(short, long, value_name = "BUNDLE", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// The name of the bundle [default: the folder's, or with --data that of BUNDLE]
+    /// Name of the bundle [default: name of the directory, or with --data of BUNDLE]
     #[arg(long)]
     name: Option<String>,
-    /// Its version, ordered as Debian orders versions; required to sign it
+    /// Version, in Debian's order; required to sign the bundle
     #[arg(long = "version", value_name = "VERSION")]
     bundle_version: Option<String>,
-    /// When agents that require signatures stop to take it, as 2027-01-31T12:00:00Z
+    /// When agents that require signatures reject it, as 2027-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
     /// Leave out files of hierarchies that this host does not read

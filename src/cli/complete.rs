@@ -1,7 +1,7 @@
-//! What a shell offers while a command is typed: states and flags, and what only this machine and this manifest know.
+//! Shell completion: states and flags, and names that depend on the machine and the manifest.
 //!
 //! The script that `ccm completions` prints asks the program itself, with [`VARIABLE`] in its environment and the words so far
-//! behind `--`. Nothing is run for an answer and no template is expanded: names are read from files.
+//! after `--`. An answer runs no command and expands no template: ccm reads names from files.
 
 use std::{
     collections::BTreeSet,

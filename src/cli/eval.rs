@@ -31,10 +31,10 @@ Examples:
 pub(super) struct Arguments {
     #[command(flatten)]
     inputs: InputFlags,
-    /// An expression
+    /// Expression to evaluate
     #[arg(value_name = "EXPR", allow_hyphen_values = true)]
     expression: String,
-    /// A manifest whose data the expression can see
+    /// Manifest whose data the expression can use
     #[arg(long, value_hint = ValueHint::FilePath)]
     manifest: Option<String>,
 }
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     let location = arguments.manifest.map(|text| load_inputs::location(&text)).transpose()?;
     let machine = arguments.inputs.machine_read_only(output)?;
     let load_inputs = arguments.inputs.read(&machine)?;
-    // Kept whole: with it goes the folder of a bundle, in which the expression may read.
+    // The manifest lives as long as the expression, which can read files of its bundle.
     let manifest;
     let alone;
     let scope = if let Some(location) = &location {

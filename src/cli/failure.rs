@@ -1,4 +1,4 @@
-//! Why nothing was attempted.
+//! Failures before anything was attempted.
 
 use std::{
     env,
@@ -29,7 +29,7 @@ use crate::{
     visible::visible,
 };
 
-/// A reason to stop before anything was touched.
+/// Reason to stop before anything was changed.
 pub(super) struct Failure {
     message: String,
     reviews: Vec<Review>,
@@ -40,7 +40,7 @@ impl Failure {
         Self { message: message.into(), reviews: Vec::new() }
     }
 
-    /// Problems in something that somebody wrote.
+    /// Returns the failure of a document with problems.
     pub(super) fn problems(source: Source, diagnostics: impl Into<Diagnostics>) -> Self {
         Self::invalid(vec![Review { source, diagnostics: diagnostics.into() }])
     }
@@ -54,7 +54,7 @@ impl Failure {
         Self { message: reviews.iter().filter_map(counted).collect::<Vec<_>>().join(", "), reviews }
     }
 
-    /// Says why on standard error, and how the program ends.
+    /// Prints the reason on standard error, and returns the exit status.
     pub(super) fn report(self) -> Exit {
         show(&self.reviews);
         error(&self.message);
@@ -106,7 +106,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Shows on standard error what was found in documents.
+/// Prints the problems of documents on standard error.
 pub(super) fn show(reviews: &[Review]) {
     let mut stderr = anstream::stderr().lock();
     for Review { source, diagnostics } in reviews {
@@ -114,7 +114,7 @@ pub(super) fn show(reviews: &[Review]) {
     }
 }
 
-/// Shows the warnings that came with something, and returns it.
+/// Prints the warnings of a loaded value, and returns the value.
 pub(super) fn heed<T>(Loaded { value, warnings }: Loaded<T>) -> T {
     show(&warnings);
     value
@@ -157,8 +157,8 @@ fn usage_of(arguments: impl Iterator<Item = OsString>) -> StyledStr {
     command.clone().render_usage()
 }
 
-/// Takes guesses out of a message where something better is known: where a word of the Go original belongs, and what a
-/// state is called here that other tools call otherwise.
+/// Replaces the guesses of clap with better advice: the command of a word of the Go original, the option for an option of
+/// another tool, or the state for a word of another tool.
 fn place(error: &mut clap::Error) {
     // Names that help does not show are not offered either.
     for kind in [ContextKind::SuggestedSubcommand, ContextKind::ValidSubcommand] {
@@ -195,14 +195,14 @@ fn note(error: &clap::Error) -> Option<String> {
     }
 }
 
-/// Says where a word of the Go original belongs.
+/// Names the commands that accept a word of the Go original.
 fn belongs(word: &str) -> Option<String> {
     let homes = aliases::homes_of(word);
     let homes: Vec<String> = homes.iter().map(|home| format!("`{home}`")).collect();
     (!homes.is_empty()).then(|| format!("it belongs to {}", homes.join(" and ")))
 }
 
-/// Returns what a message about arguments holds of a kind.
+/// Returns the strings of a kind in an error about arguments.
 fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text.clone()],
@@ -211,7 +211,7 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
-/// Returns whether what messages about arguments quote can be shown with colours around it.
+/// Returns whether the arguments contain no control characters, so that messages can have colors.
 fn is_typed_harmless() -> bool {
     let of_ccm =
         |(name, value): (OsString, OsString)| name.to_string_lossy().starts_with("CCM_").then_some(value);
@@ -247,7 +247,7 @@ fn print(style: Style, prefix: &str, message: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{style}{prefix}{style:#}: {}", visible(message));
 }
 
-/// Returns whether diagnostics are coloured.
+/// Returns whether diagnostics have colors.
 fn colour() -> Colour {
     match AutoStream::choice(&io::stderr()) {
         ColorChoice::Never => Colour::Off,

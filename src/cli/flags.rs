@@ -496,7 +496,7 @@ fn broken(words: &[String]) -> String {
             }
         }
         let width = part.chars().count();
-        // The rest of a line is for the space before and the backslash behind.
+        // The rest of a line is for the space before the backslash, and the backslash.
         if column > 2 && column + 1 + width + 2 > WIDEST_COMMAND {
             text.push_str(" \\\n    ");
             column = 4;

@@ -42,10 +42,10 @@ enum Action {
 /// Arguments of `ccm hiera facts`, as in the Go original.
 #[derive(Args)]
 struct HieraFacts {
-    /// Facts over those of the machine, or a query
+    /// Facts that override those of the machine, or a query
     #[arg(value_name = "FACT=VALUE", num_args = 0..)]
     words: Vec<String>,
-    /// Only what this path leads to
+    /// Print only the value at this path
     #[arg(long, value_name = "PATH")]
     query: Option<String>,
     /// Print YAML instead of JSON
@@ -88,13 +88,13 @@ Examples:
     mut_arg("set", |argument| argument),
 )]
 struct ParseArguments {
-    /// A file with data, hierarchy and overrides
+    /// File with data, hierarchy and overrides
     #[arg(value_hint = ValueHint::FilePath)]
     file: String,
-    /// Facts over those of the machine
+    /// Facts that override those of the machine
     #[arg(value_name = "FACT=VALUE", num_args = 0..)]
     set: Vec<String>,
-    /// Only what this path leads to
+    /// Print only the value at this path
     #[arg(long, value_name = "PATH")]
     query: Option<String>,
     /// Print YAML instead of JSON
@@ -104,10 +104,10 @@ struct ParseArguments {
     /// or digit of ASCII; a map also as one variable in JSON
     #[arg(long)]
     env: bool,
-    /// What the names of variables begin with
+    /// Prefix of the variable names
     #[arg(long, value_name = "WORD", default_value = "HIERA", requires = "env")]
     env_prefix: String,
-    /// A YAML or JSON file with values that go over the result
+    /// YAML or JSON file with values that override the result
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     data_file: Vec<PathBuf>,
     /// Take the environment as facts, under those that are given

@@ -50,7 +50,7 @@ pub(super) struct InputFlags {
     pub(super) facts: FactFlags,
     #[command(flatten)]
     pub(super) state: StateFolder,
-    /// Hierarchical data that goes over the manifest's own; of several, later ones over earlier ones
+    /// Hierarchical data that overrides the manifest's own; later files override earlier ones
     #[arg(
         long,
         value_name = "FILE|URL",
@@ -58,7 +58,7 @@ pub(super) struct InputFlags {
         value_parser = NonEmptyStringValueParser::new(),
     )]
     hiera: Vec<String>,
-    /// Data that goes over all other; dots in KEY make maps, VALUE has the type it has in YAML
+    /// Value that overrides all other data; dots in KEY separate map keys, VALUE is YAML
     #[arg(long, value_name = "KEY=VALUE")]
     data: Vec<String>,
     #[command(flatten)]
@@ -87,7 +87,7 @@ pub(super) struct IdentityFlags {
 }
 
 impl IdentityFlags {
-    /// Returns the keys of the files and the usual places. Passphrases are asked for on the terminal.
+    /// Returns the keys of the files and the usual places, and prompts for passphrases on the terminal.
     pub(super) fn keyring(self, machine: &Machine) -> Keyring {
         machine.keyring(self.places(), Arc::new(Terminal))
     }
@@ -173,17 +173,17 @@ impl InputFlags {
 #[derive(Args, Clone, Default)]
 #[command(mut_arg("max_input_size", |flag| or_variable(flag, "CCM_MAX_INPUT_SIZE")))]
 pub(super) struct FactFlags {
-    /// How large each document may be [default: 64MiB for manifests and facts, 256MiB for data]
+    /// Maximum size of a document [default: 64MiB for manifests and facts, 256MiB for data]
     #[arg(
         long,
         value_name = "SIZE",
         value_parser = |text: &str| text.parse::<Size>().map_err(|error| error.to_string()),
     )]
     max_input_size: Option<Size>,
-    /// A YAML or JSON file with facts that go over those of the machine
+    /// YAML or JSON file with facts that override those of the machine
     #[arg(long = "facts", value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
-    /// A fact that goes over all others; dots in KEY make maps, VALUE has the type it has in YAML
+    /// Fact that overrides all others; dots in KEY separate map keys, VALUE is YAML
     #[arg(long = "fact", value_name = "KEY=VALUE")]
     facts: Vec<String>,
     #[arg(skip)]

@@ -98,7 +98,7 @@ impl StateFolder {
         LocalState::at(self.directory(environment).unwrap_or_else(|_| StateDirectory::none()))
     }
 
-    /// Returns the named folder, or the one that is usual for the user.
+    /// Returns the named directory, or the default of the user.
     pub(super) fn directory(&self, environment: &Environment) -> Result<StateDirectory, Failure> {
         let path = match &self.state_dir {
             Some(path) => path.clone(),

@@ -1,4 +1,4 @@
-//! What people type and read. Only this part prints, reads the environment or chooses an exit code.
+//! The command line. Only this module prints, and chooses an exit status.
 
 #![allow(clippy::disallowed_methods, reason = "the environment is read here and nowhere else")]
 #![allow(clippy::doc_markdown, reason = "comments of flags are help, which is plain text")]
@@ -366,25 +366,25 @@ fn grouped(command: Command) -> Command {
     command.help_template(template)
 }
 
-/// How the program ends.
+/// Exit status of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
-    /// Everything is as asked, changed or not.
+    /// Everything is in the desired state, changed or not.
     Success,
-    /// A resource failed or was skipped for an unmet requirement.
+    /// A resource failed, or was skipped because of a failed requirement.
     Failed,
     /// Nothing was attempted.
     NotAttempted,
-    /// Something changed or would change, and the user asked to be told.
+    /// Something changed or would change, with `--detailed-exitcode`.
     Changed,
     /// A host could not be reached.
     Unreachable,
-    /// How well something is, as a plugin of Nagios tells it.
+    /// State of a check, for a Nagios plugin.
     Plugin(CheckState),
 }
 
 impl Exit {
-    /// Returns the number that the system is told.
+    /// Returns the exit status.
     const fn code(self) -> u8 {
         match self {
             Self::Success => 0,

@@ -1,4 +1,4 @@
-//! Standard output, with or without colour, for as long as somebody reads it.
+//! Standard output, with or without color, until its reader closes it.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -17,8 +17,8 @@ use crate::{
     visible::{visible, visible_data},
 };
 
-/// Standard output. When its reader goes away the program goes on silently: a run is not cut short by `| head`. When it
-/// cannot be written for another reason that is said once, and is no success.
+/// Writes to standard output. If the reader closes a pipe, the command continues silently, so `| head` does not interrupt a
+/// run. ccm reports any other error once, and fails.
 pub(super) struct Output {
     stream: io::BufWriter<Descriptor>,
     colour: Colour,
@@ -44,7 +44,7 @@ impl Write for Descriptor {
     }
 }
 
-/// Why something that was printed did not reach anybody.
+/// Reason why output was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
     NobodyReads,
@@ -52,7 +52,7 @@ pub(super) enum Loss {
 }
 
 impl Loss {
-    /// Tells what is lost, unless nobody is left to be told.
+    /// Reports an error, unless the reader closed the pipe.
     pub(super) fn of(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::NobodyReads;
@@ -85,7 +85,7 @@ impl Output {
         size.ok().map(|size| size.ws_col.into()).filter(|&columns| columns >= NARROWEST)
     }
 
-    /// Lines for people that somebody else wrote.
+    /// Prints lines for people that can contain text of other users, with control characters made visible.
     pub(super) fn message(&mut self, text: &str) {
         self.styled(&visible(text));
     }
@@ -110,7 +110,7 @@ impl Output {
         Ok(())
     }
 
-    /// Data, as it is, but for what a terminal would obey if it goes to one.
+    /// Prints data unchanged, except for control characters on a terminal.
     pub(super) fn text(&mut self, text: &str) {
         self.progress.hide();
         let text = if self.terminal { visible_data(text) } else { text.into() };
@@ -125,8 +125,8 @@ impl Output {
         self.check(written);
     }
 
-    /// A line for people, whose colours are left out where they cannot be shown. What in it is not ours has to be made
-    /// visible before.
+    /// Prints a line for people, without its colors if they cannot be shown. The caller makes control characters in text of
+    /// other users visible.
     pub(super) fn styled(&mut self, text: &str) {
         self.styled_text(text);
         self.text("\n");
@@ -137,7 +137,7 @@ impl Output {
         self.progress.hide();
         let written = match self.colour {
             Colour::On => self.stream.write_all(text.as_bytes()),
-            // Before the buffer: behind it, each stripped piece of a line would be a write of its own.
+            // Strips colors before the buffer, so that the pieces of a line are written together.
             Colour::Off => strip_str(text).try_for_each(|piece| self.stream.write_all(piece.as_bytes())),
         };
         self.check(written);

@@ -61,7 +61,7 @@ struct Turn {
 pub(super) struct Count {
     pub(super) done: usize,
     pub(super) total: usize,
-    /// How many of those that are done were as they should be.
+    /// Number of unchanged resources so far.
     pub(super) stable: usize,
 }
 

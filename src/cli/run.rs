@@ -298,7 +298,7 @@ fn write_metrics(file: &Path, events: &[Event]) {
     }
 }
 
-/// A document as YAML, or as JSON where that was asked for.
+/// Returns a document as YAML, or as JSON with `--json`.
 pub(super) fn to_text(document: &Value, format: Format) -> Result<String, Failure> {
     match format {
         Format::Json => serde_json::to_string_pretty(document).map_err(|error| error.to_string()),

@@ -23,7 +23,7 @@ use crate::{
 /// The variable that names the store of a script's session.
 const VARIABLE: &str = "CCM_SESSION_STORE";
 
-/// A script whose session nobody has written to for this many seconds has ended without a report.
+/// Age in seconds after which an untouched session counts as abandoned.
 const ABANDONED: i64 = 24 * 60 * 60;
 
 const EXAMPLE: &str = "\
@@ -42,14 +42,14 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Makes a session and prints the shell command that selects it
+    /// Create a session and print the shell command that selects it
     #[command(after_help = "Example:\n  eval \"$(ccm session new)\"")]
     New {
-        /// A folder to make it in, new or empty [default: a new one for temporary files]
+        /// New or empty directory for the session [default: a new temporary directory]
         #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
         directory: Option<PathBuf>,
     },
-    /// Shows what happened in a session
+    /// Show the results of a session
     #[command(after_help = EXAMPLE)]
     Report(ReportArguments),
 }
@@ -111,7 +111,7 @@ fn new(directory: Option<PathBuf>, output: &mut Output) -> Result<Exit, Failure>
     };
     output.line(&format!("export {VARIABLE}={}", shell_words::quote(folder)));
     if output.loss().is_some() {
-        // Nobody knows of it.
+        // No process knows the session.
         store.remove()?;
     }
     Ok(Exit::Success)
@@ -127,7 +127,7 @@ fn report(arguments: &ReportArguments, output: &mut Output) -> Result<Exit, Fail
     report::session(session.events(), &summary, arguments.format, arguments.verbosity.level(), output);
     let failed = summary.failed_resources > 0 || summary.requirements_unmet_count > 0;
     let exit = if failed { Exit::Failed } else { Exit::Success };
-    // What nobody could read is kept.
+    // A report that could not be printed is kept.
     if output.loss() == Some(Loss::Failed) {
         return Ok(exit);
     }
@@ -140,8 +140,8 @@ fn report(arguments: &ReportArguments, output: &mut Output) -> Result<Exit, Fail
     Ok(exit)
 }
 
-/// Nobody has to follow the changes of a script any more that came to a good end. After a failure the shell may have left
-/// out whatever came next.
+/// Clears the changes of a script that succeeded, so that later scripts do not refresh their subscribers again. After a
+/// failure, the shell might have skipped commands.
 fn settle(session: &Session, state: &StateFolder) {
     if let (Some(name), Ok(state)) = (session.name(), state.directory(&Environment::of_process()))
         && let Err(error) = refresh_store(&state, &StderrNotices).edit(|owed| (owed.settle(&name), ()))

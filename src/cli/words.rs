@@ -25,7 +25,7 @@ pub(super) struct Words {
     guard: Option<String>,
     /// Whether `--disable` was given.
     disable: bool,
-    /// The group behind the colon of `--owner`.
+    /// The group after the colon of `--owner`.
     group: Option<String>,
     /// Whether there is a password from the environment and no user.
     has_password_only: bool,

@@ -120,8 +120,8 @@ fn type_name(schema: &Value) -> String {
     if let Some(name) = schema.get("x-type").and_then(Value::as_str) {
         return name.to_owned();
     }
-    let inner = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
-    if let Some(inner) = inner.filter(|schema| schema.get("type") != Some(&json!("null"))).next() {
+    let mut inner = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+    if let Some(inner) = inner.find(|schema| schema.get("type") != Some(&json!("null"))) {
         return type_name(inner);
     }
     match (shape(schema), schema.get("items")) {

@@ -42,7 +42,8 @@ pub(crate) struct Event {
     pub(crate) hidden_alias: Option<String>,
     /// Requested state.
     pub(crate) requested_ensure: String,
-    /// Observed state at the end; empty if it is not known.
+    /// Observed state at the end; empty if it is not known. For an `exec`, `absent` only means that no file of `creates`
+    /// exists.
     pub(crate) final_ensure: String,
     /// Duration in nanoseconds.
     pub(crate) duration: u64,

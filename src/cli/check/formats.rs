@@ -10,7 +10,7 @@ use crate::{
     visible::visible_line,
 };
 
-/// How results are told.
+/// Format of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckFormat {
     Table,
@@ -59,7 +59,7 @@ pub(super) fn print(results: &[CheckResult], format: CheckFormat, output: &mut O
     if results.iter().any(|check| check.is_failed) { Exit::Failed } else { Exit::Success }
 }
 
-/// Returns what was checked: the properties of rules, and plugins as a whole.
+/// Returns a row for each property of rules, and for each plugin.
 fn rows(check: &CheckResult) -> Vec<Row> {
     let property = |PropertyResult { kind, id, property, result, message }: &PropertyResult| Row {
         what: format!("{kind} {id} {property}"),

@@ -1,4 +1,4 @@
-//! `ccm man`: the manual pages, made from the command line, the types and what is said in [`tables`].
+//! `ccm man`: manual pages, generated from the command line, the types and [`tables`].
 
 mod keys;
 mod manifest;
@@ -33,7 +33,7 @@ const SOURCE: &str = concat!("ccm ", env!("CARGO_PKG_VERSION"));
 #[derive(Args)]
 #[command(after_help = "Example:\n  mkdir -p man1\n  ccm man man1")]
 pub(super) struct Arguments {
-    /// An existing folder, such as /usr/local/share/man/man1
+    /// Existing directory, such as /usr/local/share/man/man1
     #[arg(value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 }
@@ -45,7 +45,7 @@ pub(super) fn run(Arguments { folder }: &Arguments) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Writes every page, each as a whole and through no link.
+/// Writes every page atomically, without following links.
 fn write_pages(folder: &Path) -> io::Result<()> {
     let folder = std::path::absolute(folder)?;
     for (name, text) in pages()? {
@@ -70,7 +70,7 @@ fn pages() -> io::Result<Vec<(String, String)>> {
     Ok(pages)
 }
 
-/// Returns the page of a command: what clap knows of it, and what it reads and leaves.
+/// Returns the page of a command, with its variables and files.
 fn page(command: &Command) -> io::Result<(String, String)> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let examples = examples(command);
@@ -108,14 +108,14 @@ fn page(command: &Command) -> io::Result<(String, String)> {
     Ok((man.get_filename(), tidy(&text) + &more.text()))
 }
 
-/// Returns the end of a command's help; that of a command which only has others below it is theirs.
+/// Returns the examples of a command, or those of its subcommands.
 fn examples(command: &Command) -> String {
     let of = |command: &Command| command.get_after_help().map(ToString::to_string);
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     of(command).unwrap_or_else(|| shown.filter_map(of).collect::<Vec<_>>().join("\n\n"))
 }
 
-/// Returns the variables that stand for flags of a command.
+/// Returns the environment variables of the flags of a command.
 fn variables(command: &Command) -> Vec<String> {
     let variables = command.get_arguments().filter_map(|argument| argument.get_env()?.to_str());
     variables.map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! The pages of the reference that are about the program as a whole.
+//! The pages of the reference about the program.
 
 use std::fmt::Write;
 

@@ -38,14 +38,14 @@ impl Page {
         self.filled(text);
     }
 
-    /// Writes a word and what it means.
+    /// Writes a term and its description.
     pub(super) fn term(&mut self, word: &str, meaning: &str) {
         self.line(".TP");
         self.line(&format!("\\fB{}\\fR", escaped(word)));
         self.filled(meaning);
     }
 
-    /// Writes a section of words and meanings, if there are any.
+    /// Writes a section of terms, unless there are none.
     pub(super) fn terms<'a>(&mut self, title: &str, terms: impl Iterator<Item = (&'a str, &'a str)>) {
         for (at, (word, meaning)) in terms.enumerate() {
             if at == 0 {
@@ -55,7 +55,7 @@ impl Page {
         }
     }
 
-    /// Writes lines as they are.
+    /// Writes lines verbatim.
     pub(super) fn example(&mut self, text: &str) {
         self.begin_paragraph();
         self.line(".nf");
@@ -178,7 +178,7 @@ fn wrapped(text: &str) -> String {
     out
 }
 
-/// Keeps the beginning of a line from being taken for a command.
+/// Escapes the beginning of a line that troff would treat as a request.
 fn lead(line: &str) -> String {
     if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
 }

@@ -1,13 +1,13 @@
-//! What is true of the program as a whole and said in the manual and in the reference: exit codes, variables, files.
+//! Tables for the manual and the reference: exit statuses, environment variables and files.
 
 use super::super::{Exit, complete};
 
-/// Every exit code with what it means.
+/// Meaning of every exit status.
 pub(super) const EXIT_CODES: [(Exit, &str); 5] = [
-    (Exit::Success, "Everything is as asked, whether or not something had to be changed for it."),
+    (Exit::Success, "Everything is in the desired state, changed or not."),
     (
         Exit::Failed,
-        "A resource or a check failed, or a resource was skipped because one that it requires had failed; or the run was interrupted; or its report could not be printed.",
+        "A resource or check failed, or a resource was skipped because of a failed requirement; or the run was interrupted, or its report could not be printed.",
     ),
     (
         Exit::NotAttempted,
@@ -15,14 +15,14 @@ pub(super) const EXIT_CODES: [(Exit, &str); 5] = [
     ),
     (
         Exit::Changed,
-        "With `--detailed-exitcode`, instead of 0: something was changed, or in a dry run would have been.",
+        "With `--detailed-exitcode`, instead of 0: something changed, or would change in a dry run.",
     ),
     (Exit::Unreachable, "With `--on`: a host is unreachable, and no host failed."),
 ];
 
-/// How a command ends instead that was asked to be a plugin of Nagios.
+/// Exit statuses of a command that acts as a Nagios plugin.
 pub(super) const PLUGIN: &str =
-    "With `--format nagios`, as a plugin of Nagios: 0 OK, 1 warning, 2 critical, 3 unknown.";
+    "With `--format nagios`, as a Nagios plugin: 0 OK, 1 warning, 2 critical, 3 unknown.";
 
 /// Every variable that ccm reads, with what it does.
 pub(super) const VARIABLES: [(&str, &str); 32] = [
@@ -72,7 +72,7 @@ pub(super) const VARIABLES: [(&str, &str); 32] = [
     ("no_proxy", "Hosts that are asked without a proxy, separated by commas."),
 ];
 
-/// Every file that ccm reads or keeps besides those that it is told to.
+/// Every file that ccm reads or stores without a flag that names it.
 pub(super) const FILES: [(&str, &str); 14] = [
     (
         "/var/lib/ccm",

@@ -1,4 +1,4 @@
-//! What is said about one resource in a line, and how it fits into the width of a terminal.
+//! The line about one resource, shortened to the width of a terminal.
 
 use std::{borrow::Cow, fmt::Write};
 
@@ -11,10 +11,10 @@ use crate::{engine::Report, resource::Difference, session::Event, state::Pending
 const REFRESHED: Style = AnsiColor::Cyan.on_default();
 const UNMET: Style = AnsiColor::Magenta.on_default();
 
-/// A name is not made shorter than this.
+/// Minimum width of a shortened name.
 const SHORTEST_NAME: usize = 24;
 
-/// What became of a resource, in a letter and a colour.
+/// Result of a resource, shown as a letter and a color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     Created,
@@ -28,7 +28,7 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    /// Returns the mark of an event. `before` is the state that was found, if it says more than the event.
+    /// Returns the mark of an event. `before` is the state before the change, if it was observed.
     pub(super) fn of(event: &Event, before: Option<&str>) -> Self {
         match () {
             () if event.failed => Self::Failed,
@@ -75,7 +75,7 @@ pub(super) struct Line {
     position: String,
     /// The properties that differed: with their values, and alone.
     details: Vec<(String, &'static str)>,
-    /// What only those want to know who asked for more.
+    /// Details for `-v`.
     facts: String,
 }
 
@@ -91,10 +91,10 @@ impl Line {
         }
     }
 
-    /// Returns the line of a resource that is done with.
+    /// Returns the line of a finished resource.
     pub(super) fn of(report: &Report) -> Self {
         let event = &report.event;
-        // What refreshes acts; it is nothing that comes and goes.
+        // A resource that can be refreshed is neither created nor removed.
         let before = report.before.as_deref().filter(|_| !report.resource.kind.behavior().refreshes);
         let line = Self::new(Mark::of(event, before), &report.resource.to_string(), &what_happened(report));
         if event.failed || !event.changed {
@@ -115,7 +115,7 @@ impl Line {
         Self { position: position.unwrap_or_default(), ..self }
     }
 
-    /// Adds a fact behind the line, unless there is nothing to say.
+    /// Adds a detail to the end of the line, unless its value is empty.
     pub(super) fn with_fact(mut self, key: &str, value: &str) -> Self {
         if !value.is_empty() {
             let _ = write!(self.facts, " {key}={}", visible_line(value));
@@ -123,8 +123,8 @@ impl Line {
         self
     }
 
-    /// Returns the line with its colours. What would go beyond the width is shortened where it can be: first the values
-    /// of properties, then the middle of the name, then the end.
+    /// Returns the line with its colors. If it is too wide, ccm shortens first the values of properties, then the middle of
+    /// the name, then the end.
     pub(super) fn laid_out(&self, width: Option<usize>) -> String {
         let Self { mark, facts, position, .. } = self;
         let (name, what, details) = self.fitted(width.unwrap_or(usize::MAX).saturating_sub(2));
@@ -205,7 +205,7 @@ pub(in crate::cli) fn pending(Pending { because, origin, .. }: &Pending) -> Stri
     format!("pending{since}: {} changed", visible_line(&because.join(", ")))
 }
 
-/// Returns a difference with its values, where they may be seen.
+/// Returns a difference, with its values unless they are secret.
 pub(super) fn shown(difference: &Difference, sensitive: bool) -> String {
     match &difference.values {
         Some(values) if !sensitive => {
@@ -221,12 +221,12 @@ fn listed<'a>(details: impl Iterator<Item = &'a str>) -> String {
     if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) }
 }
 
-/// Returns how many columns a text takes, where no letter is wider than another.
+/// Returns the width of a string in columns, if all characters have the same width.
 pub(super) fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns a text whose end is left out where there is no room for it.
+/// Returns the string, cut at the end if it is too wide.
 pub(super) fn shortened(text: &str, room: usize) -> String {
     if length(text) <= room {
         return text.to_owned();
@@ -234,7 +234,7 @@ pub(super) fn shortened(text: &str, room: usize) -> String {
     text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Returns a text whose middle is left out where there is no room for it: a name is told by its ends.
+/// Returns the string, cut in the middle if it is too wide: the ends of a name identify it.
 pub(super) fn shortened_in_the_middle(text: &str, room: usize) -> String {
     let length = length(text);
     if length <= room || room == 0 {

@@ -1,4 +1,4 @@
-//! What was looked at, and why something was done: for `-vv`.
+//! Observed states and the reasons for changes, for `-vv`.
 
 use serde_json::{Map, Value};
 
@@ -9,13 +9,13 @@ use crate::{
     visible::visible_line,
 };
 
-/// A value takes no more room than this.
+/// Maximum width of a value.
 const LONGEST_VALUE: usize = 64;
 
-/// What the line of the resource says already.
+/// Keys that the line of the resource already shows.
 const SAID: [&str; 4] = ["name", "protocol", "type", "provider"];
 
-/// Returns what is to be said of a resource, each with its heading.
+/// Returns the lines about a resource, each with its heading.
 pub(super) fn explained(report: &Report, mode: RunMode, width: usize) -> Vec<String> {
     let event = &report.event;
     let mut lines: Vec<String> =

@@ -1,4 +1,4 @@
-//! What a run prints: a line for each resource that people should know of, and the sum at the end.
+//! Prints a run: a line for each resource that changed or failed, and the summary.
 
 mod aside;
 mod line;
@@ -29,7 +29,7 @@ use crate::{
     visible::visible_line,
 };
 
-/// What a reader wants.
+/// Format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Text,
@@ -43,23 +43,23 @@ impl Format {
     }
 }
 
-/// How much people want to read.
+/// Amount of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verbosity {
-    /// Only what went wrong.
+    /// Only failures.
     Quiet,
-    /// What changed or went wrong.
+    /// Changes and failures.
     Normal,
-    /// Every resource, and who did it in how much time.
+    /// Every resource, with its provider and duration.
     Verbose,
-    /// Also what was looked at, and why something was done.
+    /// Also the observed state and the reason for each change.
     Everything,
 }
 
 /// How much to print.
 #[derive(Args)]
 pub(super) struct VerbosityFlags {
-    /// Also show unchanged resources, provider and runtime; twice: what was looked at and why
+    /// Also show unchanged resources, provider and duration; twice: state and reason
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
     /// Show only failures
@@ -84,21 +84,21 @@ impl VerbosityFlags {
     }
 }
 
-/// What is said of resources that were as they should be, unless people want to read more or less than usual.
+/// How unchanged resources are reported at normal verbosity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unchanged {
-    /// They are counted in the sum.
+    /// The summary counts them.
     Counted,
-    /// They have their line: there is no sum.
+    /// Each has a line, because there is no summary.
     Shown,
-    /// Nothing is said of any resource: a line of its own tells how all of them are.
+    /// No resource has a line. One line reports the state of all.
     Unsaid,
 }
 
-/// How wide lines are on which something is broken or shortened without a terminal.
+/// Width of lines that are wrapped or shortened without a terminal.
 const USUAL_WIDTH: usize = 80;
 
-/// Lines about a resource stand below its name.
+/// Indentation of lines about a resource.
 const BELOW: usize = 6;
 
 const ADDED: Style = AnsiColor::Green.on_default();
@@ -116,7 +116,7 @@ pub(super) struct Manner {
     pub(super) verbosity: Verbosity,
     pub(super) unchanged: Unchanged,
     pub(super) mode: RunMode,
-    /// Whether a controller prints the events: it needs to know what happened.
+    /// Whether a controller prints the events and needs their messages.
     pub(super) is_pushed: bool,
 }
 
@@ -124,18 +124,18 @@ pub(super) struct Manner {
 pub(super) struct Printer<'a> {
     output: &'a mut Output,
     how: Manner,
-    /// How many resources there are.
+    /// Number of resources.
     total: usize,
-    /// How many turns have come.
+    /// Number of resources that were begun.
     begun: usize,
-    /// How many of them were as they should be so far.
+    /// Number of unchanged resources so far.
     stable: usize,
     failed: Vec<Failed>,
     /// Number of assumptions of a dry run so far.
     assumptions: usize,
-    /// What came of health checks, each with whose it is.
+    /// Results of health checks, each with its resource.
     checks: Vec<(String, CheckResult)>,
-    /// Whether anything was printed that the sum has to be set apart from.
+    /// Whether a blank line separates the summary from earlier output.
     is_begun: bool,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints the sum of the run.
+    /// Prints the summary of the run.
     pub(super) fn summary(&mut self, finished: &Finished) {
         let cut_short = finished.stopped.as_ref().map(|stopped| {
             let why = match &stopped.reason {
@@ -192,7 +192,7 @@ impl<'a> Printer<'a> {
         self.output.flush();
     }
 
-    /// Prints how everything that was checked is, as a plugin of Nagios does, and returns the worst of it.
+    /// Prints the result of all checks as a Nagios plugin does, and returns the worst state.
     pub(super) fn plugin_line(&mut self) -> CheckState {
         let (state, line) = plugin::line(&self.checks, self.failed.len());
         self.output.line(&line);
@@ -237,7 +237,7 @@ impl<'a> Printer<'a> {
                 .with_fact("ensure", ensure(event))
                 .with_fact("runtime", &runtime(event.duration));
         }
-        // Lines of a manifest inside another are indented.
+        // Resources of an included manifest are indented.
         let margin = 2 * report.depth;
         let width = self.output.width().map(|width| width.saturating_sub(margin));
         self.print(&format!("{:margin$}{}", "", line.laid_out(width)));
@@ -332,7 +332,7 @@ impl Observer for Printer<'_> {
     }
 }
 
-/// Returns where a resource is written that failed: the property that it failed at, if there is one.
+/// Returns the position of the declaration or property that failed.
 fn place(report: &Report, error: &Error) -> String {
     // No text declares the resources of an undo.
     if report.source.text.is_empty() {
@@ -343,15 +343,14 @@ fn place(report: &Report, error: &Error) -> String {
     format!("{}:{line}:{column}{property}", visible_line(&report.source.name))
 }
 
-/// Returns the state at the end, unless it is beside the point: a command that went well leaves nothing to be there, nor does
-/// an archive that was cleaned up after it was unpacked.
+/// Returns the final state, unless it would mislead: the state `absent` of a command that succeeded only means that no file
+/// of `creates` exists, and an archive file can be removed after extraction.
 fn ensure(event: &Event) -> &str {
-    let is_beside_the_point =
-        !event.failed && event.final_ensure == "absent" && event.requested_ensure != "absent";
-    if is_beside_the_point { "" } else { &event.final_ensure }
+    let is_misleading = !event.failed && event.final_ensure == "absent" && event.requested_ensure != "absent";
+    if is_misleading { "" } else { &event.final_ensure }
 }
 
-/// Prints an event with the words that its line would have.
+/// Prints an event with the message of its line.
 fn pushed(report: &Report, output: &mut Output) {
     let mut event = serde_json::to_value(&report.event).unwrap_or_default();
     event["message"] = Line::of(report).message().into();
@@ -370,12 +369,12 @@ pub(super) fn diff_line(line: &str) -> String {
 }
 
 fn json(value: &impl serde::Serialize, output: &mut Output) {
-    // Events and summaries hold nothing that JSON cannot.
+    // Events and summaries can always be serialized.
     output.line(&serde_json::to_string(value).unwrap_or_default());
     output.flush();
 }
 
-/// Prints a session that is over. Its commands have shown each event when it happened: what is left is the sum, and who failed.
+/// Prints the summary and the failures of a session. Its commands printed the events when they happened.
 pub(super) fn session(
     events: &[Event],
     summary: &Summary,
@@ -395,7 +394,7 @@ pub(super) fn session(
         }
         output.styled("");
     }
-    // Of a session in which something did happen, it is not said that it would.
+    // A session with real changes is not a dry run.
     let predicted = !events.is_empty() && events.iter().all(|event| event.noop);
     let mode = if predicted { RunMode::Noop } else { RunMode::Real };
     let width = output.width();
@@ -419,7 +418,7 @@ fn last_of_each(events: &[Event]) -> impl Iterator<Item = &Event> {
         .map(|(_, event)| event)
 }
 
-/// Prints an event that was recorded.
+/// Prints a recorded event.
 fn recorded(event: &Event, events: &[Event], output: &mut Output) {
     let what = match &event.noop_message {
         _ if event.failed => "failed",
@@ -450,7 +449,7 @@ fn unmet_reasons(event: &Event, events: &[Event]) -> Vec<String> {
     event.unmet_requirements.iter().map(reason).collect()
 }
 
-/// A length of time for people.
+/// Returns a duration for people.
 fn runtime(nanoseconds: u64) -> String {
     let duration = Duration::from_nanos(nanoseconds);
     match duration.as_secs_f64() {

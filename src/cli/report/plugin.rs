@@ -1,4 +1,4 @@
-//! How everything is, in the one line of a plugin of Nagios.
+//! The results of all checks in one line, as a Nagios plugin prints it.
 
 use std::fmt::Write;
 
@@ -7,8 +7,7 @@ use crate::{
     visible::visible_line,
 };
 
-/// Returns the worst of what was checked, and the line that tells it. `failed` counts the resources that failed for any
-/// reason.
+/// Returns the worst state, and the line. `failed` is the number of resources that failed for any reason.
 pub(in crate::cli) fn line(checks: &[(String, CheckResult)], failed: usize) -> (CheckState, String) {
     let mut state = if checks.is_empty() { CheckState::Unknown } else { CheckState::Ok };
     let mut bad = Vec::new();
@@ -37,7 +36,7 @@ pub(in crate::cli) fn line(checks: &[(String, CheckResult)], failed: usize) -> (
     (state, visible_line(&line).into_owned())
 }
 
-/// Returns what a plugin said, or the first thing that is not as the rules say.
+/// Returns the message of a plugin, or the first property that does not match.
 fn reason(check: &CheckResult) -> String {
     check.reasons().into_iter().next().unwrap_or_default()
 }
