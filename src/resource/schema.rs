@@ -120,11 +120,15 @@ fn type_name(schema: &Value) -> String {
     if let Some(name) = schema.get("x-type").and_then(Value::as_str) {
         return name.to_owned();
     }
+    let shape = shape(schema);
+    if matches!(shape, FieldKind::BooleanOr(_)) {
+        return shape.to_string();
+    }
     let mut inner = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
     if let Some(inner) = inner.find(|schema| schema.get("type") != Some(&json!("null"))) {
         return type_name(inner);
     }
-    match (shape(schema), schema.get("items")) {
+    match (shape, schema.get("items")) {
         (FieldKind::List(_), Some(items)) => format!("list of {}s", type_name(items)),
         (shape, _) => shape.to_string(),
     }
