@@ -90,6 +90,7 @@ mod package_apt;
 mod package_dnf;
 mod package_prediction;
 mod package_undo;
+mod passphrases;
 mod patterns;
 mod pending_refreshes;
 mod plans;

@@ -1,12 +1,22 @@
-//! Private keys of age from their 32 bytes: the library reads them only as text.
+//! Keys of age from their 32 bytes: the library reads them only as text.
 
 use zeroize::Zeroizing;
 
-const PREFIX: &str = "age-secret-key-";
+const PRIVATE: &str = "age-secret-key-";
+const PUBLIC: &str = "age";
 const LETTERS: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 
 /// Returns the text of a private key, in Bech32 (BIP 173).
 pub(crate) fn secret_key(key: &[u8; 32]) -> Zeroizing<String> {
+    Zeroizing::new(encoded(PRIVATE, key).to_uppercase())
+}
+
+/// Returns the text of a public key.
+pub(crate) fn public_key(key: &[u8; 32]) -> String {
+    encoded(PUBLIC, key).to_string()
+}
+
+fn encoded(prefix: &str, key: &[u8; 32]) -> Zeroizing<String> {
     let mut words: Zeroizing<Vec<u8>> = Zeroizing::new(Vec::with_capacity(64));
     let (mut bits, mut held) = (0_u32, 0_u32);
     for byte in key {
@@ -19,17 +29,17 @@ pub(crate) fn secret_key(key: &[u8; 32]) -> Zeroizing<String> {
         held &= (1 << bits) - 1;
     }
     words.push((held << (5 - bits) & 31) as u8);
-    let sum = checksum(&words);
+    let sum = checksum(prefix, &words);
     words.extend((0..6).rev().map(|at| (sum >> (5 * at) & 31) as u8));
-    let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 1 + words.len()));
-    text.push_str(&PREFIX.to_uppercase());
+    let mut text = Zeroizing::new(String::with_capacity(prefix.len() + 1 + words.len()));
+    text.push_str(prefix);
     text.push('1');
-    text.extend(words.iter().map(|word| char::from(LETTERS[usize::from(*word)]).to_ascii_uppercase()));
+    text.extend(words.iter().map(|word| char::from(LETTERS[usize::from(*word)])));
     text
 }
 
-fn checksum(words: &[u8]) -> u32 {
-    let prefix = PREFIX.bytes();
+fn checksum(prefix: &str, words: &[u8]) -> u32 {
+    let prefix = prefix.bytes();
     let values = prefix
         .clone()
         .map(|byte| byte >> 5)

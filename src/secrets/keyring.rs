@@ -99,6 +99,11 @@ impl Keyring {
         self.placeholders.store(true, Ordering::Relaxed);
     }
 
+    /// Returns what stops programs; `None` for a keyring that never starts one.
+    pub(super) fn interrupt(&self) -> Option<&Interrupt> {
+        self.interrupt.as_ref()
+    }
+
     /// Sets how ccm treats encrypted data that no identity opens.
     pub(crate) fn without_key(self, without_key: WithoutKey) -> Self {
         Self { without_key, ..self }
@@ -158,6 +163,11 @@ impl Keyring {
 
     /// Decrypts a file in age format.
     pub(crate) fn decrypt(&self, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
+        self.decrypt_for(None, bytes)
+    }
+
+    /// Decrypts a file that is for one recipient, if that is known: no passphrase of another recipient is asked for.
+    fn decrypt_for(&self, recipient: Option<&str>, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
         let opened = (!self.opened.is_empty()).then(|| self.opened.get(&digest_of_part(bytes))).flatten();
         if let Some(plain) = opened {
             return Ok(plain.clone());
@@ -174,6 +184,7 @@ impl Keyring {
         let stanzas = stanzas(bytes);
         for (at, identity) in loaded.identities.iter().enumerate() {
             if identity.is_locked_for(&stanzas)
+                && recipient.is_none_or(|recipient| identity.can_be(recipient))
                 && let Some(unlocked) = self.unlocked(at, identity)?
             {
                 match decrypt(bytes, &mut unlocked.iter().flat_map(Identity::open_keys)) {
@@ -256,7 +267,7 @@ impl Keyring {
         let (ours, others): (Vec<&AgeKey>, Vec<&AgeKey>) = group.age.iter().partition(is_ours);
         let mut damaged = None;
         for key in ours.into_iter().chain(others) {
-            match self.decrypt(key.encrypted.as_bytes()) {
+            match self.decrypt_for(Some(&key.recipient), key.encrypted.as_bytes()) {
                 Ok(part) => return Ok(Some(part)),
                 Err(AgeError::NoMatch | AgeError::Passphrase | AgeError::PostQuantum(_)) => {}
                 Err(error) => {
@@ -281,6 +292,6 @@ pub(crate) fn shown(recipient: &str) -> String {
 }
 
 /// Returns whether two recipients are the same: the comment of an ssh key does not count.
-fn is_same(one: &str, other: &str) -> bool {
+pub(super) fn is_same(one: &str, other: &str) -> bool {
     one.split_whitespace().take(2).eq(other.split_whitespace().take(2))
 }

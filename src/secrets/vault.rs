@@ -54,7 +54,7 @@ pub(crate) fn decrypt(text: &str, password: &[u8]) -> Result<Zeroizing<Vec<u8>>,
 }
 
 /// AES-256 in counter mode over all 128 bits.
-fn counter_mode(key: &[u8], iv: &[u8], data: &mut [u8]) -> Option<()> {
+pub(super) fn counter_mode(key: &[u8], iv: &[u8], data: &mut [u8]) -> Option<()> {
     let cipher = Aes256::new_from_slice(key).ok()?;
     let mut counter = u128::from_be_bytes(iv.try_into().ok()?);
     for chunk in data.chunks_mut(16) {

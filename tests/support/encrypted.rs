@@ -1,6 +1,11 @@
 //! Writes documents in the format of SOPS, independently of the program.
 
-use std::{fs, io::Write, iter, path::PathBuf};
+use std::{
+    fs,
+    io::{Read, Write},
+    iter,
+    path::{Path, PathBuf},
+};
 
 use aes_gcm::{
     AeadInOut, AesGcm, KeyInit, Nonce,
@@ -16,7 +21,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha512};
 
-use super::World;
+use super::{World, sh, skip};
 
 const MODIFIED: &str = "2026-01-02T03:04:05Z";
 
@@ -100,4 +105,65 @@ fn seal(key: &[u8; 32], value: &str, path: &str, kind: &str) -> String {
     let tag = cipher.encrypt_inout_detached(&Nonce::<U32>::from(iv), path.as_bytes(), buffer).unwrap();
     let [data, iv, tag] = [&data[..], &iv, &tag].map(|bytes| BASE64_STANDARD.encode(bytes));
     format!("ENC[AES256_GCM,data:{data},iv:{iv},tag:{tag},type:{kind}]")
+}
+
+/// Files of others, with their keys.
+pub(crate) struct Corpus {
+    directory: PathBuf,
+}
+
+/// A test vector of age: lines about the file, and the file.
+pub(crate) struct Vector {
+    pub(crate) name: String,
+    header: String,
+    pub(crate) file: Vec<u8>,
+}
+
+impl Corpus {
+    /// Unpacks the files, if this machine has them.
+    pub(crate) fn unpack(world: &World) -> Option<Self> {
+        let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpora/encrypted.tar.gz");
+        if !archive.exists() {
+            skip("needs ../shared/corpora/encrypted.tar.gz");
+            return None;
+        }
+        sh(&format!("tar xzf {} && chmod -R go= .", archive.display()), world.base());
+        Some(Self { directory: world.base().to_owned() })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.directory.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Returns the test vectors of age.
+    pub(crate) fn vectors(&self) -> Vec<Vector> {
+        let paths = fs::read_dir(self.path("age")).unwrap().map(|entry| entry.unwrap().path());
+        paths.map(|path| Vector::read(&path)).collect()
+    }
+}
+
+impl Vector {
+    fn read(path: &Path) -> Self {
+        let bytes = fs::read(path).unwrap();
+        let end = bytes.windows(2).position(|two| two == b"\n\n").unwrap();
+        let header = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let mut vector = Self { name, header, file: bytes[end + 2..].to_vec() };
+        if vector.field("compressed").as_deref() == Some("zlib") {
+            let mut file = Vec::new();
+            flate2::read::ZlibDecoder::new(&*vector.file).read_to_end(&mut file).unwrap();
+            vector.file = file;
+        }
+        vector
+    }
+
+    /// Returns the values of a line that can be repeated.
+    pub(crate) fn fields(&self, name: &str) -> Vec<String> {
+        let lines = self.header.lines();
+        lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
+        self.fields(name).into_iter().next()
+    }
 }

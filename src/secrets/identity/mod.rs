@@ -14,7 +14,10 @@ use age::{
 };
 use zeroize::Zeroizing;
 
-use super::age_file::{AgeError, has_complete_stanzas};
+use super::{
+    age_file::{AgeError, has_complete_stanzas},
+    keyring::is_same,
+};
 
 /// A private key, and where it was found.
 pub(crate) struct Identity {
@@ -40,6 +43,8 @@ enum Locked {
     Ssh {
         key: Box<age::ssh::EncryptedKey>,
         tag: String,
+        /// The key as it is stored, if an X25519 key is derived from it.
+        stored: Option<String>,
     },
     /// A file of identities, encrypted with age.
     File(Vec<u8>),
@@ -120,13 +125,16 @@ fn x25519(word: &str, place: &str) -> Result<Identity, Option<IdentityError>> {
 fn ssh_identity(text: &str, place: &str) -> Result<Identity, IdentityError> {
     let parsed =
         age::ssh::Identity::from_buffer(text.as_bytes(), None).map_err(|_| IdentityError::BrokenSsh)?;
-    let private = ssh::PrivateKey::parse(text);
-    let recipients = private.iter().map(|key| key.public.clone()).collect();
+    let private = ssh::PrivateKey::parse(text, None);
+    let of_age = private.as_ref().and_then(|key| key.of_age.clone());
+    let stored = of_age.is_some().then(|| text.to_owned());
+    let recipients = of_age.into_iter().chain(private.iter().map(|key| key.public.clone())).collect();
+    let derived = private.as_ref().and_then(ssh::PrivateKey::derived);
     let place = place.to_owned();
     match parsed {
         age::ssh::Identity::Encrypted(key) => {
             let tag = private.map(|key| key.tag).unwrap_or_default();
-            let key = Key::Locked(Locked::Ssh { key: Box::new(key), tag });
+            let key = Key::Locked(Locked::Ssh { key: Box::new(key), tag, stored });
             Ok(Identity { place, recipients, key })
         }
         age::ssh::Identity::Unsupported(key) => Err(match key {
@@ -138,9 +146,6 @@ fn ssh_identity(text: &str, place: &str) -> Result<Identity, IdentityError> {
             }
         }),
         key @ age::ssh::Identity::Unencrypted(_) => {
-            let derived = private.and_then(|key| key.derived());
-            let of_age = derived.as_ref().map(|key| key.to_public().to_string());
-            let recipients = of_age.into_iter().chain(recipients).collect();
             Ok(Identity { place, recipients, key: Key::Ssh { key: Box::new(key), derived } })
         }
     }
@@ -179,12 +184,21 @@ impl Identity {
     pub(crate) fn is_locked_for(&self, stanzas: &[Vec<String>]) -> bool {
         let has = |kind: &str| stanzas.iter().any(|stanza| stanza.first().is_some_and(|first| first == kind));
         match &self.key {
-            Key::Locked(Locked::Ssh { tag, .. }) => stanzas
-                .iter()
-                .any(|stanza| matches!(&stanza[..], [kind, of, ..] if kind.starts_with("ssh-") && of == tag)),
+            Key::Locked(Locked::Ssh { tag, stored, .. }) => {
+                // A stanza of X25519 does not name its recipient.
+                stored.is_some() && has("X25519")
+                    || stanzas.iter().any(
+                        |stanza| matches!(&stanza[..], [kind, of, ..] if kind.starts_with("ssh-") && of == tag),
+                    )
+            }
             Key::Locked(Locked::File(_)) => has("X25519"),
             Key::X25519(_) | Key::Ssh { .. } => false,
         }
+    }
+
+    /// Returns whether it can open data for a recipient. The recipients of a protected file are not known.
+    pub(crate) fn can_be(&self, recipient: &str) -> bool {
+        self.recipients.is_empty() || self.recipients.iter().any(|known| is_same(known, recipient))
     }
 
     /// Returns whether it needs a passphrase.
@@ -195,10 +209,14 @@ impl Identity {
     /// Opens it with a passphrase.
     pub(crate) fn unlock(&self, passphrase: SecretString) -> Result<Vec<Identity>, AgeError> {
         match &self.key {
-            Key::Locked(Locked::Ssh { key, .. }) => {
+            Key::Locked(Locked::Ssh { key, stored, .. }) => {
+                let stored = stored
+                    .as_ref()
+                    .and_then(|text| ssh::PrivateKey::parse(text, Some(passphrase.expose_secret())));
                 let key: age::ssh::Identity =
                     key.decrypt(passphrase).map_err(|_| AgeError::WrongPassphrase)?.into();
-                let key = Key::Ssh { key: Box::new(key), derived: None };
+                let derived = stored.and_then(|key| key.derived());
+                let key = Key::Ssh { key: Box::new(key), derived };
                 Ok(vec![Identity { place: self.place.clone(), recipients: self.recipients.clone(), key }])
             }
             Key::Locked(Locked::File(bytes)) => {
