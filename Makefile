@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 .PHONY: run test lint bench bench-fleet fleet callgrind mutants release test-packages test-push push-packages lint-packages callgrind-packages bench-packages \
-  book packages try-packages try-editor test-other deny
+  book packages try-packages try-editor test-other deny fuzz
 
 # A folder of your own for the first manifest.
 FOLDER ?= $(CURDIR)/target/first
@@ -159,6 +159,18 @@ mutants: test-packages
 	BUDGET=$(BUDGET) AGAIN=$(AGAIN) cargo run -q --release --manifest-path tools/mutants/Cargo.toml --target-dir $(TOOLS)/build -- \
 	  target/mutants/list.json $(CURDIR)/target/mutants \
 	  $(foreach area,$(AREA),$(foreach path,$(MUTATED_$(area)),'$(area)=$(path)=$(subst $(space),$(comma),$(strip $(TESTS_$(area))))'))
+
+# Runs a target of fuzz/ with the nightly compiler; FUZZ names it, TIME is in seconds. Findings are in target/fuzz.
+FUZZ ?= encrypted
+TIME ?= 600
+FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov-module \
+  $(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table trace-compares)
+fuzz:
+	mkdir -p target/fuzz/corpus/$(FUZZ)
+	cd fuzz && CARGO_TARGET_DIR=../target/fuzz RUSTFLAGS="$(FUZZ_FLAGS)" \
+	  cargo +nightly build --release --target $(ARCH)-unknown-linux-gnu --bin $(FUZZ)
+	target/fuzz/$(ARCH)-unknown-linux-gnu/release/$(FUZZ) -max_total_time=$(TIME) -timeout=20 \
+	  -artifact_prefix=target/fuzz/$(FUZZ)- target/fuzz/corpus/$(FUZZ)
 
 # One static, stripped binary.
 release:
