@@ -152,3 +152,57 @@ fn group_and_host_variables_can_be_encrypted() {
     fs::write(world.base().join("host_vars/web1.yml"), broken.split("sops:").next().unwrap()).unwrap();
     run(&world, &["hosts", "-i", "hosts.ini"]).exits(2).complains("the document has no section `sops`");
 }
+
+/// Adds a recipient that only the program `sops` can use.
+fn with_pgp(text: &str) -> String {
+    let (document, section) = text.split_once("sops:\n").unwrap();
+    let key = "  pgp:\n  - created_at: \"2026-01-02T03:04:05Z\"\n    enc: none\n    fp: 7FB89715AADA920D65D25E63F9BA9DEBD03F57C0\n";
+    format!("{document}sops:\n{key}{section}")
+}
+
+#[test]
+fn program_sops_decrypts_what_only_it_can() {
+    let (world, author) = (World::new(), Author::new());
+    encrypt(&world, &author, "c4n4ry: ${ 1 }");
+    let layer = world.base().join("layers/default.yaml");
+    fs::write(&layer, with_pgp(&fs::read_to_string(&layer).unwrap())).unwrap();
+    let resource = "- file: [{ $W/x: { content: '${ Data.text } ${ Data.number + 1 } ${ Data.flag }', $OWN, mode: '0600' } }]";
+    let world = manifest(world, resource);
+    let identity = author.identity(&world);
+    fs::create_dir(world.base().join("bin")).unwrap();
+    let program = |script: &str| {
+        let path = world.base().join("bin/sops");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        crate::support::sh(
+            "chmod 755 bin/sops && cp -p bin/sops bin/copy && mv -f bin/copy bin/sops",
+            world.base(),
+        );
+    };
+    let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", world.base().join("bin").display());
+    let apply = |arguments: &[&str]| {
+        let words = ["apply", "site.yaml"].iter().chain(arguments).copied();
+        world.ccm(words).env("PATH", &path).run()
+    };
+    let help = "recipients: age1";
+    apply(&[]).exits(2).complains(help).complains("install the program `sops`").complains("PGP 7FB89715");
+    program("echo 'Failed to get the data key' >&2; exit 128");
+    apply(&[])
+        .exits(2)
+        .complains(help)
+        .complains("does not decrypt the document either: Failed to get the data key");
+    program("echo 'text: other'");
+    apply(&[]).exits(2).complains("the program `sops` printed another document");
+    assert!(!world.path("x").exists());
+
+    let real = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target/sops/bin/sops");
+    if !real.exists() {
+        crate::support::skip("needs target/sops: `make test` installs it");
+        return;
+    }
+    program(&format!("SOPS_AGE_KEY_FILE={} exec {} \"$@\"", identity.display(), real.display()));
+    apply(&["--diff", "-vv"]).exits(0).never_says("c4n4ry");
+    assert_eq!(world.read("x"), "c4n4ry: ${ 1 } 6 true");
+    let broken = fs::read_to_string(&layer).unwrap().replacen("number:", "numbers:", 1);
+    fs::write(&layer, broken).unwrap();
+    apply(&[]).exits(2).complains("does not decrypt the document either");
+}

@@ -38,6 +38,11 @@ impl Format {
         self != Self::Yaml
     }
 
+    /// Returns the characters that begin a comment.
+    pub(crate) fn comment_marks(self) -> &'static [char] {
+        if self == Self::Ini { &['#', ';'] } else { &['#'] }
+    }
+
     pub(crate) fn read(self, source: &Source) -> Result<Parsed, Diagnostics> {
         let read = match self {
             Self::Yaml => return document::read(source),

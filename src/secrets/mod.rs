@@ -18,6 +18,7 @@ pub(crate) mod fuzzing;
 mod handover;
 mod identity;
 mod keyring;
+mod program;
 mod recipients;
 mod rules;
 mod scan;
@@ -93,6 +94,20 @@ fn open(document: Document, source: &Source, keyring: &Keyring) -> Result<Opened
         Err(NoKey::NoIdentity { .. }) if keyring.without_key == WithoutKey::Placeholders => {
             keyring.use_placeholders();
             sops::placeholders(document, source)
+        }
+        Err(error @ NoKey::NoIdentity { .. }) if document.metadata.has_others() => {
+            let mut problem = no_key(error, span);
+            let Some(interrupt) = keyring.interrupt() else { return Err(problem.into()) };
+            match program::decrypt(source, document.format, interrupt) {
+                Ok(plain) => {
+                    memory::protect();
+                    sops::fill(document, &plain, source)
+                }
+                Err(advice) => {
+                    problem.help = problem.help.map(|help| format!("{help}; {advice}"));
+                    Err(problem.into())
+                }
+            }
         }
         Err(error) => Err(no_key(error, span).into()),
     }

@@ -1,8 +1,14 @@
 //! Documents that ccm wrote, changed in one place at a time.
 
+use proptest::{
+    collection::{btree_map, vec},
+    prelude::*,
+    sample::{Index, select},
+};
+
 use super::{
-    Format, Reuse, Rule, document, new_data_key, reveal, seal,
-    sops::{DataKey, open},
+    Format, Reuse, Rule, document, new_data_key, quoted, reveal, seal,
+    sops::{DataKey, Metadata, Selection, open},
 };
 use crate::document::{Source, to_value};
 
@@ -89,6 +95,73 @@ fn every_change_of_one_bit_is_refused() {
                 assert!(result.is_none(), "bit {bit} of byte {at}: {}", String::from_utf8_lossy(&changed));
             }
         }
+    }
+}
+
+/// Returns the places whose change must be noticed: keys, encrypted values, the MAC and its time.
+fn authenticated(sealed: &str) -> Vec<usize> {
+    let (mut places, mut at, mut is_section) = (Vec::new(), 0, false);
+    for line in sealed.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        is_section |= ["sops:", "[sops]", "sops_"].iter().any(|mark| line.starts_with(mark));
+        let name = line.trim_start().trim_start_matches("sops_");
+        if !is_section || name.starts_with("mac") || name.starts_with("lastmodified") {
+            places.extend(start..at);
+        }
+    }
+    places.retain(|at| sealed.as_bytes()[*at].is_ascii_alphanumeric());
+    places
+}
+
+proptest! {
+    // With 40 changes of each document, these are 10,240 cases.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn change_of_one_bit_of_any_document_is_refused(
+        format in select(vec![Format::Yaml, Format::Dotenv, Format::Ini]),
+        entries in btree_map("[a-z]{1,8}", "[ -~]{1,40}", 1..5),
+        changes in vec((any::<Index>(), 0..8_u8), 40),
+    ) {
+        let line = |(key, value): (&String, &String)| match format {
+            Format::Yaml => format!("{key}:\n  - {{ inner: {} }}\n", quoted(value)),
+            Format::Dotenv => format!("{key}={value}\n"),
+            Format::Ini => format!("{key} = {value}\n"),
+        };
+        let text: String = entries.iter().map(line).collect();
+        let text = if format == Format::Ini { format!("[part]\n{text}") } else { text };
+        let (sealed, key) = sealed(format, &text);
+        prop_assume!(opened(sealed.as_bytes(), format, &key).is_some());
+        let places = authenticated(&sealed);
+        for (place, bit) in changes {
+            let mut changed = sealed.clone().into_bytes();
+            changed[places[place.index(places.len())]] ^= 1 << bit;
+            let result = opened(&changed, format, &key);
+            prop_assert!(result.is_none(), "{sealed}\n{}", String::from_utf8_lossy(&changed));
+        }
+    }
+}
+
+#[test]
+fn comments_select_values_in_every_format() {
+    for (format, text) in [
+        (Format::Yaml, "# secret\na: not-shown\nb: is-shown\n"),
+        (Format::Dotenv, "# secret\na=not-shown\nb=is-shown\n"),
+        // As SOPS reads it, a comment of an INI file is about the key after the next one.
+        (Format::Ini, "; secret\n[part]\na = not-shown\nb = is-shown\n"),
+        (
+            Format::Ini,
+            "[part]\n# secret\na = is-shown\nb = not-shown\nc = is-shown\n; secret\nd = is-shown\n[next]\nb = is-shown\n",
+        ),
+    ] {
+        let (_, recipient) = super::generate();
+        let key = new_data_key().unwrap();
+        let selection = Selection::new("encrypted_comment_regex", "secret").unwrap();
+        let metadata = Metadata { selection, ..Rule::of(vec![recipient]).metadata(&key).unwrap() };
+        let plain = Source { name: "test".to_owned(), text: text.to_owned() };
+        let sealed = seal(&plain, format, &metadata, &key, None, &mut Reuse::default()).unwrap();
+        assert!(!sealed.contains("not-shown") && sealed.contains("is-shown"), "{sealed}");
+        assert!(opened(sealed.as_bytes(), format, &key).is_some());
     }
 }
 

@@ -103,7 +103,7 @@ fn plain_source(name: &str, text: &str) -> Source {
 pub(super) fn edit(arguments: EditArguments, output: &Output) -> Result<Exit, Failure> {
     let file = &arguments.file.file;
     if !std::io::stdin().is_terminal() {
-        crate::cli::failure::warn("`ccm secret edit` needs a terminal; use `ccm secret set` in scripts");
+        crate::cli::failure::error("`ccm secret edit` needs a terminal: use `ccm secret set` in scripts");
         return Ok(Exit::Failed);
     }
     if !look::is_there(file) {

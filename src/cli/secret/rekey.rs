@@ -43,7 +43,9 @@ pub(super) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
             continue;
         };
         if rekey(&file, &rule, arguments.rotate, &keyring)? {
-            output.line(&format!("{}: encrypted for {} recipients", file.display(), rule.recipients().len()));
+            let (file, count) = (file.strip_prefix(".").unwrap_or(&file).display(), rule.recipients().len());
+            let noun = if count == 1 { "recipient" } else { "recipients" };
+            output.line(&format!("{file}: encrypted for {count} {noun}"));
         }
     }
     Ok(Exit::Success)

@@ -92,6 +92,11 @@ impl Metadata {
         })
     }
 
+    /// Returns whether the document has recipients that only the program `sops` can use.
+    pub(crate) fn has_others(&self) -> bool {
+        self.groups.iter().any(|group| !group.others.is_empty())
+    }
+
     /// Returns all recipients: those of age as they are written, others with their kind.
     pub(crate) fn recipients(&self) -> Vec<String> {
         let of_group = |group: &Group| {

@@ -23,7 +23,7 @@ pub(crate) use set::{NewValue, set};
 pub(crate) use shamir::{Part, combine, split};
 pub(crate) use spelling::quoted;
 pub(crate) use value::{Cipher, DataKey, PREFIX, new_data_key};
-pub(crate) use walk::{Opened, open, placeholders};
+pub(crate) use walk::{Opened, fill, open, placeholders};
 pub(crate) use write::{Reuse, Revealed, reveal, seal};
 
 use metadata::SECTION;
@@ -37,6 +37,7 @@ pub(crate) struct Document {
     pub(crate) root: Node,
     pub(crate) metadata: Metadata,
     pub(crate) metadata_span: Span,
+    pub(crate) format: Format,
 }
 
 /// Takes an encrypted document apart; `None` if the document is not encrypted.
@@ -66,7 +67,7 @@ pub(crate) fn document(
     }
     let metadata = Metadata::of(&section)?;
     let root = Node { value: Value::Map(rest), span: root.span };
-    Ok(Some(Document { root, metadata, metadata_span: section.key_span }))
+    Ok(Some(Document { root, metadata, metadata_span: section.key_span, format }))
 }
 
 fn without_section(span: Span) -> Diagnostic {

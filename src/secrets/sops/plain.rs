@@ -64,7 +64,8 @@ fn number(text: &str) -> Option<String> {
         && clean
             .bytes()
             .all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
-    clean.parse().ok().filter(|_| is_float).map(float)
+    // A number that is too large is a string.
+    clean.parse().ok().filter(|number: &f64| is_float && number.is_finite()).map(float)
 }
 
 /// Returns the time that a text of one of YAML's forms denotes.
@@ -121,6 +122,7 @@ mod tests {
             ("2026-01-31T10:00:00+02:00", "2026-01-31T10:00:00+02:00"),
             ("10.0.0.1", "10.0.0.1"),
             ("1.2.3", "1.2.3"),
+            ("1e400", "1e400"),
             ("-", "-"),
             ("1-2", "1-2"),
         ] {

@@ -11,8 +11,9 @@ use super::{
     value::{DataKey, Kind, Sealed},
 };
 use crate::{
-    document::{Diagnostics, Node, Scalar, Source, Span, Style, Value},
+    document::{Diagnostics, Entry, Node, Scalar, Source, Span, Style, Value},
     host::files::hex,
+    secrets::Format,
 };
 
 /// SHA-256 of `sops`: a MAC of encrypted values only differs from a MAC of all values.
@@ -28,7 +29,7 @@ pub(crate) struct Opened {
 
 /// Decrypts all values of a document and checks its MAC.
 pub(crate) fn open(document: Document, key: &DataKey, source: &Source) -> Result<Opened, Diagnostics> {
-    let Document { mut root, metadata, .. } = document;
+    let Document { mut root, metadata, format, .. } = document;
     let cipher = Cipher::new(key);
     let mut mac = Context::new(&SHA512);
     if metadata.is_mac_only_encrypted {
@@ -37,7 +38,7 @@ pub(crate) fn open(document: Document, key: &DataKey, source: &Source) -> Result
     let selection = &metadata.selection;
     let is_only_encrypted = metadata.is_mac_only_encrypted;
     let mut problems = Vec::new();
-    visit(&mut root, selection, source, &mut |leaf| {
+    visit(&mut root, selection, source, format, &mut |leaf| {
         let Leaf { scalar, path, is_encrypted, span, .. } = leaf;
         let opened = if is_encrypted { Some(opened(scalar, &cipher, path)) } else { None };
         match opened {
@@ -69,11 +70,48 @@ pub(crate) fn open(document: Document, key: &DataKey, source: &Source) -> Result
     Ok(Opened { root })
 }
 
+/// Takes the encrypted values out of the same document in plain text.
+pub(crate) fn fill(document: Document, plain: &str, source: &Source) -> Result<Opened, Diagnostics> {
+    let Document { mut root, metadata, metadata_span, format } = document;
+    let plain = Source { name: source.name.clone(), text: plain.to_owned() };
+    let differs = || Diagnostics::from(invalid("the program `sops` printed another document", metadata_span));
+    let parsed = format.read(&plain).map_err(|_| differs())?;
+    let mut values = Vec::new();
+    scalars(&parsed.root, "", &mut values);
+    let (mut values, mut is_same) = (values.into_iter(), !parsed.diagnostics.has_errors());
+    visit(&mut root, &metadata.selection, source, format, &mut |leaf| {
+        let Some((_, value)) = values.next().filter(|(path, _)| path == leaf.path) else {
+            is_same = false;
+            return;
+        };
+        if leaf.is_encrypted && !is_empty(leaf.scalar) {
+            match Sealed::parse(&leaf.scalar.text) {
+                Ok(sealed) => *leaf.scalar = Scalar::secret(value.text.clone(), style(sealed.kind)),
+                Err(_) => is_same = false,
+            }
+        }
+    });
+    if is_same && values.next().is_none() { Ok(Opened { root }) } else { Err(differs()) }
+}
+
+/// Collects the values of a document with their paths.
+fn scalars<'n>(node: &'n Node, path: &str, found: &mut Vec<(String, &'n Scalar)>) {
+    match &node.value {
+        Value::Scalar(scalar) => found.push((path.to_owned(), scalar)),
+        Value::Seq(items) => items.iter().for_each(|item| scalars(item, path, found)),
+        Value::Map(entries) => {
+            for Entry { key, value, .. } in entries {
+                scalars(value, &format!("{path}{key}:"), found);
+            }
+        }
+    }
+}
+
 /// Replaces encrypted values by placeholders of their types.
 pub(crate) fn placeholders(document: Document, source: &Source) -> Result<Opened, Diagnostics> {
-    let Document { mut root, metadata, .. } = document;
+    let Document { mut root, metadata, format, .. } = document;
     let mut problems = Vec::new();
-    visit(&mut root, &metadata.selection, source, &mut |leaf| {
+    visit(&mut root, &metadata.selection, source, format, &mut |leaf| {
         let Leaf { scalar, is_encrypted, span, .. } = leaf;
         if is_encrypted && !is_empty(scalar) {
             match Sealed::parse(&scalar.text) {
@@ -159,20 +197,48 @@ pub(crate) struct Leaf<'l> {
 }
 
 /// Calls a function for each value, in document order.
-pub(crate) fn visit(root: &mut Node, selection: &Selection, source: &Source, each: &mut dyn FnMut(Leaf)) {
-    let mut walk = Walk { selection, text: &source.text, path: String::new(), each };
-    let from = root.span.start;
-    walk.node(root, false, from, false);
+pub(crate) fn visit(
+    root: &mut Node,
+    selection: &Selection,
+    source: &Source,
+    format: Format,
+    each: &mut dyn FnMut(Leaf),
+) {
+    let marks = format.comment_marks();
+    let is_late = (format == Format::Ini).then_some(false);
+    let mut walk = Walk { selection, marks, text: &source.text, path: String::new(), is_late, each };
+    // A comment above the first key is before the position of the map.
+    walk.node(root, false, 0, false);
 }
 
 struct Walk<'w> {
     selection: &'w Selection,
+    /// Characters that begin a comment.
+    marks: &'static [char],
     text: &'w str,
     path: String,
+    /// SOPS reads a comment of an INI file after the key below it, so the comment is about the next key of the section: whether
+    /// that key is selected. A comment above a section is about its first key. `None` in other formats.
+    is_late: Option<bool>,
     each: &'w mut dyn FnMut(Leaf),
 }
 
 impl Walk<'_> {
+    /// Returns whether a comment selects an entry.
+    fn is_commented(&mut self, entry: &Entry, from: u32) -> bool {
+        let is_commented = comments::of_entry(entry, from, self.text, self.marks)
+            .iter()
+            .any(|comment| self.selection.matches_comment(comment));
+        match &mut self.is_late {
+            None => is_commented,
+            Some(next) => {
+                let is_section = entry.value.as_map().is_some();
+                let is_selected = std::mem::replace(next, is_commented);
+                is_selected && !is_section
+            }
+        }
+    }
+
     fn node(&mut self, node: &mut Node, is_matched: bool, mut from: u32, is_flow: bool) {
         let span = node.span;
         let is_flow =
@@ -192,10 +258,7 @@ impl Walk<'_> {
                 for entry in entries {
                     let is_matched = is_matched
                         || self.selection.matches_key(&entry.key)
-                        || self.selection.needs_comments()
-                            && comments::of_entry(entry, from, self.text)
-                                .iter()
-                                .any(|comment| self.selection.matches_comment(comment));
+                        || self.selection.needs_comments() && self.is_commented(entry, from);
                     let length = self.path.len();
                     self.path.push_str(&entry.key);
                     self.path.push(':');

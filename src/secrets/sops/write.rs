@@ -67,7 +67,7 @@ pub(crate) fn reveal(source: &Source, format: Format, key: &DataKey) -> Result<R
     let (mut edits, mut reuse, mut problems) = (Edits::default(), Reuse::default(), Vec::new());
     let mut root = document.root;
     let paths = map_paths(&root);
-    visit(&mut root, &metadata.selection, source, &mut |leaf| {
+    visit(&mut root, &metadata.selection, source, format, &mut |leaf| {
         let Leaf { scalar, path, span, is_flow, .. } = leaf;
         let Ok(sealed) = Sealed::parse(&scalar.text) else { return };
         let Ok(text) = cipher.open(&sealed, path) else { return };
@@ -118,7 +118,7 @@ pub(crate) fn seal(
     }
     let (mut edits, mut failed) = (Edits::default(), None);
     let before = root.clone();
-    visit(&mut root, &metadata.selection, plain, &mut |leaf| {
+    visit(&mut root, &metadata.selection, plain, format, &mut |leaf| {
         let Leaf { scalar, path, is_encrypted, span, is_flow } = leaf;
         if !is_encrypted {
             if !metadata.is_mac_only_encrypted
@@ -139,11 +139,7 @@ pub(crate) fn seal(
             Err(error) => failed = Some(error),
         }
     });
-    let begins: &[char] = match format {
-        Format::Yaml if is_json => &[],
-        Format::Yaml | Format::Dotenv => &['#'],
-        Format::Ini => &['#', ';'],
-    };
+    let begins = if is_json { &[] } else { format.comment_marks() };
     for Comment { span, path } in comments(&before, plain, begins) {
         let text = &plain.text[span.start as usize..span.end as usize];
         // SOPS keeps the space after the `;` of a comment to itself.
