@@ -67,3 +67,8 @@ pub use program::Program;
 pub use suggest::closest;
 pub use template::{Template, Text, escape, has_template, only_expression, unclosed_openers};
 pub use value::{MASK, Map, Named, Object, Secret, Value, Written};
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
