@@ -191,7 +191,7 @@ fn cover(directory: &Path, kept: &[&PathBuf]) -> io::Result<()> {
     let clone = |mount: &&PathBuf| clone_mount(CWD, mount.as_path(), OpenTreeFlags::AT_RECURSIVE);
     let mounts: Vec<_> = kept.iter().map(clone).collect();
     let place = open_directory(directory)?;
-    mount("ccm", directory, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None)?;
+    mount("view", directory, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None)?;
     let memory = open_directory(directory)?;
     let original = fstat(&place)?;
     for folder in ["upper", "work"] {
@@ -204,7 +204,7 @@ fn cover(directory: &Path, kept: &[&PathBuf]) -> io::Result<()> {
         "lowerdir=/proc/self/fd/{lower},upperdir=/proc/self/fd/{above}/upper,workdir=/proc/self/fd/{above}/work"
     );
     let options = CString::new(options)?;
-    mount("ccm", directory, "overlay", MountFlags::empty(), options.as_c_str())?;
+    mount("view", directory, "overlay", MountFlags::empty(), options.as_c_str())?;
     for (mounted, path) in mounts.into_iter().zip(kept) {
         // A mount point that was deleted, or that cannot be cloned, is not there for the command.
         if let Ok(mounted) = mounted {

@@ -50,7 +50,7 @@ fn a_file_is_seen_where_there_is_none_in_a_directory_that_looks_as_before() {
         chown(&folder, Some(65_534), Some(65_533)).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o3751)).unwrap();
         let script = "cat seen beside; ls -A; stat -c '%a %u %g' . seen; echo more > another; \
-                      grep -F ' - tmpfs ccm ' /proc/self/mountinfo | cut -d ' ' -f 6 | cut -d , -f 1-3";
+                      grep -F ' - tmpfs view ' /proc/self/mountinfo | cut -d ' ' -f 6 | cut -d , -f 1-3";
         let expected = "new\nbeside\nbeside\nseen\n3751 65534 65533\n640 0 0\nrw,nosuid,nodev";
         assert_eq!(shown(&scratch, script), expected, "{link:?}");
         assert_eq!(fs::read_link(&seen).ok(), link.map(PathBuf::from));
