@@ -11,7 +11,7 @@ use super::{
     rules,
 };
 use crate::{
-    document::{Diagnostic, Diagnostics, Entry, Node, Scalar, Source, Span, closest, to_value},
+    document::{Diagnostic, Diagnostics, Entry, Node, Pair, Scalar, Source, Span, closest, to_value},
     secrets::Keyring,
     template::{self, Missing, Provenance, Scope, check_closed, expand, holds_template, template_problem},
 };
@@ -196,6 +196,22 @@ fn mixed<'a>(
     let at = node.map(|node| node.span).or_else(|| section("hierarchy").map(|entry| entry.key_span));
     let problem = Diagnostic::error("mixed-merge", message).with_help(merge::ADVICE);
     Diagnostic { span: at, ..problem }
+}
+
+/// Returns data overridden by named documents, and these by single values.
+pub(crate) fn over<'d>(
+    data: Value,
+    documents: impl Iterator<Item = (&'d str, &'d Value)>,
+    values: &[Pair],
+) -> Result<Value, String> {
+    let mut data = data;
+    for (name, document) in documents {
+        data = merge::deep(data, document).map_err(|conflict| {
+            let message = conflict.message("the data below it", &format!("`{name}`"));
+            format!("{message} ({})", merge::ADVICE)
+        })?;
+    }
+    values.iter().try_fold(data, merge::set)
 }
 
 /// Checks data, merged from wherever it comes, against the rules of a document.

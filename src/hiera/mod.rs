@@ -7,5 +7,5 @@ mod merge;
 mod rules;
 
 pub(crate) use files::{ENDINGS, LayerFile};
-pub(crate) use layers::{Origin, Resolved, Selection, check, resolve, selection};
-pub(crate) use merge::{ADVICE as MERGE_ADVICE, deep, set};
+pub(crate) use layers::{Origin, Resolved, Selection, check, over, resolve, selection};
+pub(crate) use merge::{ADVICE as MERGE_ADVICE, deep};

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     document::{Diagnostic, Diagnostics, Node, Pair, Review, Source, to_value},
     facts::Facts,
-    hiera::{self, MERGE_ADVICE, Resolved, deep, set},
+    hiera::{self, Resolved},
     host::{Host, input::Limits},
     nats::Nats,
     secrets::{self, Format, Keyring},
@@ -84,26 +84,8 @@ impl LoadInputs {
     }
 
     /// Returns data overridden by the user's.
-    pub(super) fn over(
-        &self,
-        data: ccm_expr::Value,
-        external: &[External],
-    ) -> Result<ccm_expr::Value, LoadError> {
-        let data = external.iter().try_fold(data, |data, external| {
-            deep(data, &external.data).map_err(|conflict| {
-                let place = format!("`{}`", external.source.name);
-                LoadError::NotSet(format!(
-                    "{} ({MERGE_ADVICE})",
-                    conflict.message("the data below it", &place)
-                ))
-            })
-        })?;
-        self.with_set_data(data)
-    }
-
-    /// Returns data with the values that the user sets, which override every other value.
-    pub(super) fn with_set_data(&self, data: ccm_expr::Value) -> Result<ccm_expr::Value, LoadError> {
-        self.data.iter().try_fold(data, set).map_err(LoadError::NotSet)
+    fn over(&self, data: ccm_expr::Value, external: &[External]) -> Result<ccm_expr::Value, LoadError> {
+        hiera::over(data, external.iter().map(External::layer), &self.data).map_err(LoadError::NotSet)
     }
 
     pub(super) fn external_data(
@@ -177,6 +159,11 @@ impl External {
             return Err(LoadError::Invalid(diagnostics.review(&source).into_iter().chain(files).collect()));
         }
         Ok(Self { source, root: parsed.root, provenance, data, diagnostics, files })
+    }
+
+    /// Returns the name and the data of the document.
+    pub(super) fn layer(&self) -> (&str, &ccm_expr::Value) {
+        (&self.source.name, &self.data)
     }
 
     /// Returns what was found in the document and in the files of its hierarchy, and the rules of it that the merged data

@@ -232,7 +232,7 @@ impl Reading<'_> {
                 return Ok(None);
             }
         };
-        let merged = match &way.data {
+        let (merged, external) = match &way.data {
             Some(data) => {
                 let merged = deep(own.clone(), data).unwrap_or_else(|conflict| {
                     let message = conflict.message("this manifest", "the data that it is given");
@@ -241,10 +241,12 @@ impl Reading<'_> {
                     diagnostics.push(problem.at(data));
                     own
                 });
-                self.load_inputs.with_set_data(merged)?
+                (merged, [].as_slice())
             }
-            None => self.load_inputs.over(own, self.external)?,
+            None => (own, self.external),
         };
+        let merged = hiera::over(merged, external.iter().map(External::layer), &self.load_inputs.data)
+            .map_err(LoadError::NotSet)?;
         let for_data = for_data.without_files(absent_files.clone());
         hiera::check(root.as_map().unwrap_or_default(), &merged, &for_data, source, diagnostics);
         let scope = scope.with_data(merged).without_files(absent_files);
