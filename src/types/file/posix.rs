@@ -116,7 +116,7 @@ impl Posix {
                 let sha256 = have.checksum_wanted().map_or("", String::as_str);
                 let prepared = self.batch().publish(path, attributes, sha256);
                 return prepared.map_or_else(
-                    || self.store(want, attributes, cx, |draft| publish(draft, attributes, cx)),
+                    || self.replace(want, attributes, cx),
                     |done| done.map_err(|error| blame(error, cx)),
                 );
             }
@@ -124,7 +124,7 @@ impl Posix {
             (Action::SetFileAttributes, Some(attributes), Some(entry))
                 if want.manages_content() && is_replaced(want, attributes, entry) =>
             {
-                return self.store(want, attributes, cx, |draft| publish(draft, attributes, cx));
+                return self.replace(want, attributes, cx);
             }
             (Action::CreateDirectory, Some(attributes), _) => {
                 files::make_directory(path, attributes, Parents::Make)
@@ -147,6 +147,20 @@ impl Posix {
         done.map_err(|error| blame(error, cx))
     }
 
+    /// Replaces the file by one with the wanted content.
+    fn replace(&self, want: &Properties, attributes: Attributes, cx: &Context) -> Result<(), Error> {
+        let replaced = match want.remote() {
+            Some(url) => {
+                let publish = |draft: TempFile| draft.publish(attributes).map_err(|error| blame(error, cx));
+                return self.downloads.fetch(want, &url, attributes, cx, publish);
+            }
+            None => {
+                files::replace_among_others(want.name.as_path(), attributes, content(want, attributes, cx)?)
+            }
+        };
+        replaced.map_err(|error| blame(error, cx))
+    }
+
     /// Makes a file with the wanted content, and has it published.
     pub(super) fn store(
         &self,
@@ -157,7 +171,11 @@ impl Posix {
     ) -> Result<(), Error> {
         match want.remote() {
             Some(url) => self.downloads.fetch(want, &url, attributes, cx, publish),
-            None => publish(draft(want, attributes, cx)?),
+            None => {
+                let content = content(want, attributes, cx)?;
+                let draft = files::draft_among_others(want.name.as_path(), attributes.uid, content);
+                publish(draft.map_err(|error| blame(error, cx))?)
+            }
         }
     }
 
@@ -203,11 +221,6 @@ fn note(path: &Path, action: Action, cx: &Context) {
     }
 }
 
-/// Puts a complete file at its place.
-fn publish(draft: TempFile, attributes: Attributes, cx: &Context) -> Result<(), Error> {
-    draft.publish(attributes).map_err(|error| blame(error, cx))
-}
-
 /// Puts a complete file at its place, if it is found to be valid.
 fn publish_validated(
     draft: TempFile,
@@ -225,22 +238,21 @@ fn publish_validated(
     })
 }
 
-/// Begins a file with the wanted content.
-fn draft(want: &Properties, attributes: Attributes, cx: &Context) -> Result<TempFile, Error> {
+/// Opens the source or makes the edit, and returns the function that writes the content.
+fn content<'w>(
+    want: &'w Properties,
+    attributes: Attributes,
+    cx: &'w Context,
+) -> Result<impl FnOnce(&mut dyn Write) -> io::Result<()> + 'w, Error> {
     let source = want.source.as_ref().map(|source| source::open(source, cx)).transpose()?;
     let edited = if want.is_edited() { Some(edit_now(want, attributes, cx)?) } else { None };
-    let content = edited.as_ref().or(want.content.as_ref());
-    let drafted =
-        files::draft_among_others(want.name.as_path(), attributes.uid, |out| match (content, source) {
-            (Some(content), _) => {
-                content.as_bytes().chunks(CHUNK).try_for_each(|piece| write(out, piece, cx))
-            }
-            (None, Some(mut file)) => {
-                files::pieces(&mut file, &mut || stop(cx), |piece| out.write_all(piece)).map(drop)
-            }
-            (None, None) => Ok(()),
-        });
-    drafted.map_err(|error| blame(error, cx))
+    Ok(move |out: &mut dyn Write| match (edited.as_ref().or(want.content.as_ref()), source) {
+        (Some(content), _) => content.as_bytes().chunks(CHUNK).try_for_each(|piece| write(out, piece, cx)),
+        (None, Some(mut file)) => {
+            files::pieces(&mut file, &mut || stop(cx), |piece| out.write_all(piece)).map(drop)
+        }
+        (None, None) => Ok(()),
+    })
 }
 
 /// The text that an edit makes of what the file holds by now, so that nothing is lost of what somebody else has written
