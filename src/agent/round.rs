@@ -26,7 +26,7 @@ use crate::{
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
     metrics::Metrics,
     resource::{Resource, Watches, flattened},
-    run::{ConfirmSettings, Ending, Machine, Origin, Refused, Run},
+    run::{ConfirmSettings, Ending, Given, Machine, Origin, Refused, Run},
     session::{Session, Summary},
     state::{AgentRuns, Patience, history::RunKind},
     vocabulary::{Reference, TimeLimit},
@@ -349,7 +349,7 @@ impl Round<'_> {
 
     /// Returns what manifests are loaded with, with facts that are gathered from now on.
     fn inputs_with(&self, data: Option<Location>) -> Result<LoadInputs, String> {
-        self.machine.load_inputs(Vec::new(), data.into_iter().collect(), Vec::new(), Limits::default())
+        self.machine.load_inputs(Given { hiera: data.into_iter().collect(), ..Given::default() })
     }
 
     fn load_one(

@@ -16,7 +16,7 @@ use super::{
     output::Output,
     plan,
     remote::Pushed,
-    report::{Format, Unchanged, Verbosity},
+    report::{Format, Unchanged},
     run::{RunFlags, to_text},
     switch,
 };
@@ -26,7 +26,7 @@ use crate::{
     engine::{Exclusion, Selected, Selection, Selector, Task},
     manifest::{self, LoadError, LoadInputs, Loaded, Location, Manifest},
     resource::{Resource, flattened},
-    run::{Machine, Origin, Run, manifest_digest},
+    run::{Machine, Origin, manifest_digest},
     session::Session,
     state::{
         Recall,
@@ -200,8 +200,8 @@ impl Manifests {
         let selection =
             Selection { only: selectors(&self.only, "only")?, skip: selectors(&self.skip, "skip")? };
         self.inputs.nats.select(self.stream);
-        let machine = self.inputs.machine(recall, output)?;
-        let mut inputs = self.dotenv.read(self.inputs.read(&machine)?)?;
+        let (machine, inputs) = self.inputs.open(recall, output)?;
+        let mut inputs = self.dotenv.read(inputs)?;
         inputs.strictness = self.strict.strict;
         Ok((machine, WithInputs { locations, selection, inputs }))
     }
@@ -272,19 +272,11 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         manifests.iter().try_for_each(|manifest| render(manifest, flags.format, output))?;
         return Ok(Exit::Success);
     }
-    let mut engine = flags.engine(&machine, Exclusion::WholeRun(flags.patience), Session::begin());
     let origin = Origin { confirm, ..flags.origin("ccm apply", RunKind::Apply)? };
-    let run = Run::begin(&machine, &mut engine, &origin)?;
-    let human = flags.format == Format::Text && flags.verbosity() > Verbosity::Quiet && !as_plugin;
-    for message in manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_deref()) {
-        if human {
-            output.message(message.trim_end());
-            output.flush();
-        }
-    }
-    let manifests_to_apply: Vec<_> = manifests.iter().zip(&selected).collect();
+    let how = (Exclusion::WholeRun(flags.patience), Session::begin());
+    let to_apply: Vec<_> = manifests.iter().zip(&selected).collect();
     let unchanged = if as_plugin { Unchanged::Unsaid } else { Unchanged::Counted };
-    let (finished, mut printer) = flags.perform(run, &manifests_to_apply, unchanged, output);
+    let (finished, mut printer) = flags.apply(&machine, how, &origin, &to_apply, unchanged, output)?;
     if as_plugin {
         return Ok(Exit::Plugin(printer.plugin_line()));
     }
@@ -296,10 +288,8 @@ fn apply(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     if confirm.is_some() && flags.format == Format::Text && exit != Exit::NotAttempted {
         confirm::announce(&finished, &state, &machine, output);
     }
-    for message in manifests.iter().filter_map(|manifest| manifest.settings.post_message.as_deref()) {
-        if human && exit != Exit::Failed {
-            output.message(message.trim_end());
-        }
+    if exit != Exit::Failed {
+        flags.say(manifests.iter().filter_map(|manifest| manifest.settings.post_message.as_ref()), output);
     }
     Ok(exit)
 }

@@ -29,8 +29,7 @@ use crate::{
     engine::{Exclusion, Selected},
     manifest::RuleFiles,
     resource::{AnyType, FieldKind, Manifest, Resource, fields},
-    run::Run,
-    state::{Recall, history::RunKind},
+    state::history::RunKind,
     types,
     vocabulary::has_scheme,
 };
@@ -225,8 +224,7 @@ fn ensure(
     let resource = ResourceFlags::from_matches(kind, matches)?;
     let folder = std::env::current_dir()
         .map_err(|error| Failure::new(format!("cannot tell the current folder: {error}")))?;
-    let machine = inputs.machine(Recall::Used, output)?;
-    let inputs = inputs.read_in(&folder, &dotenv, &machine)?;
+    let (machine, inputs) = inputs.open_in(&folder, &dotenv, output)?;
     let scope = heed(inputs.without_manifest(&folder, &machine.host, &machine.state)?);
     let (source, mut declaration) = resource.declaration(&machine.host.interrupt)?;
     let mut diagnostics = Diagnostics::default();
@@ -243,9 +241,10 @@ fn ensure(
     // The report of a session counts them.
     let unchanged = if session.is_kept() { Unchanged::Counted } else { Unchanged::Shown };
     let manifest = Manifest::of(vec![resource], source, folder, scope);
-    let mut engine = flags.engine(&machine, Exclusion::WhileChanging(flags.patience), session);
-    let run = Run::begin(&machine, &mut engine, &flags.origin("ccm ensure", RunKind::Ensure)?)?;
-    let (finished, mut printer) = flags.perform(run, &[(&manifest, &Selected::default())], unchanged, output);
+    let origin = flags.origin("ccm ensure", RunKind::Ensure)?;
+    let how = (Exclusion::WhileChanging(flags.patience), session);
+    let manifests = [(&manifest, &Selected::default())];
+    let (finished, mut printer) = flags.apply(&machine, how, &origin, &manifests, unchanged, output)?;
     // People see all there is to one resource in its line.
     if flags.format == Format::Json {
         printer.summary(&finished);

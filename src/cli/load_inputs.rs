@@ -24,7 +24,7 @@ use crate::{
     host::{input::Limits, interrupt::Interrupt},
     manifest::{LoadInputs, Location, Strictness},
     push::Opened,
-    run::Machine,
+    run::{Given, Machine},
     secrets::{Keyring, Place, WithoutKey},
     state::Recall,
     vocabulary::Size,
@@ -138,24 +138,36 @@ impl InputFlags {
         machine::open_read_only(&self.state, &self.nats, output)
     }
 
-    /// Reads the facts and data that the flags name.
-    pub(super) fn read(self, machine: &Machine) -> Result<LoadInputs, Failure> {
-        let limits = self.facts.limits();
-        let (hiera, data) = (self.hiera()?, self.data()?);
-        let facts = self.facts.given(&machine.host.interrupt)?;
-        let keyring = self.identities.keyring(machine).without_key(self.without_key).with_opened(self.opened);
-        let load_inputs = machine.load_inputs(facts, hiera, data, limits).map_err(Failure::new)?;
-        Ok(LoadInputs { keyring: Arc::new(keyring), ..load_inputs })
+    /// Returns the machine, and the facts and data that the flags name.
+    pub(super) fn open(self, recall: Recall, output: &Output) -> Result<(Machine, LoadInputs), Failure> {
+        let machine = self.machine(recall, output)?;
+        let load_inputs = self.read(&machine)?;
+        Ok((machine, load_inputs))
     }
 
-    /// Same as [`InputFlags::read`], with `.env` of a directory in the environment, and `.hiera` as data.
-    pub(super) fn read_in(
+    /// Reads the facts and data that the flags name.
+    pub(super) fn read(self, machine: &Machine) -> Result<LoadInputs, Failure> {
+        let given = Given {
+            facts: self.facts.given(&machine.host.interrupt)?,
+            hiera: self.hiera()?,
+            data: self.data()?,
+            limits: self.facts.limits(),
+            identities: self.identities.places(),
+            prompt: Arc::new(Terminal),
+            without_key: self.without_key,
+            opened: self.opened,
+        };
+        machine.load_inputs(given).map_err(Failure::new)
+    }
+
+    /// Same as [`InputFlags::open`], with `.env` of a directory in the environment, and `.hiera` as data.
+    pub(super) fn open_in(
         self,
         folder: &Path,
         dotenv: &DotenvFlags,
-        machine: &Machine,
-    ) -> Result<LoadInputs, Failure> {
-        let mut load_inputs = self.read(machine)?;
+        output: &Output,
+    ) -> Result<(Machine, LoadInputs), Failure> {
+        let (machine, mut load_inputs) = self.open(Recall::Used, output)?;
         if dotenv.allows() {
             load_inputs = with_dotenv(load_inputs, folder)?;
         }
@@ -165,7 +177,7 @@ impl InputFlags {
             let (name, folder) = (".hiera".to_owned(), folder.to_owned());
             load_inputs.hiera.push(Location::Open { name, folder, bytes });
         }
-        Ok(load_inputs)
+        Ok((machine, load_inputs))
     }
 }
 
@@ -181,10 +193,10 @@ pub(super) struct FactFlags {
     )]
     max_input_size: Option<Size>,
     /// YAML or JSON file with facts that override those of the machine
-    #[arg(long = "facts", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(id = "facts", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
     /// Fact that overrides all others; dots in KEY separate map keys, VALUE is YAML
-    #[arg(long = "fact", value_name = "KEY=VALUE")]
+    #[arg(id = "fact", long, value_name = "KEY=VALUE")]
     facts: Vec<String>,
     #[arg(skip)]
     below: Vec<Map>,

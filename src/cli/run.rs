@@ -250,6 +250,37 @@ impl RunFlags {
         Printer::new(output, manner, total)
     }
 
+    /// Begins and performs a run, and prints the messages of the manifests before it.
+    pub(super) fn apply<'o>(
+        &self,
+        machine: &Machine,
+        (exclusion, session): (Exclusion, Session),
+        origin: &Origin,
+        manifests: &[(&Manifest, &Selected)],
+        unchanged: Unchanged,
+        output: &'o mut Output,
+    ) -> Result<(Finished, Printer<'o>), Failure> {
+        let mut engine = self.engine(machine, exclusion, session);
+        let run = Run::begin(machine, &mut engine, origin)?;
+        if unchanged != Unchanged::Unsaid {
+            self.say(
+                manifests.iter().filter_map(|(manifest, _)| manifest.settings.pre_message.as_ref()),
+                output,
+            );
+        }
+        Ok(self.perform(run, manifests, unchanged, output))
+    }
+
+    /// Prints messages of manifests for people.
+    pub(super) fn say<'t>(&self, messages: impl Iterator<Item = &'t String>, output: &mut Output) {
+        if self.format == Format::Text && self.verbosity() > Verbosity::Quiet {
+            for message in messages {
+                output.message(message.trim_end());
+                output.flush();
+            }
+        }
+    }
+
     /// Performs a run that has begun: prints it as it happens, and writes the metrics file.
     pub(super) fn perform<'o>(
         &self,

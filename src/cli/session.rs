@@ -64,7 +64,7 @@ struct ReportArguments {
     #[command(flatten)]
     verbosity: VerbosityFlags,
     /// Print events as JSON, one per line, and the summary last
-    #[arg(long = "json", action = ArgAction::SetTrue, value_parser = switch(Format::of))]
+    #[arg(id = "json", long = "json", action = ArgAction::SetTrue, value_parser = switch(Format::of))]
     format: Format,
     /// Remove the session afterwards
     #[arg(long)]

@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     #[arg(long, conflicts_with_all = ["type", "name"])]
     pending: bool,
     /// Print JSON instead of YAML
-    #[arg(long = "json", action = ArgAction::SetTrue, value_parser = switch(Format::of))]
+    #[arg(id = "json", long = "json", action = ArgAction::SetTrue, value_parser = switch(Format::of))]
     format: Format,
     #[command(flatten)]
     state: StateFolder,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ccm_expr::Map;
+use zeroize::Zeroizing;
 
 use super::Environment;
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     },
     manifest::{LoadInputs, Location, Strictness},
     nats::Nats,
-    secrets::{Keyring, NoPrompt, Place, Prompt},
+    secrets::{Keyring, NoPrompt, Place, Prompt, WithoutKey},
     state::LocalState,
 };
 
@@ -30,6 +31,34 @@ pub(crate) struct Machine {
     pub(crate) state: Arc<LocalState>,
     pub(crate) notices: Arc<dyn Notices>,
     progress: Arc<dyn ProgressListener>,
+}
+
+/// Facts, data and identities that override those of the machine.
+pub(crate) struct Given {
+    pub(crate) facts: Vec<Map>,
+    pub(crate) hiera: Vec<Location>,
+    pub(crate) data: Vec<Pair>,
+    pub(crate) limits: Limits,
+    pub(crate) identities: Vec<Place>,
+    pub(crate) prompt: Arc<dyn Prompt>,
+    pub(crate) without_key: WithoutKey,
+    /// Encrypted data that a controller opened.
+    pub(crate) opened: Vec<(String, Zeroizing<Vec<u8>>)>,
+}
+
+impl Default for Given {
+    fn default() -> Self {
+        Self {
+            facts: Vec::new(),
+            hiera: Vec::new(),
+            data: Vec::new(),
+            limits: Limits::default(),
+            identities: Vec::new(),
+            prompt: Arc::new(NoPrompt),
+            without_key: WithoutKey::default(),
+            opened: Vec::new(),
+        }
+    }
 }
 
 /// Shows messages of a run that are about none of its resources.
@@ -71,14 +100,9 @@ impl Machine {
         Ok(Self { host: self.host.uninterrupted()?, ..self.afresh(Arc::clone(&self.nats)) })
     }
 
-    /// Returns what manifests are loaded with: facts gathered from now on with given ones over them, and data.
-    pub(crate) fn load_inputs(
-        &self,
-        facts: Vec<Map>,
-        hiera: Vec<Location>,
-        data: Vec<Pair>,
-        limits: Limits,
-    ) -> Result<LoadInputs, String> {
+    /// Returns what manifests are loaded with, with facts that are gathered from now on.
+    pub(crate) fn load_inputs(&self, given: Given) -> Result<LoadInputs, String> {
+        let Given { facts, hiera, data, limits, identities, prompt, without_key, opened } = given;
         Ok(LoadInputs {
             facts: self.environment.facts(facts, limits.document, &self.host.interrupt),
             environ: self.environment.variables(),
@@ -88,7 +112,9 @@ impl Machine {
             limits,
             expression_memory: self.environment.expression_memory()?,
             nats: Arc::clone(&self.nats),
-            keyring: Arc::new(self.keyring(Vec::new(), Arc::new(NoPrompt))),
+            keyring: Arc::new(
+                self.keyring(identities, prompt).without_key(without_key).with_opened(opened),
+            ),
         })
     }
 

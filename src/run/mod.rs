@@ -31,7 +31,7 @@ pub(crate) use confirmation::{
 };
 pub(crate) use environment::Environment;
 pub(crate) use history::{HistorySettings, Origin, manifest_digest, who};
-pub(crate) use machine::{Machine, Notices};
+pub(crate) use machine::{Given, Machine, Notices};
 
 use crate::{
     engine::{Engine, Exclusion, Finished, Observer, Selected, Task},

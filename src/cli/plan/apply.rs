@@ -36,21 +36,21 @@ use crate::{
 /// Largest plan file.
 const LARGEST: u64 = 1 << 30;
 
-/// Options of `ccm apply` that would change a plan: their ids and names.
-const CHANGING: [(&str, &str); 13] = [
-    ("data", "data"),
-    ("facts", "fact"),
-    ("files", "facts"),
-    ("hiera", "hiera"),
-    ("only", "only"),
-    ("skip", "skip"),
-    ("strict", "strict"),
-    ("verify", "verify"),
-    ("render", "render"),
-    ("monitor_only", "monitor-only"),
-    ("format", "format"),
-    ("read_env", "read-env"),
-    ("no_read_env", "no-read-env"),
+/// Options of `ccm apply` that would change a plan.
+const CHANGING: [&str; 13] = [
+    "data",
+    "fact",
+    "facts",
+    "hiera",
+    "only",
+    "skip",
+    "strict",
+    "verify",
+    "render",
+    "monitor-only",
+    "format",
+    "read-env",
+    "no-read-env",
 ];
 
 /// Returns whether a file is a plan, by its first bytes.
@@ -77,7 +77,7 @@ struct Applied {
 
 /// Returns an option on the command line that would change a plan.
 pub(crate) fn changing_option(is_written: impl Fn(&str) -> bool) -> Option<&'static str> {
-    CHANGING.iter().find(|(id, _)| is_written(id)).map(|(_, option)| *option)
+    CHANGING.into_iter().find(|option| is_written(&option.replace('-', "_")))
 }
 
 /// Returns the plan that the arguments of `ccm apply` name; `None` if they name manifests.
@@ -176,16 +176,7 @@ impl Applied {
         }
         let selected = Selected::default();
         let to_apply: Vec<_> = manifests.iter().map(|manifest| (manifest, &selected)).collect();
-        let human = flags.format == Format::Text && flags.verbosity() > Verbosity::Quiet;
-        let say = |output: &mut Output, message: Option<&String>| {
-            if let Some(message) = message.filter(|_| human) {
-                output.message(message.trim_end());
-                output.flush();
-            }
-        };
-        for manifest in &manifests {
-            say(output, manifest.settings.pre_message.as_ref());
-        }
+        flags.say(manifests.iter().filter_map(|manifest| manifest.settings.pre_message.as_ref()), output);
         let (finished, mut printer) = flags.perform(run, &to_apply, Unchanged::Counted, output);
         if !self.no_report {
             printer.summary(&finished);
@@ -196,9 +187,8 @@ impl Applied {
             confirm::announce(&finished, &self.state, machine, output);
         }
         if exit != Exit::Failed {
-            for manifest in &manifests {
-                say(output, manifest.settings.post_message.as_ref());
-            }
+            flags
+                .say(manifests.iter().filter_map(|manifest| manifest.settings.post_message.as_ref()), output);
         }
         Ok(exit)
     }

@@ -399,10 +399,10 @@ impl Flags {
 /// A password, if there is a source of it.
 type Found = Result<Option<String>, String>;
 
-/// Returns the format that `--json` selects. Commands store the flag under different ids and types.
+/// Returns the format that `--json` selects. Some commands parse the flag as a format.
 fn format(matches: &ArgMatches) -> Format {
-    let typed = |id: &str| matches.try_get_one::<Format>(id).ok().flatten().copied();
-    typed("json").or_else(|| typed("format")).unwrap_or_else(|| Format::of(is_json(matches)))
+    let typed = matches.try_get_one::<Format>("json").ok().flatten().copied();
+    typed.unwrap_or_else(|| Format::of(is_json(matches)))
 }
 
 /// Returns whether a terminal can answer questions.

@@ -1,6 +1,6 @@
 //! Input that the controller reads for all hosts, and the request for each host.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use clap::{ArgMatches, FromArgMatches};
 use flate2::{Compression, GzBuilder};
@@ -21,8 +21,8 @@ use crate::{
     host::{Host, input},
     manifest::{self, LoadError, LoadInputs, Location, Packaged, Parcel},
     push::{Archive, Destination, Document, Origin, Request, Target},
-    run::{Environment, Machine},
-    secrets::{Handover, Keyring, NoPrompt, WithoutKey},
+    run::{Environment, Given, Machine},
+    secrets::{Handover, Keyring, WithoutKey},
     state::{LocalState, Recall, StateDirectory},
     template::escape,
     vocabulary::TimeLimit,
@@ -148,24 +148,28 @@ impl Inputs {
         hosts: &[Destination],
         machine: &Machine,
     ) -> Result<Option<Duration>, Failure> {
-        let mut given = flags.facts.given(&machine.host.interrupt)?;
+        let mut facts = flags.facts.given(&machine.host.interrupt)?;
         let Some(host) = hosts.first() else { return Ok(None) };
-        given.splice(0..0, host.facts().as_map().cloned());
+        facts.splice(0..0, host.facts().as_map().cloned());
         let layers = Layers::of(host)?;
         let data = layers.texts.into_iter().map(|text| Location::Open {
             name: "inventory".to_owned(),
             folder: "/".into(),
             bytes: text.into_bytes(),
         });
-        let hiera = data.chain(flags.hiera()?).collect();
-        let inputs =
-            machine.load_inputs(given, hiera, flags.data()?, flags.facts.limits()).map_err(Failure::new)?;
-        // Hosts open encrypted data with identities of their own.
         let mut identities = IdentityFlags::default();
         identities.accept(layers.identity);
-        let keyring = machine.keyring(identities.places(), Arc::new(NoPrompt));
-        let keyring = keyring.without_key(WithoutKey::Placeholders);
-        let inputs = LoadInputs { keyring: Arc::new(keyring), ..inputs };
+        let given = Given {
+            facts,
+            hiera: data.chain(flags.hiera()?).collect(),
+            data: flags.data()?,
+            limits: flags.facts.limits(),
+            // Hosts open encrypted data with identities of their own.
+            identities: identities.places(),
+            without_key: WithoutKey::Placeholders,
+            ..Given::default()
+        };
+        let inputs = machine.load_inputs(given).map_err(Failure::new)?;
         let mut confirm = None;
         for (location, packed) in self.manifests.iter().zip(&parcel.documents) {
             // Standard input was read.
