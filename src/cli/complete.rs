@@ -22,7 +22,7 @@ use crate::{
     document::{Entry, Value},
     host::{files, input},
     manifest,
-    resource::AnyType,
+    resource::{AnyCandidate, AnyType},
     types,
 };
 
@@ -103,8 +103,8 @@ pub(super) fn values(argument: Arg, kind: &dyn AnyType, property: &str) -> Arg {
 
 fn providers(kind: &str) -> Vec<CompletionCandidate> {
     let providers = types::find(kind).map(AnyType::providers).unwrap_or_default();
-    let described = |(name, summary): (&'static str, &'static str)| {
-        CompletionCandidate::new(name).help(Some(StyledStr::from(summary)))
+    let described = |candidate: AnyCandidate| {
+        CompletionCandidate::new(candidate.name).help(Some(StyledStr::from(candidate.summary)))
     };
     providers.into_iter().map(described).collect()
 }

@@ -13,12 +13,11 @@ use super::{
     output::Output,
     plan::{self, Destination, DestinationFlags},
     remote::Pushed,
-    report::{Format, Printer, Unchanged},
+    report::{Format, Unchanged},
     run::RunFlags,
 };
 use crate::{
-    engine::{Exclusion, Finished, Observer, Planning, Report, Selected},
-    resource::Resource,
+    engine::{Exclusion, Finished, Planning, Selected, UndoWitness},
     run::{Environment, Machine, Run, note_undone},
     session::Session,
     state::{LocalState, history::RunKind},
@@ -160,11 +159,12 @@ fn apply(
     let manifest = reversal.into_manifest(no_scope());
     let manifests = [(&manifest, &selected)];
     let progress = Arc::clone(&output.progress);
-    let mut witness = Witness { printer: flags.printer(&manifests, Unchanged::Counted, output), not_undone };
+    let mut printer = flags.printer(&manifests, Unchanged::Counted, output);
+    let mut witness = UndoWitness::new(&mut printer, not_undone);
     let mut finished = run.apply(&manifests, &mut witness);
     progress.end();
     run.finish();
-    let Witness { mut printer, not_undone } = witness;
+    let not_undone = witness.not_undone();
     finished.summary.undo_of = Some(undo_of.to_owned());
     finished.summary.not_undone = not_undone
         .iter()
@@ -187,30 +187,5 @@ fn exit(flags: &RunFlags, finished: &Finished, not_undone: &[NotUndone]) -> Exit
         Exit::NotAttempted => Exit::NotAttempted,
         _ if is_left => Exit::Failed,
         exit => exit,
-    }
-}
-
-/// Prints the resources and notes which are not undone.
-struct Witness<'o> {
-    printer: Printer<'o>,
-    not_undone: Vec<NotUndone>,
-}
-
-impl Observer for Witness<'_> {
-    fn begun(&mut self, resource: &Resource) {
-        self.printer.begun(resource);
-    }
-
-    fn waiting(&mut self, holder: &str) {
-        self.printer.waiting(holder);
-    }
-
-    fn output(&mut self, resource: &Resource, line: &str) {
-        self.printer.output(resource, line);
-    }
-
-    fn finished(&mut self, report: &Report) {
-        self.not_undone.extend(report.not_undone());
-        self.printer.finished(report);
     }
 }

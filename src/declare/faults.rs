@@ -297,7 +297,7 @@ pub(super) fn unknown_provider(
     let asked = common.provider.as_deref()?;
     let known = kind.providers();
     let asked_name = known_name(kind.name(), asked);
-    if known.iter().any(|(name, _)| *name == asked_name) {
+    if known.iter().any(|candidate| candidate.name == asked_name) {
         return None;
     }
     let message = match secrecy {
@@ -305,6 +305,6 @@ pub(super) fn unknown_provider(
         Secrecy::Secret => format!("{} has no such provider", kind.name()),
     };
     let error = Error::new(message).on("provider");
-    let known: Vec<&str> = known.into_iter().map(|(name, _)| name).collect();
+    let known: Vec<&str> = known.iter().map(|candidate| candidate.name).collect();
     Some(places.problem(error.with_help(format!("known providers: {}", known.join(", ")))))
 }

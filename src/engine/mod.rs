@@ -116,12 +116,28 @@ pub(crate) enum Detail {
 
 /// Receives the progress of a run.
 pub(crate) trait Observer {
+    /// Returns the observer of everything that this one does not handle itself.
+    fn rest(&mut self) -> Option<&mut dyn Observer> {
+        None
+    }
     /// The engine begins to apply a resource.
-    fn begun(&mut self, _: &Resource) {}
+    fn begun(&mut self, resource: &Resource) {
+        if let Some(rest) = self.rest() {
+            rest.begun(resource);
+        }
+    }
     /// The engine waits for another run.
-    fn waiting(&mut self, _holder: &str) {}
+    fn waiting(&mut self, holder: &str) {
+        if let Some(rest) = self.rest() {
+            rest.waiting(holder);
+        }
+    }
     /// A command of a resource printed a line.
-    fn output(&mut self, _: &Resource, _line: &str) {}
+    fn output(&mut self, resource: &Resource, line: &str) {
+        if let Some(rest) = self.rest() {
+            rest.output(resource, line);
+        }
+    }
     /// The engine has applied or skipped a resource.
     fn finished(&mut self, report: &Report);
 }
@@ -688,7 +704,7 @@ struct Concluding<'a> {
 }
 
 fn first_provider(resource: &Resource) -> String {
-    resource.kind.providers().first().map(|(name, _)| (*name).to_owned()).unwrap_or_default()
+    resource.kind.providers().first().map(|first| first.name.to_owned()).unwrap_or_default()
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

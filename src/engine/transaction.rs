@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{Engine, Finished, KeepPolicy, Observer, Recording, Report, RunMode, Selected};
 use crate::{
-    resource::{ErrorKind, OnFailure, Resource},
+    resource::{ErrorKind, OnFailure},
     session::{Session, new_id},
     state::history::{Change, Done, End, Recorder, RunKind, Start},
     template::Scope,
@@ -136,16 +136,8 @@ impl<'o> UndoWitness<'o> {
 }
 
 impl Observer for UndoWitness<'_> {
-    fn begun(&mut self, resource: &Resource) {
-        self.observer.begun(resource);
-    }
-
-    fn waiting(&mut self, holder: &str) {
-        self.observer.waiting(holder);
-    }
-
-    fn output(&mut self, resource: &Resource, line: &str) {
-        self.observer.output(resource, line);
+    fn rest(&mut self) -> Option<&mut dyn Observer> {
+        Some(&mut *self.observer)
     }
 
     fn finished(&mut self, report: &Report) {

@@ -167,16 +167,8 @@ impl<'o> Draft<'o> {
 }
 
 impl Observer for Draft<'_> {
-    fn begun(&mut self, resource: &Resource) {
-        self.inner.begun(resource);
-    }
-
-    fn waiting(&mut self, holder: &str) {
-        self.inner.waiting(holder);
-    }
-
-    fn output(&mut self, resource: &Resource, line: &str) {
-        self.inner.output(resource, line);
+    fn rest(&mut self) -> Option<&mut dyn Observer> {
+        Some(&mut *self.inner)
     }
 
     fn finished(&mut self, report: &Report) {

@@ -1,12 +1,9 @@
 //! A desired state of a plan: applied only if the machine still has the state that the plan relies on, and only with the
 //! effects that it announces.
 
-use std::{
-    ops::Deref,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use serde_json::{Map, Value};
@@ -15,8 +12,8 @@ use super::record::{ActionKind, Predicted};
 use crate::{
     host::files::CopyInterrupted,
     resource::{
-        AnyProperties, AnyState, Before, Context, Discrepancy, Effects, Error, ErrorKind, Fingerprint,
-        Observation, PlannedChange, Properties, Provider, Trigger, discrepancies,
+        AnyProperties, AnyState, Context, Discrepancy, Effects, Error, ErrorKind, Fingerprint, Guard,
+        Observation, Trigger, discrepancies,
     },
     state::history::{Depth, Measure, Secrecy, Snapshot, SnapshotKind, from_text},
 };
@@ -40,18 +37,17 @@ pub(super) struct Expectation {
     pub(super) source: Option<Value>,
 }
 
-/// Properties with the expectation of a plan.
+/// The expectation of a plan, checked while the resource is applied.
 pub(super) struct Planned {
-    inner: Box<dyn AnyProperties>,
     expected: Expectation,
     /// Whether the expectation was met. This run makes all differences from then on.
     is_begun: AtomicBool,
 }
 
 impl Planned {
-    pub(super) fn new(inner: Box<dyn AnyProperties>, expected: Expectation) -> Self {
+    pub(super) fn new(expected: Expectation) -> Self {
         let is_begun = AtomicBool::new(expected.is_begun);
-        Self { inner, expected, is_begun }
+        Self { expected, is_begun }
     }
 
     /// Returns the state that the step relies on when its turn comes; `None` if it depends on an earlier step.
@@ -64,17 +60,22 @@ impl Planned {
     }
 
     /// Compares a state with a recorded one, and returns the differences.
-    fn compare_with(&self, recorded: &Fingerprint, have: &AnyState, cx: &Context) -> Vec<Discrepancy> {
+    fn compare_with(
+        &self,
+        wanted: &dyn AnyProperties,
+        recorded: &Fingerprint,
+        have: &AnyState,
+        cx: &Context,
+    ) -> Vec<Discrepancy> {
         let Expectation { kind, name, action, is_secret, is_done, measure, .. } = &self.expected;
         if *is_done {
             return Vec::new();
         }
         let trigger = if *action == ActionKind::Refresh { Trigger::Refresh } else { Trigger::Turn };
-        let change = match self.inner.compare(have, trigger) {
+        let change = match wanted.compare(have, trigger) {
             Ok(change) => change,
             Err(error) => return vec![unreadable(&error)],
         };
-        let wanted = &*self.inner;
         let observation = Observation {
             kind,
             name,
@@ -87,13 +88,15 @@ impl Planned {
         match (action, &change) {
             // The step was already done.
             (ActionKind::Change, None) => return Vec::new(),
-            (ActionKind::Refresh, _) if !differing.is_empty() && self.is_reached(have) => return Vec::new(),
+            (ActionKind::Refresh, _) if !differing.is_empty() && is_reached(wanted, have) => {
+                return Vec::new();
+            }
             (ActionKind::None, Some(change)) if differing.is_empty() => {
                 differing = change.discrepancies(*is_secret);
             }
             (ActionKind::Change, Some(change)) => {
                 differing.extend(self.differing_paths(cx));
-                differing.extend(self.unannounced(&self.inner.effects(have, change, cx)));
+                differing.extend(self.unannounced(&wanted.effects(have, change, cx)));
             }
             _ => {}
         }
@@ -104,10 +107,6 @@ impl Planned {
             is_new
         });
         differing
-    }
-
-    fn is_reached(&self, have: &AnyState) -> bool {
-        matches!(self.inner.compare(have, Trigger::Turn), Ok(None))
     }
 
     /// Returns the effects that the plan does not announce.
@@ -207,89 +206,46 @@ fn between(recorded: &Snapshot, found: &Snapshot) -> Vec<Discrepancy> {
     fields
 }
 
-impl Deref for Planned {
-    type Target = dyn Properties;
-
-    fn deref(&self) -> &Self::Target {
-        &**self.inner
-    }
+fn is_reached(wanted: &dyn AnyProperties, have: &AnyState) -> bool {
+    matches!(wanted.compare(have, Trigger::Turn), Ok(None))
 }
 
-impl AnyProperties for Planned {
-    fn to_json(&self) -> Map<String, Value> {
-        let mut properties = self.inner.to_json();
+impl Guard for Planned {
+    fn show(&self, properties: &mut Map<String, Value>) {
         properties.extend(self.expected.source.clone().map(|source| ("source".to_owned(), source)));
-        properties
     }
 
-    fn inspect(&self, on: &Provider, cx: &Context) -> Result<AnyState, Error> {
-        let have = self.inner.inspect(on, cx)?;
+    fn check_precondition(
+        &self,
+        wanted: &dyn AnyProperties,
+        inspect: &dyn Fn() -> Result<AnyState, Error>,
+        cx: &Context,
+    ) -> Result<(), Error> {
+        let Some(observed) = self.expected.observed.as_ref().filter(|_| !self.expected.is_begun) else {
+            return Ok(());
+        };
+        match inspect() {
+            Ok(have) => stale(self.compare_with(wanted, observed, &have, cx)),
+            Err(error) => stale(vec![unreadable(&error)]),
+        }
+    }
+
+    fn check_state(&self, wanted: &dyn AnyProperties, have: &AnyState, cx: &Context) -> Result<(), Error> {
         // A refresh whose causes were changed by an earlier run of the plan is not due.
         let is_due = self.expected.action != ActionKind::Refresh || cx.trigger() == Trigger::Refresh;
         if let Some(predicted) = self.predicted().filter(|_| is_due)
             && !self.is_begun.load(Ordering::Relaxed)
         {
-            stale(self.compare_with(predicted, &have, cx))?;
+            stale(self.compare_with(wanted, predicted, have, cx))?;
         }
         // A change that is validated together with others is made later, and checked again before.
-        let is_waiting = self.inner.joint_validation().is_some() && cx.validated().is_none();
+        let is_waiting = wanted.joint_validation().is_some() && cx.validated().is_none();
         self.is_begun.fetch_or(!is_waiting, Ordering::Relaxed);
-        Ok(have)
+        Ok(())
     }
 
-    fn compare(&self, have: &AnyState, trigger: Trigger) -> Result<Option<PlannedChange>, Error> {
-        if self.expected.is_done && trigger == Trigger::Turn {
-            return Ok(None);
-        }
-        self.inner.compare(have, trigger)
-    }
-
-    fn preview(
-        &self,
-        have: &AnyState,
-        change: &PlannedChange,
-        on: &Provider,
-        cx: &Context,
-    ) -> Result<Option<String>, Error> {
-        self.inner.preview(have, change, on, cx)
-    }
-
-    fn simulate(
-        &self,
-        have: &AnyState,
-        change: &PlannedChange,
-        on: &Provider,
-        cx: &Context,
-    ) -> Result<(), Error> {
-        self.inner.simulate(have, change, on, cx)
-    }
-
-    fn effects(&self, have: &AnyState, change: &PlannedChange, cx: &Context) -> Effects {
-        self.inner.effects(have, change, cx)
-    }
-
-    fn before(&self, have: &AnyState, change: &PlannedChange) -> Before {
-        self.inner.before(have, change)
-    }
-
-    fn enact(
-        &self,
-        have: &AnyState,
-        change: PlannedChange,
-        on: &Provider,
-        cx: &Context,
-    ) -> Result<AnyState, Error> {
-        self.inner.enact(have, change, on, cx)
-    }
-
-    fn check_precondition(&self, on: &Provider, cx: &Context) -> Result<(), Error> {
-        let Some(observed) = self.expected.observed.as_ref().filter(|_| !self.expected.is_begun) else {
-            return Ok(());
-        };
-        match self.inner.inspect(on, cx) {
-            Ok(have) => stale(self.compare_with(observed, &have, cx)),
-            Err(error) => stale(vec![unreadable(&error)]),
-        }
+    fn is_done(&self, trigger: Trigger) -> bool {
+        self.expected.is_done && trigger == Trigger::Turn
     }
 
     fn check_effects(&self, effects: &Effects) -> Result<(), Error> {

@@ -129,10 +129,11 @@ impl Builder<'_> {
             .as_ref()
             .map(|reason| REASONS.into_iter().find(|known| known == reason).unwrap_or("not selected"));
         let wanted = match (read(kind, &properties), skipped) {
-            (Ok(inner), None) if step.is_captured() => {
-                Box::new(Planned::new(inner, self.expectation(step, kind, reference.name.clone(), source)))
+            (Ok(wanted), None) if step.is_captured() => {
+                let expectation = self.expectation(step, kind, reference.name.clone(), source);
+                wanted.guarded(Box::new(Planned::new(expectation)))
             }
-            (Ok(inner), _) => inner,
+            (Ok(wanted), _) => wanted,
             // Templates of a resource that is not managed were not expanded.
             (Err(_), Some(_)) => neutral(&reference.name)?,
             (Err(problem), None) => return Err(problem),

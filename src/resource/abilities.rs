@@ -6,7 +6,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{AnyMember, AnyState, Context, Drafts, Effects, Error, PlannedChange, Properties, Provider};
+use super::{
+    AnyMember, AnyProperties, AnyState, Context, Drafts, Effects, Error, PlannedChange, Properties, Provider,
+    Trigger,
+};
 
 /// Reads the state of a resource before the run reaches it.
 pub(crate) trait ReadAhead: Sync {
@@ -68,6 +71,42 @@ pub(crate) trait Pinning {
     /// Returns the resource as it is planned. It depends neither on files of the manifest nor on a choice that could be
     /// made differently later.
     fn pin(&self, have: &AnyState, change: Option<&PlannedChange>, cx: &Context) -> Result<Pinned, Error>;
+}
+
+/// Checks that a plan or an undo adds to the desired state of a resource.
+pub(crate) trait Guard: Send + Sync {
+    /// Completes the properties as events and records show them.
+    fn show(&self, _properties: &mut Map<String, Value>) {}
+
+    /// Fails if the machine differs from the state that the resource relies on. Checked before the first change of a run.
+    fn check_precondition(
+        &self,
+        _wanted: &dyn AnyProperties,
+        _inspect: &dyn Fn() -> Result<AnyState, Error>,
+        _cx: &Context,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Fails if an observed state differs from the state that the change relies on.
+    fn check_state(&self, _wanted: &dyn AnyProperties, _have: &AnyState, _cx: &Context) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Returns whether an earlier run made the change.
+    fn is_done(&self, _trigger: Trigger) -> bool {
+        false
+    }
+
+    /// Fails if a change must not be made.
+    fn check_change(&self, _have: &AnyState, _change: &PlannedChange) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Fails if a change would have other effects than those that were announced.
+    fn check_effects(&self, _effects: &Effects) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// Properties of a resource in a plan.

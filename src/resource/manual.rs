@@ -6,7 +6,7 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    AnyType,
+    AnyCandidate, AnyType,
     schema::{Field, common_fields, own_fields},
 };
 use crate::{
@@ -29,7 +29,7 @@ pub(crate) fn reference_page(kind: &dyn AnyType) -> String {
     push(&mut page, "What `ccm status` and the `status` of an event show.\n\n");
     state(&mut page, kind.state_schema().as_value(), "");
     heading(&mut page, "Providers");
-    for (name, summary) in kind.providers() {
+    for AnyCandidate { name, summary, .. } in kind.providers() {
         push(&mut page, &format!("- `{name}`: {summary}\n"));
     }
     heading(&mut page, "Examples");

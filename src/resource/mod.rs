@@ -21,6 +21,7 @@ mod managed;
 mod manifest;
 #[cfg(test)]
 mod manual;
+mod observed;
 mod prediction;
 mod provider;
 mod run_as;
@@ -37,7 +38,9 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-pub(crate) use abilities::{Grouping, JointValidation, Pinned, Pinning, Preparation, ReadAhead, Survey};
+pub(crate) use abilities::{
+    Grouping, Guard, JointValidation, Pinned, Pinning, Preparation, ReadAhead, Survey,
+};
 pub(crate) use before::Before;
 pub(crate) use common::{Common, IF_IS_FALSE, Keep, REGISTRATIONS, UNLESS_IS_TRUE, text_as_boolean};
 pub(crate) use context::Context;
@@ -46,7 +49,7 @@ pub(crate) use effects::{
     AccountEffect, AccountLeft, Content, Coverage, Effects, History, Moment, PackageEffect, PackageLeft,
     PathEffect, UnitEffect, Unknown, Watches,
 };
-pub(crate) use erased::{AnyMember, AnyProperties, AnyState, AnyType, PlannedChange, TypeOf};
+pub(crate) use erased::{AnyProperties, AnyType, TypeOf};
 pub(crate) use error::{Error, ErrorKind, Retry, Sight, Warning};
 pub(crate) use file_help::file_help;
 pub(crate) use fingerprint::{
@@ -59,8 +62,9 @@ pub(crate) use manifest::{
 };
 #[cfg(test)]
 pub(crate) use manual::{common_page, health_checks_page, keys_page, reference_page};
+pub(crate) use observed::{AnyMember, AnyState, PlannedChange};
 pub(crate) use prediction::{AccountKind, Prediction};
-pub(crate) use provider::{Candidate, Provider, Providers, known_name};
+pub(crate) use provider::{AnyCandidate, Candidate, Provider, Providers, known_name};
 pub(crate) use run_as::{Inherited, RunAs, run_as};
 pub(crate) use schema::{Field, FieldKind, common_fields, declaration_schema, fields, own_fields, spellings};
 pub(crate) use secrets::{OF_SENSITIVE, OPEN as ALWAYS_SHOWN, SECRET_ARGUMENT, SecretMark, secret_argument};

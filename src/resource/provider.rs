@@ -2,7 +2,7 @@
 
 use std::{any::Any, collections::HashMap};
 
-use super::{Error, ErrorKind, Resource, ResourceType};
+use super::{AnyType, Error, ErrorKind, Resource, ResourceType};
 use crate::host::Host;
 
 /// A provider that may suit this machine.
@@ -13,6 +13,22 @@ pub(crate) struct Candidate<T: ResourceType> {
     pub(crate) summary: &'static str,
     /// The provider, or why this machine cannot have it.
     pub(crate) make: fn(&Host) -> Result<Box<T::Provider>, String>,
+}
+
+/// A provider that this machine might support, of any type.
+pub(crate) struct AnyCandidate {
+    pub(crate) name: &'static str,
+    pub(crate) summary: &'static str,
+    make: Box<Make>,
+}
+
+type Make = dyn Fn(&Host) -> Result<Box<dyn Any + Send + Sync>, String>;
+
+impl AnyCandidate {
+    pub(super) fn of<T: ResourceType>(candidate: &'static Candidate<T>) -> Self {
+        let Candidate { name, summary, make } = candidate;
+        Self { name, summary, make: Box::new(move |host| Ok(Box::new(make(host)?))) }
+    }
 }
 
 /// A provider, whatever its type.
@@ -38,26 +54,28 @@ pub(crate) fn known_name<'n>(kind: &str, name: &'n str) -> &'n str {
     }
 }
 
-/// Makes the provider that was asked for, or the first one that suits the machine.
-pub(super) fn choose<T: ResourceType>(asked: Option<&str>, host: &Host) -> Result<Provider, Error> {
-    let mut reasons = Vec::new();
-    let asked_name = asked.map(|asked| known_name(T::NAME, asked));
-    let is_asked_for = |candidate: &&Candidate<T>| asked_name.is_none_or(|asked| asked == candidate.name);
-    let mut candidates: Vec<&Candidate<T>> = T::PROVIDERS.iter().filter(is_asked_for).collect();
-    if candidates.len() > 1 {
-        let native = T::BEHAVIOR.native.map(|native| native());
-        candidates.sort_by_key(|candidate| Some(candidate.name) != native);
-    }
-    for candidate in candidates {
-        match (candidate.make)(host) {
-            Ok(instance) => return Ok(Provider { name: candidate.name, instance: Box::new(instance) }),
-            Err(reason) => reasons.push(format!("{}: {reason}", candidate.name)),
+impl dyn AnyType {
+    /// Makes the provider that was asked for, or the first one that suits the machine.
+    pub(crate) fn provider(&self, asked: Option<&str>, host: &Host) -> Result<Provider, Error> {
+        let mut candidates = self.providers();
+        let known = candidates.iter().map(|candidate| candidate.name).collect::<Vec<_>>().join(", ");
+        if let Some(name) = asked.map(|asked| known_name(self.name(), asked)) {
+            candidates.retain(|candidate| candidate.name == name);
+        } else {
+            let native = self.behavior().native.map(|native| native());
+            candidates.sort_by_key(|candidate| Some(candidate.name) != native);
         }
+        let mut reasons = Vec::new();
+        for candidate in candidates {
+            match (candidate.make)(host) {
+                Ok(instance) => return Ok(Provider { name: candidate.name, instance }),
+                Err(reason) => reasons.push(format!("{}: {reason}", candidate.name)),
+            }
+        }
+        let asked = asked.map(str::to_owned);
+        let property = asked.as_ref().map(|_| "provider");
+        Err(Error { property, ..ErrorKind::NoProvider { of: self.name(), asked, reasons, known }.into() })
     }
-    let asked = asked.map(str::to_owned);
-    let property = asked.as_ref().map(|_| "provider");
-    let known = T::PROVIDERS.iter().map(|candidate| candidate.name).collect::<Vec<_>>().join(", ");
-    Err(Error { property, ..ErrorKind::NoProvider { of: T::NAME, asked, reasons, known }.into() })
 }
 
 /// Type of a resource and its `provider` property, by which a provider is chosen.

@@ -261,7 +261,7 @@ pub(crate) fn declaration_schema(kind: &dyn AnyType) -> Value {
     }
     if let Some(provider) = properties.get_mut("provider").and_then(Value::as_object_mut) {
         provider.remove("type");
-        let names = kind.providers().into_iter().map(|(name, _)| json!(name));
+        let names = kind.providers().into_iter().map(|candidate| json!(candidate.name));
         provider.insert("enum".to_owned(), names.chain([Value::Null]).collect());
     }
     let description = kind.properties_schema().get("description").cloned().unwrap_or_default();

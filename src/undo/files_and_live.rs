@@ -6,22 +6,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::guarded::Guarded;
 use crate::resource::{
-    AnyProperties, AnyState, AnyType, Before, Context, Effects, Error, PlannedChange, Properties, Provider,
-    State, Trigger,
+    AnyProperties, AnyState, AnyType, Before, Context, Effects, Error, Guard, PlannedChange, Properties,
+    Provider, State, Trigger,
 };
 
 /// Files that are restored, and a resource that restores what the files do not hold.
 pub(super) struct FilesAndLive {
     files: Box<dyn AnyProperties>,
     kind: &'static dyn AnyType,
-    live: Guarded,
+    live: Box<dyn AnyProperties>,
 }
 
 impl FilesAndLive {
     /// `kind` is the type of `files`.
-    pub(super) fn new(kind: &'static dyn AnyType, files: Box<dyn AnyProperties>, live: Guarded) -> Self {
+    pub(super) fn new(
+        kind: &'static dyn AnyType,
+        files: Box<dyn AnyProperties>,
+        live: Box<dyn AnyProperties>,
+    ) -> Self {
         Self { files, kind, live }
     }
 
@@ -62,7 +65,7 @@ impl Deref for FilesAndLive {
     type Target = dyn Properties;
 
     fn deref(&self) -> &Self::Target {
-        &*self.live
+        &**self.live
     }
 }
 
@@ -143,5 +146,17 @@ impl AnyProperties for FilesAndLive {
             self.live.enact(live, change, on, cx)?;
         }
         self.inspect(on, cx)
+    }
+
+    fn guarded(self: Box<Self>, guard: Box<dyn Guard>) -> Box<dyn AnyProperties> {
+        Box::new(Self { live: self.live.guarded(guard), ..*self })
+    }
+
+    fn check_precondition(&self, on: &Provider, cx: &Context) -> Result<(), Error> {
+        self.live.check_precondition(on, cx)
+    }
+
+    fn check_effects(&self, effects: &Effects) -> Result<(), Error> {
+        self.live.check_effects(effects)
     }
 }

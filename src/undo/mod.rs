@@ -151,9 +151,7 @@ fn resource(
             let (files_kind, files) = paths(group, &reference, Map::new(), force)?;
             let mut properties = unsealed(properties)?;
             properties.insert("name".to_owned(), reference.name.clone().into());
-            let live = read(kind, &Value::Object(properties))?;
-            let after = group.done().map(|done| done.state.clone()).filter(|_| !force);
-            let live = Guarded::new(live, after, reference.to_string());
+            let live = guarded(read(kind, &Value::Object(properties))?, group, &reference, force);
             let wanted = Box::new(FilesAndLive::new(files_kind, files, live));
             Ok(Some(Resource::assembled(kind, reference.name, common, wanted)))
         }
@@ -180,9 +178,7 @@ fn resource(
                 properties = own;
             }
             properties.insert("name".to_owned(), reference.name.clone().into());
-            let wanted = read(kind, &Value::Object(properties))?;
-            let after = group.done().map(|done| done.state.clone()).filter(|_| !force);
-            let wanted = Box::new(Guarded::new(wanted, after, reference.to_string()));
+            let wanted = guarded(read(kind, &Value::Object(properties))?, group, &reference, force);
             Ok(Some(Resource::assembled(kind, reference.name, common, wanted)))
         }
         Undo::Command(None) if group.is_refresh() => {
@@ -220,6 +216,21 @@ fn paths(
     let mut properties = restored(group, reference, force);
     properties["validate"] = validate.remove("validate").unwrap_or_default();
     Ok((kind, read(kind, &properties)?))
+}
+
+/// Lets properties apply only if the machine still has the state that the run left.
+fn guarded(
+    wanted: Box<dyn AnyProperties>,
+    group: &Group,
+    reference: &Reference,
+    force: bool,
+) -> Box<dyn AnyProperties> {
+    match group.done().filter(|_| !force) {
+        Some(done) => {
+            wanted.guarded(Box::new(Guarded { after: done.state.clone(), resource: reference.to_string() }))
+        }
+        None => wanted,
+    }
 }
 
 fn read(kind: &'static dyn AnyType, properties: &Value) -> Result<Box<dyn AnyProperties>, Refusal> {

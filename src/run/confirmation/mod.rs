@@ -23,7 +23,6 @@ use crate::{
         guard::{Guard, is_service_possible, running_program},
         process::since_boot,
     },
-    resource::Resource,
     state::{
         Confirmation, ConfirmationStore, Moment, Patience, Phase, StateDirectory, StateError,
         history::RunKind,
@@ -111,16 +110,8 @@ pub(super) struct Heartbeat<'o> {
 }
 
 impl Observer for Heartbeat<'_> {
-    fn begun(&mut self, resource: &Resource) {
-        self.observer.begun(resource);
-    }
-
-    fn waiting(&mut self, holder: &str) {
-        self.observer.waiting(holder);
-    }
-
-    fn output(&mut self, resource: &Resource, line: &str) {
-        self.observer.output(resource, line);
+    fn rest(&mut self) -> Option<&mut dyn Observer> {
+        Some(&mut *self.observer)
     }
 
     fn finished(&mut self, report: &Report) {

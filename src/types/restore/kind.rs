@@ -6,8 +6,7 @@ use schemars::Schema;
 use super::Restore;
 use crate::{
     document::{Node, NodeError},
-    host::Host,
-    resource::{AnyProperties, AnyType, Behavior, Error, Example, Provider, TypeOf},
+    resource::{AnyCandidate, AnyProperties, AnyType, Behavior, Example, TypeOf},
 };
 
 /// Restores under the name of another type.
@@ -36,7 +35,7 @@ impl AnyType for Restoring {
         Behavior::USUAL
     }
 
-    fn providers(&self) -> Vec<(&'static str, &'static str)> {
+    fn providers(&self) -> Vec<AnyCandidate> {
         RESTORE.providers()
     }
 
@@ -54,9 +53,5 @@ impl AnyType for Restoring {
 
     fn read(&self, map: &Node) -> Result<Box<dyn AnyProperties>, NodeError> {
         RESTORE.read(map)
-    }
-
-    fn provider(&self, asked: Option<&str>, host: &Host) -> Result<Provider, Error> {
-        RESTORE.provider(asked, host)
     }
 }
