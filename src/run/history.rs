@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{ConfirmSettings, Environment, Machine};
 use crate::{
-    engine::{Finished, KeepPolicy, Recording},
+    engine::{Finished, KeepPolicy, Recording, Selected},
     host::{files::hex, journal, system_file},
     resource::Manifest,
     session::new_id,

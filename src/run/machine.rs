@@ -112,9 +112,7 @@ impl Machine {
             limits,
             expression_memory: self.environment.expression_memory()?,
             nats: Arc::clone(&self.nats),
-            keyring: Arc::new(
-                self.keyring(identities, prompt).without_key(without_key).with_opened(opened),
-            ),
+            keyring: Arc::new(self.keyring(identities, prompt).without_key(without_key).with_opened(opened)),
         })
     }
 
