@@ -12,7 +12,7 @@ TARGET := $(ARCH)-unknown-linux-musl
 OTHER := $(if $(filter aarch64,$(ARCH)),x86_64,aarch64)
 
 # What the tests and the lints need besides Rust, as Debian packages.
-TEST_PACKAGES := age gcc acl attr bindfs e2fsprogs iproute2 mandoc mmdebstrap $(if $(shell command -v npm),,nodejs npm) openssh-client openssh-server openssl python3 python3-venv rpm strace sudo systemd-container util-linux
+TEST_PACKAGES := age gcc acl attr bindfs cron e2fsprogs iproute2 mandoc mmdebstrap $(if $(shell command -v npm),,nodejs npm) openssh-client openssh-server openssl python3 python3-venv rpm strace sudo systemd-container util-linux
 # Shells and programs of the hosts in `make test-push`.
 PUSH_PACKAGES := bsdutils busybox fish opendoas tcsh
 # The server that tests of NATS talk to; that of Debian is too old for the client.

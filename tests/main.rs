@@ -37,6 +37,7 @@ mod coming_from_go;
 mod confirm;
 mod confirm_systemd;
 mod crash;
+mod cron;
 mod data;
 mod deploy;
 mod diagnostics;

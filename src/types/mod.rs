@@ -5,6 +5,7 @@ mod apply;
 mod archive;
 mod command_line;
 mod content_diff;
+mod cron;
 mod disk;
 mod exec;
 mod fact;
@@ -12,6 +13,7 @@ mod file;
 mod live;
 mod ownership;
 mod package;
+mod program;
 mod purge;
 mod restore;
 mod scaffold;
@@ -38,6 +40,7 @@ use crate::{
 pub(crate) const TYPES: &[&dyn AnyType] = &[
     &TypeOf::<apply::Apply>::NEW,
     &TypeOf::<archive::Archive>::NEW,
+    &TypeOf::<cron::Cron>::NEW,
     &TypeOf::<exec::Exec>::NEW,
     &TypeOf::<fact::Fact>::NEW,
     &TypeOf::<file::File>::NEW,
@@ -102,7 +105,7 @@ const OTHERS: &[(&[&str], &str)] = &[
     (&["directory"], "`file` with `ensure: directory`"),
     (&["link", "symlink"], "`file` with `ensure: link`"),
     (&["git", "vcsrepo"], "`exec` with `creates`, or `archive` for a release"),
-    (&["cron", "cron_d"], "`file` in /etc/cron.d"),
+    (&["cron_d", "crontab", "cronjob"], "`cron`"),
     (&["authorized_key", "ssh_authorized_key"], "`user` with `authorized_keys`"),
     (&["set_fact", "setup", "ohai"], "`fact`"),
 ];

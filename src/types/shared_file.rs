@@ -30,6 +30,8 @@ pub(super) struct SharedFile {
     /// `None` if the file does not exist.
     pub(super) text: Option<String>,
     attributes: Attributes,
+    /// Owner, group and mode that the file must have, if they differ from those that it has.
+    wanted: Option<Attributes>,
     has_directory: bool,
 }
 
@@ -38,8 +40,13 @@ impl SharedFile {
     pub(super) fn read(path: &Path, mode: u32, cx: &Context) -> Result<Self, Error> {
         // An error other than that is reported when the file is opened.
         let has_directory = path.parent().is_none_or(|directory| matches!(entry(directory, cx), Ok(Some(_))));
-        let missing =
-            Self { path: path.to_owned(), text: None, attributes: Attributes::own(mode), has_directory };
+        let missing = Self {
+            path: path.to_owned(),
+            text: None,
+            attributes: Attributes::own(mode),
+            wanted: None,
+            has_directory,
+        };
         let (predicted, mut place) = {
             let prediction = cx.prediction.borrow();
             (prediction.text(path), prediction.files.place_on_disk(path))
@@ -75,6 +82,17 @@ impl SharedFile {
         Ok(Self { text: Some(text), attributes, ..missing })
     }
 
+    /// Requires an owner, a group and a mode, which a file that exists can lack.
+    pub(super) fn requiring(mut self, attributes: Attributes) -> Self {
+        self.wanted = Some(attributes).filter(|wanted| self.text.is_none() || *wanted != self.attributes);
+        self
+    }
+
+    /// Whether owner, group or mode of the file are wrong.
+    pub(super) fn has_wrong_attributes(&self) -> bool {
+        self.text.is_some() && self.wanted.is_some()
+    }
+
     /// Returns the text; the empty one if the file does not exist.
     pub(super) fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
@@ -82,11 +100,12 @@ impl SharedFile {
 
     /// Returns what leaves the file with this text, or removes it; `None` if that is how it is.
     pub(super) fn become_text(&self, new: Option<String>) -> Option<Rewrite> {
-        (new != self.text).then(|| Rewrite {
+        let is_wrong = new.is_some() && self.has_wrong_attributes();
+        (new != self.text || is_wrong).then(|| Rewrite {
             path: self.path.clone(),
             old: self.text.clone(),
             new,
-            attributes: self.attributes,
+            attributes: self.wanted.unwrap_or(self.attributes),
             creates_directory: !self.has_directory,
         })
     }
