@@ -81,6 +81,7 @@ mod loops;
 mod manifest;
 mod messages;
 mod mistakes;
+mod mount;
 mod nats;
 mod nats_hostile;
 mod nats_logins;

@@ -11,6 +11,7 @@ pub(crate) mod journal;
 pub(crate) mod look;
 pub(crate) mod memory;
 pub(crate) mod native_bytes;
+pub(crate) mod open_files;
 pub(crate) mod owned_files;
 pub(crate) mod platform;
 pub(crate) mod remote_file_system;

@@ -11,6 +11,7 @@ mod exec;
 mod fact;
 mod file;
 mod live;
+mod mount;
 mod ownership;
 mod package;
 mod program;
@@ -45,6 +46,7 @@ pub(crate) const TYPES: &[&dyn AnyType] = &[
     &TypeOf::<fact::Fact>::NEW,
     &TypeOf::<file::File>::NEW,
     &TypeOf::<account::Group>::NEW,
+    &TypeOf::<mount::Mount>::NEW,
     &TypeOf::<package::Package>::NEW,
     &TypeOf::<scaffold::Scaffold>::NEW,
     &TypeOf::<service::Service>::NEW,

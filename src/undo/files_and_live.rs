@@ -1,4 +1,4 @@
-//! A desired state of files and of the running system: the files are restored first.
+//! A desired state of files and of the running system.
 
 use std::ops::Deref;
 
@@ -6,9 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::resource::{
-    AnyProperties, AnyState, AnyType, Before, Context, Effects, Error, Guard, PlannedChange, Properties,
-    Provider, State, Trigger,
+use crate::{
+    host::files::Intent,
+    resource::{
+        AnyProperties, AnyState, AnyType, Before, Context, Effects, Error, Guard, PathEffect, PlannedChange,
+        Properties, Provider, State, Trigger,
+    },
 };
 
 /// Files that are restored, and a resource that restores what the files do not hold.
@@ -138,7 +141,13 @@ impl AnyProperties for FilesAndLive {
         cx: &Context,
     ) -> Result<AnyState, Error> {
         let Both { files, live, .. } = have.get();
-        let steps: Steps = change.into_action();
+        let mut steps: Steps = change.into_action();
+        // Nothing is removed that the running system uses.
+        if steps.files.as_ref().is_some_and(|change| removes(&self.files.effects(files, change, cx)))
+            && let Some(change) = steps.live.take()
+        {
+            self.live.enact(live, change, on, cx)?;
+        }
         if let Some(change) = steps.files {
             self.files.enact(files, change, &self.provider(cx)?, cx)?;
         }
@@ -159,4 +168,11 @@ impl AnyProperties for FilesAndLive {
     fn check_effects(&self, effects: &Effects) -> Result<(), Error> {
         self.live.check_effects(effects)
     }
+}
+
+fn removes(effects: &Effects) -> bool {
+    let removes = |path: &PathEffect| {
+        matches!(path, PathEffect::Operation { intent: Intent::Remove | Intent::RemoveTree, .. })
+    };
+    effects.paths.iter().any(removes)
 }

@@ -96,9 +96,8 @@ impl Field {
     fn check_part(&self, part: &str, text: &str) -> Result<(), String> {
         let wrong = |reason: String| Err(format!("{} \"{text}\": {reason}", self.name));
         let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
-        match step.map(str::parse::<u32>) {
-            Some(Ok(0) | Err(_)) => return wrong(format!("\"{}\" is not a step", step.unwrap_or_default())),
-            Some(Ok(_)) | None => {}
+        if let Some(Ok(0) | Err(_)) = step.map(str::parse::<u32>) {
+            return wrong(format!("\"{}\" is not a step", step.unwrap_or_default()));
         }
         if range == "*" {
             return Ok(());

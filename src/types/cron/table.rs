@@ -136,7 +136,7 @@ pub(super) fn only_entry(text: &str) -> Option<Found> {
             Line::Comment => {}
             // A variable after the entry belongs to no entry.
             Line::Variable(name, value) if found.is_none() => {
-                drop(environment.insert(name.to_owned(), value))
+                environment.insert(name.to_owned(), value);
             }
             Line::Entry { schedule, user, command } if found.is_none() => {
                 found = Some(Found {

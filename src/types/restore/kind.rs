@@ -14,8 +14,14 @@ struct Restoring(&'static str);
 
 const RESTORE: TypeOf<Restore> = TypeOf::NEW;
 
-static RESTORING: [Restoring; 5] =
-    [Restoring("cron"), Restoring("file"), Restoring("archive"), Restoring("scaffold"), Restoring("sysctl")];
+static RESTORING: [Restoring; 6] = [
+    Restoring("cron"),
+    Restoring("file"),
+    Restoring("mount"),
+    Restoring("archive"),
+    Restoring("scaffold"),
+    Restoring("sysctl"),
+];
 
 /// Returns the type that restores the paths of resources of this type.
 pub(crate) fn restoring(kind: &str) -> Option<&'static dyn AnyType> {
