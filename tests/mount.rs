@@ -71,7 +71,7 @@ fn file_system_is_mounted_once_and_has_an_entry() {
     assert!(mounts.len() == 1 && mounts[0].starts_with("tmpfs rw,nosuid"), "{mounts:?}");
     machine.apply().exits(0).counts([0, 1, 0, 0]);
 
-    // Somebody unmounted it, or changed its options.
+    // It is unmounted by hand, and its options are changed by hand.
     machine.namespace.sh(&machine.world.fill("umount $W/m/a"));
     machine.noop().exits(0).says("Would have mounted").never_says("fstab");
     machine.apply().exits(0).counts([1, 0, 0, 0]);

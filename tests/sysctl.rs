@@ -166,7 +166,7 @@ fn undo_restores_the_bytes_of_the_file_and_the_live_value() {
     // The undo can be undone.
     machine.call(&["undo", "last"]).run().exits(0);
     assert_eq!(machine.live(FORWARD), "1");
-    // Somebody else's change since stays.
+    // A change that was made since stays.
     machine.namespace.sh("echo 0 > /proc/sys/net/ipv4/ip_forward");
     machine.apply().exits(0);
     machine.namespace.sh("echo '# other' >> /etc/sysctl.d/r.conf");

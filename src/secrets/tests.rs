@@ -120,7 +120,8 @@ proptest! {
     #[test]
     fn change_of_one_bit_of_any_document_is_refused(
         format in select(vec![Format::Yaml, Format::Dotenv, Format::Ini]),
-        entries in btree_map("[a-z]{1,8}", "[ -~]{1,40}", 1..5),
+        // SOPS does not encrypt an empty value, so its key is not authenticated.
+        entries in btree_map("[a-z]{1,8}", "[a-zA-Z0-9][ -~]{0,39}", 1..5),
         changes in vec((any::<Index>(), 0..8_u8), 40),
     ) {
         let line = |(key, value): (&String, &String)| match format {

@@ -141,7 +141,7 @@ fn examples_mean_the_same_after_they_were_written_as_yaml_or_json() {
 
 #[test]
 fn no_example_shows_a_secret_to_who_lists_the_processes() {
-    // Examples are also shown as commands, and everybody can see the arguments of a command.
+    // Examples are also shown as commands, and any user can see the arguments of a command.
     for kind in TYPES {
         for declaration in
             kind.examples().iter().flat_map(|example| declarations_in(example.manifest).unwrap())

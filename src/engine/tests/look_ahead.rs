@@ -41,7 +41,7 @@ impl Dice {
     }
 }
 
-/// Puts things in a folder.
+/// Puts things in a directory.
 fn prepare(folder: &Path, dice: &mut Dice) {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir(folder).unwrap();
@@ -90,7 +90,7 @@ fn resource(folder: &Path, kinds: usize, dice: &mut Dice) -> Option<Resource> {
     Some(resource.unwrap_or_else(|| panic!("{}\n{diagnostics:?}", source.text)))
 }
 
-/// What is in a folder, without times.
+/// What is in a directory, without times.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];

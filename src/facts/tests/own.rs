@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 use super::{Known, Options};
 use crate::{document::pair, host::interrupt::Interrupt};
 
-/// A folder that is gone when the test is over.
+/// A directory that is removed when the test is over.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -177,7 +177,7 @@ fn files_are_read_once_and_each_warning_is_given_once() {
     assert_eq!(known.warnings(), Vec::<String>::new());
 }
 
-/// Facts of a folder whose programs are run.
+/// Facts of a directory whose programs are run.
 fn with_programs(folder: &Folder) -> Known {
     let interrupt = Interrupt::install().unwrap();
     let facts_d = folder.0.join("a/facts.d");

@@ -39,7 +39,7 @@ fn failure(server: &Server) -> HttpError {
     fetch(&client(), &server.url("/x")).expect_err("it must not be accepted")
 }
 
-/// A file in the folder for temporary files, gone afterwards.
+/// A temporary file, removed afterwards.
 struct CaFile(PathBuf);
 
 impl CaFile {
@@ -113,7 +113,7 @@ fn statuses_are_failures_and_only_some_pass() {
 
 #[test]
 fn a_server_that_is_not_there_is_named() {
-    // Nobody listens there, and nobody who asks for any free port is given it.
+    // No process listens there, and the kernel gives this port to no one.
     let error = fetch(&client(), "http://127.0.0.1:1/x").unwrap_err();
     assert!(
         matches!(error, HttpError::Unreachable { .. }) && error.to_string().contains("refused"),
