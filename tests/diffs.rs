@@ -12,6 +12,11 @@ fn diff(world: &World) -> String {
     event["diff"].as_str().unwrap_or_else(|| panic!("{event:#}")).to_owned()
 }
 
+/// Returns the lines of a diff as a report shows them below their resource.
+fn indented(diff: &str) -> String {
+    diff.lines().map(|line| format!("      {line}\n")).collect()
+}
+
 #[test]
 fn a_change_is_a_unified_diff() {
     let old: String = (1..=20).map(|line| format!("line {line}\n")).collect();
@@ -21,7 +26,7 @@ fn a_change_is_a_unified_diff() {
         "--- $W/x\n+++ $W/x\n@@ -7,7 +7,7 @@\n line 7\n line 8\n line 9\n-line 10\n+line ten\n line 11\n line 12\n line 13\n",
     );
     assert_eq!(diff(&world), expected);
-    world.apply_with(&["--noop"]).exits(0).says(&expected);
+    world.apply_with(&["--noop"]).exits(0).says(&indented(&expected));
 }
 
 #[test]
@@ -49,9 +54,9 @@ fn a_missing_end_of_line_is_shown() {
 #[test]
 fn ends_of_lines_that_differ_can_be_told_apart() {
     let changed = world("a\r\nb\n", "a\nb\n");
-    changed.apply_with(&["--noop"]).exits(0).says("-a\\r\n+a\n b\n");
+    changed.apply_with(&["--noop"]).exits(0).says(&indented("-a\\r\n+a\n b\n"));
     let within = world("a\rb\n", "ab\n");
-    within.apply_with(&["--noop"]).exits(0).says("-a\\rb\n+ab\n");
+    within.apply_with(&["--noop"]).exits(0).says(&indented("-a\\rb\n+ab\n"));
     assert!(diff(&within).ends_with("-a\rb\n+ab\n"), "{:?}", diff(&within));
     let last = world("a\r", "a\n");
     last.apply_with(&["--noop"]).exits(0).says("-a\\r\n\\ No newline at end of file\n+a\n");

@@ -203,7 +203,7 @@ fn certificates_are_checked_against_the_system_and_the_ca_file() {
     let trusting = format!("ca_file: {}", world.base().join("ca.pem").display());
     let world = world.manifest(&manifest(&server.url("/app.tar.gz"), &trusting));
     changed(&world.apply(), "downloaded");
-    fails_without_a_trace(&server.url("/app.tar.gz"), "", "from an unknown authority");
+    fails_without_a_trace(&server.url("/app.tar.gz"), "", "its certificate is self-signed");
     let expired = Identity::expired("127.0.0.1");
     let old = Server::secure(&expired, |_| Reply::body(app("1")));
     let world = world.beside("old.pem", expired.pem());
@@ -251,8 +251,7 @@ fn a_server_with_the_very_certificate_in_the_ca_file_is_trusted() {
     let late = late.manifest(&manifest(&old.url("/app.tar.gz"), &trusting));
     failed(&late.apply(), "its certificate has expired").never_says("`ca_file`");
     let wary = World::new().manifest(&manifest(&server.url("/app.tar.gz"), ""));
-    failed(&wary.apply(), "its certificate is that of an authority")
-        .says("name this very certificate in `ca_file`");
+    failed(&wary.apply(), "its certificate is self-signed").says("`ca_file`");
 }
 
 #[test]
