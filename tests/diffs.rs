@@ -59,7 +59,7 @@ fn ends_of_lines_that_differ_can_be_told_apart() {
     within.apply_with(&["--noop"]).exits(0).says(&indented("-a\\rb\n+ab\n"));
     assert!(diff(&within).ends_with("-a\rb\n+ab\n"), "{:?}", diff(&within));
     let last = world("a\r", "a\n");
-    last.apply_with(&["--noop"]).exits(0).says("-a\\r\n\\ No newline at end of file\n+a\n");
+    last.apply_with(&["--noop"]).exits(0).says(&indented("-a\\r\n\\ No newline at end of file\n+a\n"));
 }
 
 #[test]
