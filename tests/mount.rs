@@ -2,72 +2,45 @@
 
 use std::fs;
 
-use crate::support::{Call, Namespace, Outcome, World};
+use crate::support::{Machine, World};
 
-struct Machine {
-    namespace: Namespace,
-    world: World,
+fn machine() -> Option<Machine> {
+    let prepare = "mount -t overlay -o lowerdir=/etc,upperdir=$W/etc,workdir=$W/work overlay /etc
+            printf '# mine\\n/dev/vda1 / ext4 defaults 0 1' > /etc/fstab";
+    Machine::new(World::new().dir("etc").dir("work").dir("m"), prepare)
 }
 
-impl Machine {
-    fn new() -> Option<Self> {
-        let world = World::new().dir("etc").dir("work").dir("m");
-        let prepare = "mount -t overlay -o lowerdir=/etc,upperdir=$W/etc,workdir=$W/work overlay /etc
-            printf '# mine\\n/dev/vda1 / ext4 defaults 0 1' > /etc/fstab";
-        let namespace = Namespace::new(&world, prepare)?;
-        Some(Self { namespace, world })
-    }
+fn fstab(machine: &Machine) -> String {
+    fs::read_to_string(machine.world.path("etc/fstab")).unwrap()
+}
 
-    fn manifest(mut self, items: &str) -> Self {
-        self.world = self.world.manifest(&format!("- mount:\n{items}"));
-        self
-    }
-
-    fn call<'m>(&'m self, arguments: &[&str]) -> Call<'m> {
-        self.world.ccm(arguments.iter().copied()).under(self.namespace.wrapper())
-    }
-
-    fn apply(&self) -> Outcome {
-        self.call(&["apply", "site.yaml"]).run()
-    }
-
-    fn noop(&self) -> Outcome {
-        self.call(&["apply", "site.yaml", "--noop"]).run()
-    }
-
-    fn fstab(&self) -> String {
-        fs::read_to_string(self.world.path("etc/fstab")).unwrap()
-    }
-
-    /// Returns type and options of each mount at a path, the first one first.
-    fn mounts(&self, path: &str) -> Vec<String> {
-        let path = self.world.fill(path).replace(' ', "\\040");
-        let lines = self.namespace.sh("cat /proc/self/mounts");
-        let fields = lines.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        fields
-            .filter(|fields| fields[1] == path)
-            .map(|fields| format!("{} {}", fields[2], fields[3]))
-            .collect()
-    }
+/// Returns type and options of each mount at a path, the first one first.
+fn mounts_at(machine: &Machine, path: &str) -> Vec<String> {
+    let path = machine.world.fill(path).replace(' ', "\\040");
+    let lines = machine.namespace.sh("cat /proc/self/mounts");
+    let fields = lines.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    fields.filter(|fields| fields[1] == path).map(|fields| format!("{} {}", fields[2], fields[3])).collect()
 }
 
 const TEXT: &str = "# mine\n/dev/vda1 / ext4 defaults 0 1\n";
 
 #[test]
 fn file_system_is_mounted_once_and_has_an_entry() {
-    let Some(machine) = Machine::new() else { return };
-    let machine = machine
-        .manifest("    - $W/m/a: { device: tmpfs, fstype: tmpfs, options: [size=1M, nofail, nosuid] }\n");
+    let Some(machine) = machine() else { return };
+    let machine = machine.declares(
+        "mount",
+        "    - $W/m/a: { device: tmpfs, fstype: tmpfs, options: [size=1M, nofail, nosuid] }\n",
+    );
     machine
         .noop()
         .exits(0)
         .says("Would have created the mount point. Would have mounted. Would have updated /etc/fstab")
         .says("+tmpfs");
-    assert!(machine.mounts("$W/m/a").is_empty());
+    assert!(mounts_at(&machine, "$W/m/a").is_empty());
     machine.apply().exits(0).counts([1, 0, 0, 0]);
     let entry = machine.world.fill("tmpfs $W/m/a tmpfs size=1M,nofail,nosuid 0 0\n");
-    assert_eq!(machine.fstab(), format!("{TEXT}{entry}"));
-    let mounts = machine.mounts("$W/m/a");
+    assert_eq!(fstab(&machine), format!("{TEXT}{entry}"));
+    let mounts = mounts_at(&machine, "$W/m/a");
     assert!(mounts.len() == 1 && mounts[0].starts_with("tmpfs rw,nosuid"), "{mounts:?}");
     machine.apply().exits(0).counts([0, 1, 0, 0]);
 
@@ -78,120 +51,124 @@ fn file_system_is_mounted_once_and_has_an_entry() {
     machine.namespace.sh(&machine.world.fill("mount -o remount,ro,noexec $W/m/a"));
     machine.noop().exits(0).says("Would have remounted");
     machine.apply().exits(0).counts([1, 0, 0, 0]);
-    let mounts = machine.mounts("$W/m/a");
+    let mounts = mounts_at(&machine, "$W/m/a");
     assert!(
         mounts.len() == 1 && mounts[0].starts_with("tmpfs rw,nosuid") && !mounts[0].contains("noexec"),
         "{mounts:?}"
     );
-    let machine = machine.manifest(
+    let machine = machine.declares(
+        "mount",
         "    - $W/m/a: { device: tmpfs, fstype: tmpfs, options: 'size=2M,nofail,nosuid,noexec' }\n",
     );
     machine.apply().exits(0).counts([1, 0, 0, 0]);
-    let mounts = machine.mounts("$W/m/a");
+    let mounts = mounts_at(&machine, "$W/m/a");
     assert!(mounts[0].contains("noexec") && mounts[0].contains("size=2048k"), "{mounts:?}");
     machine.apply().exits(0).counts([0, 1, 0, 0]);
 }
 
 #[test]
 fn bind_mount_is_not_stacked() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = machine() else { return };
     fs::create_dir(machine.world.path("source")).unwrap();
-    let machine = machine.manifest("    - $W/m/b: { device: $W/source, options: [bind, ro] }\n");
+    let machine = machine.declares("mount", "    - $W/m/b: { device: $W/source, options: [bind, ro] }\n");
     machine.apply().exits(0).counts([1, 0, 0, 0]);
     machine.apply().exits(0).counts([0, 1, 0, 0]);
-    let mounts = machine.mounts("$W/m/b");
+    let mounts = mounts_at(&machine, "$W/m/b");
     assert!(mounts.len() == 1 && mounts[0].contains(" ro"), "{mounts:?}");
     let entry = machine.world.fill("$W/source $W/m/b none bind,ro 0 0\n");
-    assert_eq!(machine.fstab(), format!("{TEXT}{entry}"));
-    let machine = machine.manifest("    - $W/m/b: { ensure: absent }\n");
+    assert_eq!(fstab(&machine), format!("{TEXT}{entry}"));
+    let machine = machine.declares("mount", "    - $W/m/b: { ensure: absent }\n");
     machine.noop().exits(0).says("Would have unmounted. Would have updated /etc/fstab");
     machine.apply().exits(0).counts([1, 0, 0, 0]);
-    assert_eq!((machine.fstab().as_str(), machine.mounts("$W/m/b").len()), (TEXT, 0));
+    assert_eq!((fstab(&machine).as_str(), mounts_at(&machine, "$W/m/b").len()), (TEXT, 0));
     // The bind mount comes back.
     machine.call(&["undo", "last"]).run().exits(0);
-    let mounts = machine.mounts("$W/m/b");
+    let mounts = mounts_at(&machine, "$W/m/b");
     assert!(mounts.len() == 1 && mounts[0].contains(" ro"), "{mounts:?}");
-    assert_eq!(machine.fstab(), format!("{TEXT}{entry}"));
+    assert_eq!(fstab(&machine), format!("{TEXT}{entry}"));
 }
 
 #[test]
 fn other_file_system_at_the_mount_point_is_named_and_replaced_only_by_force() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = machine() else { return };
     fs::create_dir(machine.world.path("source")).unwrap();
     let items = "    - $W/m/c: { device: $W/source, options: [bind] }\n";
-    let machine = machine.manifest(items);
+    let machine = machine.declares("mount", items);
     machine.apply().exits(0);
     machine.namespace.sh(&machine.world.fill("mount -t tmpfs -o size=64k other $W/m/c"));
     machine.apply().exits(1).says("other (tmpfs) is mounted at").says("force: true");
-    assert_eq!(machine.mounts("$W/m/c").len(), 2);
-    let machine = machine.manifest("    - $W/m/c: { device: $W/source, options: [bind], force: true }\n");
+    assert_eq!(mounts_at(&machine, "$W/m/c").len(), 2);
+    let machine =
+        machine.declares("mount", "    - $W/m/c: { device: $W/source, options: [bind], force: true }\n");
     machine.apply();
-    assert!(machine.mounts("$W/m/c").iter().all(|mount| !mount.contains("size=64k")));
+    assert!(mounts_at(&machine, "$W/m/c").iter().all(|mount| !mount.contains("size=64k")));
 }
 
 #[test]
 fn states_without_a_mount_or_without_an_entry() {
-    let Some(machine) = Machine::new() else { return };
-    let machine = machine.manifest("    - $W/m/d: { ensure: present, device: tmpfs, fstype: tmpfs }\n");
+    let Some(machine) = machine() else { return };
+    let machine =
+        machine.declares("mount", "    - $W/m/d: { ensure: present, device: tmpfs, fstype: tmpfs }\n");
     machine.apply().exits(0).counts([1, 0, 0, 0]);
-    assert!(machine.mounts("$W/m/d").is_empty() && !machine.world.path("m/d").exists());
+    assert!(mounts_at(&machine, "$W/m/d").is_empty() && !machine.world.path("m/d").exists());
     machine.apply().exits(0).counts([0, 1, 0, 0]);
     machine.namespace.sh(&machine.world.fill("mkdir $W/m/d && mount $W/m/d"));
     machine.apply().exits(0).counts([0, 1, 0, 0]);
-    let machine = machine.manifest("    - $W/m/d: { ensure: unmounted }\n");
+    let machine = machine.declares("mount", "    - $W/m/d: { ensure: unmounted }\n");
     machine.apply().exits(0).counts([1, 0, 0, 0]);
-    assert!(machine.mounts("$W/m/d").is_empty() && machine.fstab().lines().count() == 3);
-    let machine = machine.manifest("    - $W/m/d: { device: tmpfs, fstype: tmpfs, live: false }\n");
+    assert!(mounts_at(&machine, "$W/m/d").is_empty() && fstab(&machine).lines().count() == 3);
+    let machine = machine.declares("mount", "    - $W/m/d: { device: tmpfs, fstype: tmpfs, live: false }\n");
     machine.apply().exits(0).counts([0, 1, 0, 0]);
-    let machine = machine.manifest("    - $W/m/d: { ensure: absent }\n");
+    let machine = machine.declares("mount", "    - $W/m/d: { ensure: absent }\n");
     machine.apply().exits(0).counts([1, 0, 0, 0]);
-    assert_eq!(machine.fstab(), TEXT);
+    assert_eq!(fstab(&machine), TEXT);
 }
 
 #[test]
 fn busy_mount_fails_and_names_its_users() {
-    let Some(machine) = Machine::new() else { return };
-    let machine = machine.manifest("    - $W/m/e: { device: tmpfs, fstype: tmpfs }\n");
+    let Some(machine) = machine() else { return };
+    let machine = machine.declares("mount", "    - $W/m/e: { device: tmpfs, fstype: tmpfs }\n");
     machine.apply().exits(0);
     machine
         .namespace
         .sh(&machine.world.fill("cd $W/m/e; sleep 1000 > /dev/null 2>&1 < /dev/null & echo $! > $W/pid"));
     let pid = machine.world.read("pid");
-    let machine = machine.manifest("    - $W/m/e: { ensure: absent }\n");
+    let machine = machine.declares("mount", "    - $W/m/e: { ensure: absent }\n");
     machine.apply().exits(1).says("is in use by sleep (pid");
-    assert_eq!(machine.mounts("$W/m/e").len(), 1);
+    assert_eq!(mounts_at(&machine, "$W/m/e").len(), 1);
     machine.namespace.sh(&format!("kill {}", pid.trim()));
 }
 
 #[test]
 fn names_with_spaces_and_double_entries() {
-    let Some(machine) = Machine::new() else { return };
-    let machine = machine.manifest("    - '$W/m/a b': { device: tmpfs, fstype: tmpfs }\n");
+    let Some(machine) = machine() else { return };
+    let machine = machine.declares("mount", "    - '$W/m/a b': { device: tmpfs, fstype: tmpfs }\n");
     machine.apply().exits(0).counts([1, 0, 0, 0]);
     machine.apply().exits(0).counts([0, 1, 0, 0]);
-    assert!(machine.fstab().contains("/m/a\\040b tmpfs defaults 0 0\n"));
+    assert!(fstab(&machine).contains("/m/a\\040b tmpfs defaults 0 0\n"));
     machine.namespace.sh("tail -1 /etc/fstab >> /etc/fstab");
     machine.apply().exits(1).says("/etc/fstab has two entries for").says("lines 3 and 4");
 }
 
 #[test]
 fn undo_removes_the_mount_the_entry_and_the_mount_point() {
-    let Some(machine) = Machine::new() else { return };
-    let before = machine.fstab();
-    let machine = machine.manifest("    - $W/m/f: { device: tmpfs, fstype: tmpfs }\n");
+    let Some(machine) = machine() else { return };
+    let before = fstab(&machine);
+    let machine = machine.declares("mount", "    - $W/m/f: { device: tmpfs, fstype: tmpfs }\n");
     machine.apply().exits(0).counts([1, 0, 0, 0]);
     machine.call(&["undo", "last"]).run().exits(0);
-    assert_eq!((machine.fstab(), machine.mounts("$W/m/f").len()), (before, 0));
+    assert_eq!((fstab(&machine), mounts_at(&machine, "$W/m/f").len()), (before, 0));
     assert!(!machine.world.path("m/f").exists());
 }
 
 #[test]
 fn missing_device_is_an_error_of_the_dry_run_too() {
-    let Some(machine) = Machine::new() else { return };
-    let machine = machine.manifest("    - $W/m/g: { device: UUID=00000000-no-such, fstype: ext4 }\n");
+    let Some(machine) = machine() else { return };
+    let machine =
+        machine.declares("mount", "    - $W/m/g: { device: UUID=00000000-no-such, fstype: ext4 }\n");
     machine.noop().exits(1).says("the device UUID=00000000-no-such does not exist");
     machine.apply().exits(1).says("mount failed");
-    assert_eq!(machine.fstab().lines().count(), 2);
+    assert_eq!(fstab(&machine).lines().count(), 2);
 }
 
 #[test]

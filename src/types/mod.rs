@@ -8,6 +8,7 @@ mod content_diff;
 mod cron;
 mod disk;
 mod exec;
+mod existence;
 mod fact;
 mod file;
 mod live;

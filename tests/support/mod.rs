@@ -17,7 +17,7 @@ mod world;
 pub(crate) use agent::Agent;
 pub(crate) use http::ports;
 use mount::Mount;
-pub(crate) use namespace::Namespace;
+pub(crate) use namespace::Machine;
 pub(crate) use outcome::Outcome;
 pub(crate) use random::random;
 pub(crate) use skip::skip;

@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::{World, has, is_root, sh};
+use super::{Call, Outcome, World, has, is_root, sh};
 
 /// Namespaces for network, mounts and host name; gone when the test is over.
 pub(crate) struct Namespace {
@@ -68,5 +68,37 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         let _ = self.keeper.kill();
         let _ = self.keeper.wait();
+    }
+}
+
+/// A world whose commands run in namespaces of its own.
+pub(crate) struct Machine {
+    pub(crate) namespace: Namespace,
+    pub(crate) world: World,
+}
+
+impl Machine {
+    /// Makes a machine, and prepares it with a shell script. Returns nothing if the test cannot act as root.
+    pub(crate) fn new(world: World, prepare: &str) -> Option<Self> {
+        let namespace = Namespace::new(&world, prepare)?;
+        Some(Self { namespace, world })
+    }
+
+    /// Replaces the manifest by one with these resources of a type.
+    pub(crate) fn declares(mut self, kind: &str, items: &str) -> Self {
+        self.world = self.world.manifest(&format!("- {kind}:\n{items}"));
+        self
+    }
+
+    pub(crate) fn call<'m>(&'m self, arguments: &[&str]) -> Call<'m> {
+        self.world.ccm(arguments.iter().copied()).under(self.namespace.wrapper())
+    }
+
+    pub(crate) fn apply(&self) -> Outcome {
+        self.call(&["apply", "site.yaml"]).run()
+    }
+
+    pub(crate) fn noop(&self) -> Outcome {
+        self.call(&["apply", "site.yaml", "--noop"]).run()
     }
 }

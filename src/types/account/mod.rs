@@ -16,26 +16,4 @@ pub(crate) use self::{
     user::{Undoing, User},
 };
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// Whether an account exists.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(crate) enum Ensure {
-    /// The account exists.
-    #[default]
-    Present,
-    /// The account does not exist.
-    Absent,
-}
-
-impl Ensure {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Present => "present",
-            Self::Absent => "absent",
-        }
-    }
-}
+use super::existence::Existence as Ensure;

@@ -16,6 +16,7 @@ use self::{
 };
 use super::{
     content_diff::{Old, between},
+    existence::Existence as Ensure,
     shared_file::{Rewrite, SharedFile},
 };
 use crate::{
@@ -90,27 +91,6 @@ impl TryFrom<String> for Label {
 impl From<Label> for String {
     fn from(label: Label) -> Self {
         label.0
-    }
-}
-
-/// Whether an entry exists.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(crate) enum Ensure {
-    /// The entry exists.
-    #[default]
-    Present,
-    /// The entry does not exist.
-    Absent,
-}
-
-impl Ensure {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Present => "present",
-            Self::Absent => "absent",
-        }
     }
 }
 

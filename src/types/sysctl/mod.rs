@@ -20,6 +20,7 @@ use self::{
     key::Key,
 };
 use super::{
+    existence::Existence as Ensure,
     live::{Live, ONLY},
     shared_file::{Rewrite, SharedFile},
 };
@@ -58,27 +59,6 @@ pub(crate) struct Properties {
     /// If false, only the stored value is managed.
     #[serde(default, skip_serializing_if = "Live::is_usual")]
     pub(crate) live: Live,
-}
-
-/// Whether a value is set at boot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(crate) enum Ensure {
-    /// The live value and the stored value are the given one.
-    #[default]
-    Present,
-    /// No value is stored.
-    Absent,
-}
-
-impl Ensure {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Present => "present",
-            Self::Absent => "absent",
-        }
-    }
 }
 
 /// Value of a setting.
