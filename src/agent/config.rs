@@ -69,8 +69,8 @@ pub(crate) struct Written {
     /// File with the keys that are allowed to sign, in the allowed signers format of ssh-keygen: an absolute path, or a
     /// path relative to this file.
     pub(crate) allowed_signers: String,
-    /// Whether `require_signature` allows data that is no bundle. Such data has no name and no version, so the agent cannot refuse
-    /// older data, or data for another URL, that was signed once. `ccm bundle build --data` builds a bundle with data.
+    /// Whether `require_signature` allows data that is not in a bundle. Such data has no name and no version, so the agent cannot
+    /// refuse older data, or data for another URL, that was signed once. `ccm bundle build --data` builds a bundle with data.
     pub(crate) unversioned_data: UnversionedData,
     /// NATS context, as the `nats` program stores them: a name or an absolute path. `--context` and `NATS_CONTEXT` take
     /// precedence.

@@ -10,8 +10,8 @@ static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
 /// Prevents core dumps of this process. Commands get the limit that this process was started with.
 ///
-/// A limit of one byte is too small for a file, and tells the kernel not to start the program in `core_pattern`, which it
-/// starts with any other limit.
+/// A limit of one byte is too small for a file. Unlike any other limit, it also prevents the kernel from starting the program in
+/// `core_pattern`.
 pub fn disable_core_dumps() {
     let inherited = getrlimit(Resource::Core);
     let current = Some(inherited.maximum.map_or(1, |maximum| maximum.min(1)));

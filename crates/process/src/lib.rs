@@ -300,7 +300,7 @@ impl<'a> Command<'a> {
     }
 
     /// If this process is killed, makes the next run wait for the command instead of terminating it. Use this for commands
-    /// that are quick and leave locks behind if they are cut short.
+    /// that are quick and do not remove their locks if they are terminated.
     pub fn awaited(mut self) -> Self {
         self.endurance = Endurance::Awaited;
         self

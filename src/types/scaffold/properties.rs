@@ -18,41 +18,40 @@ use crate::{
     vocabulary::{AbsolutePath, Account, Glob, Mode, has_scheme},
 };
 
-/// A directory that is made from a tree of templates.
+/// Creates a directory from a tree of templates.
 ///
-/// Each file of the tree is rendered and written to the same place below the directory, as the `file` type writes files; only
-/// files that differ are written. Names of files and folders are templates too. What is in the folder `_partials` of the
-/// tree is there to be included and is not written. What is not text is copied as it is.
+/// ccm renders each file of the tree to the same path in the directory, and writes only files that differ. Names of files
+/// and directories are templates, too. Files in the directory `_partials` of the tree can be included, and are not written.
+/// Files that are not text are copied unchanged.
 ///
-/// Folders that are missing are made. Those that exist keep their owner and mode unless `directory_mode` is given. Files
-/// in the directory that the tree does not have are told in the state as `foreign`, and stay unless `purge` is set.
+/// ccm creates missing directories. Existing directories keep their owner and mode unless `directory_mode` is given. The
+/// state lists files that are not in the tree as `foreign`. They stay unless `purge` is set.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Properties {
     /// Absolute path of the directory.
     pub(crate) name: AbsolutePath,
-    /// Whether the files are there. `absent` removes the files of the tree and the folders that are empty then; what the
-    /// tree does not have stays.
+    /// Whether the files exist. `absent` removes the files of the tree, and then the empty directories. Other files stay.
     #[serde(default)]
     pub(crate) ensure: Ensure,
-    /// The folder that holds the tree, also as `file://`. A relative path starts at the folder of the manifest. Required:
-    /// also what is to be removed is told by it.
+    /// Directory of the tree, also as a `file://` URL. A relative path is relative to the manifest. Required, also with
+    /// `absent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-source" = true))]
     pub(crate) source: Option<String>,
     /// Whether files and names are templates with blocks (`jinja`), or copied as they are (`none`).
     #[serde(default)]
     pub(crate) engine: Engine,
-    /// What begins an expression in the templates (default `{{`).
+    /// Start of an expression in the templates (default `{{`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left_delimiter: Option<String>,
-    /// What ends an expression in the templates (default `}}`).
+    /// End of an expression in the templates (default `}}`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) right_delimiter: Option<String>,
-    /// What the templates see as `Data`, in the place of the data of the manifest. On the command line, `--data` says it.
+    /// `Data` of the templates, instead of the data of the manifest. On the command line, `--data` sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Map<String, Value>")]
     pub(crate) data: Option<Map<String, Value>>,
-    /// Leave out files that come out empty, or with nothing but white space.
+    /// If true, ccm does not write files whose rendered content is empty or white space.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) skip_empty: bool,
     /// A command, a list of commands, or `{format: json}`, `yaml` or `toml`. ccm publishes new content only if all of
@@ -78,7 +77,7 @@ pub(crate) struct Properties {
     /// Group that owns the files, by name or GID. Default: the group that runs ccm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<Account>,
-    /// The permissions of the files in octal (default `"0644"`).
+    /// Permissions of the files in octal (default `"0644"`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<Mode>,
     /// Permissions of some files, by patterns like those of `post`: `{"*.sh": "0755"}`. If several patterns match, the
@@ -86,22 +85,21 @@ pub(crate) struct Properties {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub(crate) modes: BTreeMap<String, Mode>,
-    /// The permissions of the folders in octal: those of the tree and the directory itself, with their owner and group. When
-    /// it is not given, folders that are missing are made with those of the files, and may be searched by whoever may read
-    /// or write these: `0644` makes `0755`.
+    /// Permissions in octal of the directory and of the directories in it. Default for a new directory: the permissions of
+    /// the files, with permission to search for all users that can read or write them, so `0644` becomes `0755`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) directory_mode: Option<Mode>,
 }
 
-/// Whether the files are there.
+/// Whether the files exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum Ensure {
-    /// They are.
+    /// The files exist.
     #[default]
     Present,
-    /// They are not.
+    /// The files do not exist.
     Absent,
 }
 
